@@ -1,0 +1,147 @@
+"""Rows in hand: a dense or sparse block with its weights and its place in the whole.
+
+Models and statistics ask a block for the few products below and never test whether it is sparse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise import kernels
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DenseBlock:
+    """Rows as a C-ordered array of finite float32 or float64."""
+
+    values: NDArray[Any]
+    start: int = 0
+    weights: Floats | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in this block."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the data."""
+        return int(self.values.shape[1])
+
+    def moments(self) -> tuple[float, Floats, Floats]:
+        """Weight, mean and centred scatter matrix of the rows."""
+        return kernels.scatter(self.values, self.weights)
+
+    def column_moments(self) -> tuple[float, Floats, Floats]:
+        """Weight, mean and centred sum of squares of each column."""
+        return kernels.columns(self.values, self.weights)
+
+    def centred(self, centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
+        """(x - centre) / scale, subtracted in float64, in the block's own dtype."""
+        return kernels.centred(self.values, centre, scale)
+
+    def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """((X - centre) / scale) @ basis in float64."""
+        rows = self.centred(centre, scale)
+        return np.asarray(rows.astype(np.float64, copy=False) @ basis)
+
+    def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """((X - centre) / scale).T @ codes in float64."""
+        rows = self.centred(centre, scale)
+        return np.asarray(rows.astype(np.float64, copy=False).T @ codes)
+
+    def dense(self) -> NDArray[Any]:
+        """The rows as an ordinary array."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class SparseBlock:
+    """Rows as a SciPy CSR matrix of finite values; nothing here makes it dense."""
+
+    matrix: Any
+    start: int = 0
+    weights: Floats | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in this block."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the data."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
+
+    @cached_property
+    def _shifted(self) -> tuple[Any, Floats]:
+        """The rows in float64 less a pivot, and the pivot.
+
+        Only columns stored in every row can be shifted without filling zeros in, and only those can lose digits to a
+        large offset: where a zero is among large values, the variance is as large as they are.
+        """
+        rows = self.matrix.astype(np.float64)
+        stored = np.bincount(rows.indices, minlength=self.n_columns)
+        full = stored == self.n_rows
+        pivot = np.zeros(self.n_columns)
+        if full.any() and self.n_rows:
+            first = np.asarray(self.matrix[[0]].toarray(), dtype=np.float64).ravel()
+            pivot = np.where(full, first, 0.0)
+            rows.data -= pivot[rows.indices]  # astype gave us our own copy
+        return rows, pivot
+
+    def _weighted(self, rows: Any) -> Any:
+        if self.weights is None:
+            return rows
+        import scipy.sparse as sp
+
+        return sp.diags_array(self.weights) @ rows
+
+    def moments(self) -> tuple[float, Floats, Floats]:
+        """Weight, mean and centred scatter matrix of the rows."""
+        rows, pivot = self._shifted
+        weighted = self._weighted(rows)
+        total = self.weight
+        shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
+        scatter = (rows.T @ weighted).toarray() - total * np.outer(shift, shift)
+        return total, pivot + shift, (scatter + scatter.T) / 2
+
+    def column_moments(self) -> tuple[float, Floats, Floats]:
+        """Weight, mean and centred sum of squares of each column."""
+        rows, pivot = self._shifted
+        weighted = self._weighted(rows)
+        total = self.weight
+        shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
+        squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
+        return total, pivot + shift, np.maximum(squares, 0.0)
+
+    def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """((X - centre) / scale) @ basis, the centre subtracted from the product instead of from the rows."""
+        rows, pivot = self._shifted
+        scaled = basis if scale is None else basis / scale[:, None]
+        return np.asarray(rows @ scaled - (centre - pivot) @ scaled)
+
+    def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """((X - centre) / scale).T @ codes."""
+        rows, pivot = self._shifted
+        product = np.asarray(rows.T @ codes) - np.outer(centre - pivot, codes.sum(axis=0))
+        return product if scale is None else product / scale[:, None]
+
+    def dense(self) -> NDArray[Any]:
+        """The rows as an ordinary array."""
+        return np.asarray(self.matrix.toarray())
+
+
+Block: TypeAlias = DenseBlock | SparseBlock
