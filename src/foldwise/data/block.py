@@ -35,8 +35,13 @@ class DenseBlock:
         """Columns of the data."""
         return int(self.values.shape[1])
 
+    @property
+    def rows_with_weight(self) -> int:
+        """Rows that count at all."""
+        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
     def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred scatter matrix of the rows."""
+        """Weight, mean and centred scatter matrix (its upper triangle) of the rows."""
         return kernels.scatter(self.values, self.weights)
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
@@ -81,6 +86,11 @@ class SparseBlock:
         return int(self.matrix.shape[1])
 
     @property
+    def rows_with_weight(self) -> int:
+        """Rows that count at all."""
+        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+    @property
     def weight(self) -> float:
         """The sum of the weights."""
         return float(self.n_rows) if self.weights is None else float(self.weights.sum())
@@ -110,13 +120,13 @@ class SparseBlock:
         return sp.diags_array(self.weights) @ rows
 
     def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred scatter matrix of the rows."""
+        """Weight, mean and centred scatter matrix (its upper triangle) of the rows."""
         rows, pivot = self._shifted
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
         scatter = (rows.T @ weighted).toarray() - total * np.outer(shift, shift)
-        return total, pivot + shift, (scatter + scatter.T) / 2
+        return total, pivot + shift, scatter
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean and centred sum of squares of each column."""

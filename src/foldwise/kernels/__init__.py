@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from foldwise.kernels.reference import centred, columns, finite, scatter
+from foldwise.kernels.reference import centred, columns, finite, merge_scatter, scatter
 
-__all__ = ["centred", "columns", "finite", "scatter"]
+__all__ = ["centred", "columns", "finite", "merge_scatter", "scatter"]

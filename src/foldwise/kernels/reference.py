@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def scatter(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Total weight, weighted mean and weighted scatter about that mean: sum of w (x - m)(x - m)'."""
+    """Total weight, weighted mean and scatter about it, sum of w (x - m)(x - m)': upper triangle, zeros below."""
     n, d = x.shape
     if n == 0:
         return 0.0, np.zeros(d), np.zeros((d, d))
@@ -23,7 +23,14 @@ def scatter(
     shifted = x.astype(np.float64) - pivot
     shift = (w @ shifted) / total
     shifted -= shift
-    return total, pivot + shift, (shifted * w[:, None]).T @ shifted
+    return total, pivot + shift, np.triu((shifted * w[:, None]).T @ shifted)
+
+
+def merge_scatter(
+    left: NDArray[np.float64], right: NDArray[np.float64], delta: NDArray[np.float64], factor: float
+) -> NDArray[np.float64]:
+    """left + right + factor * delta delta': upper triangle, zeros below."""
+    return np.triu(left + right + factor * np.outer(delta, delta))
 
 
 def columns(

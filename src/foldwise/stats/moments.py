@@ -1,0 +1,56 @@
+"""Weight, mean and centred scatter: what PCA, and much else, is finished from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldwise import kernels
+from foldwise.data.block import Block, Floats
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Total weight, number of rows with weight, mean, and sum of w (x - mean)(x - mean)'.
+
+    `scatter` holds the upper triangle; what stands below the diagonal has no meaning. Moments about each block's own mean
+    merge without cancellation (Chan, Golub and LeVeque 1983), whatever the offset of the data.
+    """
+
+    weight: float
+    rows: int
+    mean: Floats
+    scatter: Floats
+
+    @classmethod
+    def empty(cls, n_columns: int) -> Moments:
+        """The identity of `merge`."""
+        return cls(0.0, 0, np.zeros(n_columns), np.zeros((n_columns, n_columns)))
+
+    @classmethod
+    def of(cls, block: Block) -> Moments:
+        """The moments of a block's rows."""
+        weight, mean, scatter = block.moments()
+        return cls(weight, block.rows_with_weight, mean, scatter)
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both sets of rows together."""
+        if other.weight == 0.0:
+            return self
+        if self.weight == 0.0:
+            return other
+        weight = self.weight + other.weight
+        delta = other.mean - self.mean
+        scatter = kernels.merge_scatter(self.scatter, other.scatter, delta, self.weight * other.weight / weight)
+        mean = self.mean + delta * (other.weight / weight)
+        return Moments(weight, self.rows + other.rows, mean, scatter)
+
+    @property
+    def squares(self) -> Floats:
+        """The centred sum of squares of each column."""
+        return np.ascontiguousarray(np.diagonal(self.scatter))
+
+    def covariance(self, ddof: float = 1.0) -> Floats:
+        """The upper triangle of scatter / (weight - ddof)."""
+        return self.scatter / (self.weight - ddof)

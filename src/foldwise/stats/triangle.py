@@ -1,0 +1,51 @@
+"""The triangular factor of the centred rows: all that an SVD needs, and no covariance is ever formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldwise.data.block import Block, Floats
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Total weight, number of rows with weight, mean, and R with R'R = the centred scatter, R from a QR factorisation.
+
+    Singular values of R are those of the centred rows to full precision; those taken through R'R keep only half the digits
+    of the small ones. Two factors merge by factoring them stacked, with one row for the distance of their means.
+    """
+
+    weight: float
+    rows: int
+    mean: Floats
+    factor: Floats
+
+    @classmethod
+    def empty(cls, n_columns: int) -> Triangle:
+        """The identity of `merge`."""
+        return cls(0.0, 0, np.zeros(n_columns), np.zeros((0, n_columns)))
+
+    @classmethod
+    def of(cls, block: Block) -> Triangle:
+        """The factor of a block's rows about their own mean."""
+        weight, mean, _ = block.column_moments()
+        if weight == 0.0:
+            return cls.empty(block.n_columns)
+        rows = block.dense().astype(np.float64) - mean
+        if block.weights is not None:
+            rows *= np.sqrt(block.weights)[:, None]
+        return cls(weight, block.rows_with_weight, mean, np.linalg.qr(rows, mode="r"))
+
+    def merge(self, other: Triangle) -> Triangle:
+        """The factor of both sets of rows together."""
+        if other.weight == 0.0:
+            return self
+        if self.weight == 0.0:
+            return other
+        weight = self.weight + other.weight
+        delta = other.mean - self.mean
+        between = np.sqrt(self.weight * other.weight / weight) * delta
+        factor = np.linalg.qr(np.vstack([self.factor, other.factor, between[None]]), mode="r")
+        return Triangle(weight, self.rows + other.rows, self.mean + delta * (other.weight / weight), factor)
