@@ -1,0 +1,61 @@
+"""The only multi-pass loop: steps, checkpoint and resume, time budget, Ctrl-C, events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from foldwise.fold import events
+from foldwise.fold.checkpoint import Checkpoint, Saved
+from foldwise.fold.outcome import Outcome, Reason
+
+State: TypeAlias = dict[str, NDArray[Any]]
+Figures: TypeAlias = dict[str, float]
+
+
+def iterate(
+    start: Callable[[], State],
+    step: Callable[[State], tuple[State, Figures]],
+    done: Callable[[State], bool],
+    *,
+    max_iter: int,
+    time_budget: float | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[State, Outcome, int]:
+    """Repeat `step` until `done`, and say how it ended; the last value is the step at which a checkpoint was taken up.
+
+    A state is a dict of arrays and is never changed in place, so whatever cuts a step short leaves the last one whole.
+    Time spent before an interruption counts: the budget is for the fit, not for the process.
+    """
+    saved = checkpoint.load() if checkpoint else None
+    state, trace, number, before = (saved.state, saved.trace, saved.step, saved.seconds) if saved else (start(), [], 0, 0.0)
+    resumed_at, began, reason = number, time.perf_counter() - before, Reason.CONVERGED
+
+    def seconds() -> float:
+        return time.perf_counter() - began
+
+    try:
+        while not done(state):
+            if number >= max_iter:
+                reason = Reason.CAPPED
+                break
+            if time_budget is not None and seconds() >= time_budget:
+                reason = Reason.OUT_OF_TIME
+                break
+            state, figures = step(state)
+            number += 1
+            trace.append(figures)
+            if checkpoint:
+                checkpoint.save(Saved(number, seconds(), state, trace))
+            events.emit(events.Step(number, max_iter, figures))
+    except KeyboardInterrupt:
+        reason = Reason.INTERRUPTED
+    if checkpoint:
+        if reason in (Reason.OUT_OF_TIME, Reason.INTERRUPTED):
+            checkpoint.save(Saved(number, 0.0, state, trace), now=True)  # a new call brings a new budget
+        else:
+            checkpoint.remove()
+    return state, Outcome(reason, number, seconds(), tuple(trace)), resumed_at

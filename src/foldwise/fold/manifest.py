@@ -1,0 +1,29 @@
+"""What really ran."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A record of one fit: nothing was subsampled, substituted or repaired unless it is said here."""
+
+    algorithm: str
+    source: str
+    rows: int
+    columns: int
+    dtype: str
+    passes: int
+    threads: int
+    seconds: float
+    instruction_set: str
+    left_out: tuple[str, ...] = ()
+    spooled_bytes: int = 0
+    resumed_at: int = 0
+    repairs: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self)
