@@ -1,1 +1,46 @@
-"""Foldwise."""
+"""Foldwise: find the directions and the groups in unlabelled data, and say how far to trust them.
+
+The flow: a file, array, frame or stream becomes a *source* of blocks (`data`); statistics that merge (`stats`) are folded over
+the blocks (`fold`); a model is finished from them (`models`); it is kept (`store`), judged (`selection`) and shown (`report`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foldwise.data.open import scan as scan
+    from foldwise.fold import fold as fold
+    from foldwise.models.pca import PCA as PCA  # noqa: N811
+    from foldwise.report.progress import progress as progress
+    from foldwise.selection.components import choose_components as choose_components
+    from foldwise.store import load as load
+    from foldwise.store import save as save
+
+__version__ = "0.1.0"
+
+# Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
+_PUBLIC = {
+    "PCA": "foldwise.models.pca",
+    "choose_components": "foldwise.selection.components",
+    "fold": "foldwise.fold",
+    "load": "foldwise.store",
+    "progress": "foldwise.report.progress",
+    "save": "foldwise.store",
+    "scan": "foldwise.data.open",
+}
+
+__all__ = ["PCA", "__version__", "choose_components", "fold", "load", "progress", "save", "scan"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

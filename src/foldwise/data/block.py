@@ -62,6 +62,21 @@ class DenseBlock:
         rows = self.centred(centre, scale)
         return np.asarray(rows.astype(np.float64, copy=False).T @ codes)
 
+    def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
+        """((X - centre) / scale) @ directions.T in the block's own dtype."""
+        return np.asarray(self.centred(centre, scale) @ directions.T.astype(self.values.dtype, copy=False))
+
+    def squared_norms(self, centre: Floats, scale: Floats | None = None) -> Floats:
+        """The squared length of each row of (X - centre) / scale."""
+        rows = self.centred(centre, scale).astype(np.float64, copy=False)
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+    def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """The squared length of what is left of each row outside the span of the orthonormal directions."""
+        rows = self.centred(centre, scale).astype(np.float64, copy=False)
+        rows = rows - (rows @ directions.T) @ directions
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array."""
         return self.values
@@ -148,6 +163,26 @@ class SparseBlock:
         rows, pivot = self._shifted
         product = np.asarray(rows.T @ codes) - np.outer(centre - pivot, codes.sum(axis=0))
         return product if scale is None else product / scale[:, None]
+
+    def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
+        """((X - centre) / scale) @ directions.T in the block's own dtype."""
+        return self.times(directions.T.astype(np.float64), centre, scale).astype(self.matrix.dtype, copy=False)
+
+    def squared_norms(self, centre: Floats, scale: Floats | None = None) -> Floats:
+        """The squared length of each row of (X - centre) / scale."""
+        rows, pivot = self._shifted
+        gap = centre - pivot
+        inverse = np.ones(self.n_columns) if scale is None else 1.0 / scale**2
+        squares = np.asarray(rows.multiply(rows) @ inverse)
+        return np.maximum(squares - 2 * (rows @ (gap * inverse)) + gap**2 @ inverse, 0.0)
+
+    def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
+        """The squared length of what is left of each row outside the span of the orthonormal directions.
+
+        By Pythagoras, since the rows cannot be subtracted from without filling them in.
+        """
+        inside = self.times(directions.T, centre, scale)
+        return np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0)
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array."""

@@ -46,8 +46,15 @@ class Run:
     def fold(self, of: Callable[[Block], S]) -> S:
         """Merge `of(block)` over all blocks, in the fixed order."""
         self.passes += 1
+        return self._merged(self._told(self.source.pieces()), of, self._one_block)
+
+    def fold_pieces(self, pieces: Iterator[Piece], of: Callable[[Block], S]) -> S:
+        """The same over pieces that somebody else cut."""
+        return self._merged(pieces, of, False)
+
+    def _merged(self, pieces: Iterator[Piece], of: Callable[[Block], S], one_block: bool) -> S:
         tree: Tree[S] = Tree()
-        self._run(self._told(self.source.pieces()), of, tree.add)
+        self._run(pieces, of, tree.add, one_block)
         result = tree.result()
         if result is None:
             raise self._no_rows()
@@ -59,7 +66,7 @@ class Run:
         n_rows = self.source.n_rows
         if n_rows is None:
             parts: dict[int, NDArray[Any]] = {}
-            self._run(self._told(self.source.pieces()), lambda block: np.asarray(of(block)), parts.__setitem__)
+            self._run(self._told(self.source.pieces()), of, parts.__setitem__, False)
             if not parts:
                 raise self._no_rows()
             return np.concatenate([parts[number] for number in sorted(parts)])
@@ -76,7 +83,7 @@ class Run:
                         out.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
             out[0][block.start : block.start + part.shape[0]] = part
 
-        self._run(self._told(self.source.pieces()), place, lambda number, nothing: None)
+        self._run(self._told(self.source.pieces()), place, lambda number, nothing: None, self._one_block)
         return out[0]
 
     def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:
@@ -100,11 +107,15 @@ class Run:
     def _no_rows(self) -> DataError:
         return DataError("Found array with 0 sample(s): there is no row to work on", where=self.source.where)
 
-    def _run(self, pieces: Iterator[Piece], work: Callable[[Block], T], take: Callable[[int, T], None]) -> None:
-        n_rows, d = self.source.n_rows, self.source.n_columns
-        if n_rows is not None and n_rows <= self._block_rows:
-            # One block: no engine. Small tables in a notebook must not pay for machinery.
-            with blas.single(n_rows * d * d):
+    @property
+    def _one_block(self) -> bool:
+        return self.source.n_rows is not None and self.source.n_rows <= self._block_rows
+
+    def _run(
+        self, pieces: Iterator[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], one_block: bool
+    ) -> None:
+        if one_block:  # no engine: small tables in a notebook must not pay for machinery
+            with blas.single((self.source.n_rows or 0) * self.source.n_columns**2):
                 serial.run(pieces, work, take)
             return
         engine: Engine = self._engine or (serial.run if self.n_threads == 1 else threads.run)

@@ -1,0 +1,5 @@
+"""Principal components."""
+
+from foldwise.models.pca.estimator import PCA
+
+__all__ = ["PCA"]

@@ -1,0 +1,79 @@
+"""What all models share: how data come in, and the manners of a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from foldwise.data.open import is_table, scan
+from foldwise.data.source import Source
+from foldwise.errors import DataError, LeftOutWarning
+
+
+def open_for_fit(estimator: Any, X: Any, weights: Any = None, *, first: bool = True) -> Source:
+    """The rows to learn from; the model remembers their columns (or, if not `first`, must know them already)."""
+    if not first:
+        return open_for_use(estimator, X, weights)
+    source = scan(X, weights=weights)
+    estimator.n_features_in_ = source.n_columns
+    if source.names is not None:
+        estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return source
+
+
+def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
+    """The rows to apply a fitted model to; a file may have further columns, which are not read."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and is_table(X):
+        return scan(X, columns=list(known), weights=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutWarning)  # the fit has told
+        source = scan(X, weights=weights)
+    _check_names(estimator, known, source)
+    if source.n_columns != estimator.n_features_in_:
+        raise DataError(
+            f"X has {source.n_columns} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input",
+            where=source.where if source.where != "array" else None,
+        )
+    return source
+
+
+def _check_names(estimator: Any, known: Any, source: Source) -> None:
+    """Names must be those of the fit, in its order: the first words of these messages are scikit-learn's contract."""
+    name = type(estimator).__name__
+    if known is None:
+        if source.names is not None:
+            warnings.warn(f"X has feature names, but {name} was fitted without feature names", UserWarning, stacklevel=4)
+        return
+    if source.names is None:
+        warnings.warn(
+            f"X does not have valid feature names, but {name} was fitted with feature names", UserWarning, stacklevel=4
+        )
+        return
+    given, wanted = list(source.names), list(known)
+    if given == wanted:
+        return
+    lines = ["The feature names should match those that were passed during fit."]
+    unseen, missing = sorted(set(given) - set(wanted)), sorted(set(wanted) - set(given))
+    if unseen:
+        lines += ["Feature names unseen at fit time:", *_some(unseen)]
+    if missing:
+        lines += ["Feature names seen at fit time, yet now missing:", *_some(missing)]
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    raise DataError("\n".join(lines) + "\n")
+
+
+def _some(names: list[str]) -> list[str]:
+    return [f"- {name}" for name in names[:5]] + (["- ..."] if len(names) > 5 else [])
+
+
+def checkpoint_path(value: Any) -> str | None:
+    """A checkpoint parameter as a path."""
+    return None if value is None else os.fspath(value)

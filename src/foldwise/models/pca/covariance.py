@@ -1,0 +1,67 @@
+"""Solver `covariance_eigh`: fold the centred moments in one pass, then diagonalise a d x d matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.fold import blas
+from foldwise.fold.run import Run
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.stats.moments import Moments
+
+
+def solve(run: Run, plan: Plan) -> Spectrum:
+    """One pass, any number of rows."""
+    return from_moments(run.fold(Moments.of), plan)
+
+
+def from_moments(moments: Moments, plan: Plan) -> Spectrum:
+    """The directions of largest variance of rows with these moments."""
+    total = check(moments.weight, moments.rows, moments.squares, plan)
+    matrix = moments.covariance(plan.ddof)
+    scale = spread(moments.weight, moments.squares, plan)
+    if scale is not None:
+        matrix /= np.outer(scale, scale)
+    d = len(matrix)
+    k = components(plan, moments.rows, d)
+    with blas.single(d**3):
+        values, vectors = leading(matrix, k)
+        residuals = np.linalg.norm(_symmetric_times(matrix, vectors) - values * vectors, axis=0)
+    return Spectrum(
+        weight=moments.weight,
+        rows=moments.rows,
+        mean=moments.mean,
+        scale=scale,
+        total_variance=total,
+        column_variances=column_variances(moments.weight, moments.squares, scale, plan),
+        variances=values,
+        directions=np.ascontiguousarray(vectors.T),
+        residuals=residuals,
+    )
+
+
+def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
+    """The k largest eigenvalues, falling, none below zero, and their vectors as columns; only the upper triangle is read."""
+    d = len(upper)
+    if d > 64 and k <= d // 2:
+        from scipy.linalg import eigh
+
+        values, vectors = eigh(upper, lower=False, subset_by_index=[d - k, d - 1], check_finite=False) if k else (
+            np.zeros(0),
+            np.zeros((d, 0)),
+        )
+    else:
+        values, vectors = np.linalg.eigh(upper, UPLO="U")
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    return np.maximum(values, 0.0), vectors
+
+
+def _symmetric_times(upper: Floats, vectors: Floats) -> Floats:
+    d, k = vectors.shape
+    if not k or d <= 64:
+        return (upper + np.triu(upper, 1).T) @ vectors
+    from scipy.linalg.blas import dsymm
+
+    # The upper triangle in C order is the lower one in Fortran's: no copy, no mirror.
+    return np.asarray(dsymm(1.0, upper.T, np.asfortranarray(vectors), lower=1))

@@ -1,0 +1,45 @@
+"""Solver `full`: the singular values of the centred rows themselves, no covariance formed (SPEC A3).
+
+A QR factor folds like any other statistic, so this too takes one pass and works on files. It keeps all the digits of small
+variances, of which the covariance keeps half, and costs several times as much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foldwise.fold import blas
+from foldwise.fold.run import Run
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.stats.triangle import Triangle
+
+
+def solve(run: Run, plan: Plan) -> Spectrum:
+    """One pass, any number of rows."""
+    triangle = run.fold(Triangle.of)
+    factor = triangle.factor
+    squares = np.einsum("ij,ij->j", factor, factor)
+    total = check(triangle.weight, triangle.rows, squares, plan)
+    scale = spread(triangle.weight, squares, plan)
+    if scale is not None:
+        factor = factor / scale
+    divisor = triangle.weight - plan.ddof
+    k = components(plan, triangle.rows, factor.shape[1])
+    with blas.single(factor.size * factor.shape[1]):
+        _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
+        # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
+        singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])[:k]
+        directions = directions[:k]
+        variances = singular**2 / divisor
+        applied = factor.T @ (factor @ directions.T) / divisor
+    return Spectrum(
+        weight=triangle.weight,
+        rows=triangle.rows,
+        mean=triangle.mean,
+        scale=scale,
+        total_variance=total,
+        column_variances=column_variances(triangle.weight, squares, scale, plan),
+        variances=variances,
+        directions=directions,
+        residuals=np.linalg.norm(applied - directions.T * variances, axis=0),
+    )

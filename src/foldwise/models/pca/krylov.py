@@ -1,0 +1,123 @@
+"""Solver `krylov`: a few leading directions of data with very many columns, by restarted block Lanczos.
+
+Each step is one pass that multiplies the scatter matrix with a block of vectors; the matrix itself is never formed, and
+sparse rows stay sparse. All of the basis is kept orthonormal, and the images of the basis are kept too, so the residual of
+every direction is known at every step and is the stopping rule: no guess about convergence (Epperly and Tropp 2024).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.fold import blas
+from foldwise.fold.iterate import Figures, State, iterate
+from foldwise.fold.run import Run
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.stats.columns import Columns
+from foldwise.stats.product import Product
+
+_OVERSAMPLING = 8
+_RESTART = 12  # blocks held before the basis is condensed to its best part
+_TOLERANCE = 1e-10  # residual relative to the largest variance; the error of a variance is about its square over the gap
+_ROUNDING = 1e-14
+_MAX_ITER = 300
+
+
+def solve(run: Run, plan: Plan) -> Spectrum:
+    """One pass for the means, then one for each step."""
+    columns = run.fold(Columns.of)
+    total = check(columns.weight, columns.rows, columns.squares, plan)
+    scale = spread(columns.weight, columns.squares, plan)
+    d = len(columns.mean)
+    k = components(plan, columns.rows, d)
+    width = min(d, k + _OVERSAMPLING)
+    tolerance = plan.tol or _TOLERANCE
+    divisor = columns.weight - plan.ddof
+
+    def images(basis: Floats) -> Floats:
+        of = partial(Product.of, basis=basis, centre=columns.mean, scale=scale)
+        return run.fold(of).value / divisor
+
+    def start() -> State:
+        rng = np.random.default_rng(plan.seed)
+        block, _ = np.linalg.qr(rng.standard_normal((d, width)))
+        return {"basis": np.zeros((d, 0)), "images": np.zeros((d, 0)), "block": block}
+
+    def step(state: State) -> tuple[State, Figures]:
+        with blas.single():
+            new = images(state["block"])
+            basis = np.hstack([state["basis"], state["block"]])
+            image = np.hstack([state["images"], new])
+            values, vectors, residuals = _ritz(basis, image, k)
+            block = _orthonormal(new, basis)
+            if basis.shape[1] + block.shape[1] > max(_RESTART * width, k + 2 * width):
+                keep = vectors[:, : k + _OVERSAMPLING]
+                basis, image = basis @ keep, image @ keep
+                block = _orthonormal(block, basis)
+        figures = {
+            "variance": float(values[0]) if k else 0.0,
+            "residual": float(residuals[:k].max(initial=0.0)),
+            "basis": float(basis.shape[1]),
+        }
+        return {"basis": basis, "images": image, "block": block}, figures
+
+    def done(state: State) -> bool:
+        if state["basis"].shape[1] < k:
+            return False
+        if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
+            return True
+        values, _, residuals = _ritz(state["basis"], state["images"], k)
+        return bool(residuals.max(initial=0.0) <= tolerance * max(float(values.max(initial=0.0)), np.finfo(float).tiny))
+
+    state, outcome, resumed_at = iterate(
+        start,
+        step,
+        done,
+        max_iter=plan.max_iter or _MAX_ITER,
+        time_budget=plan.time_budget,
+        checkpoint=plan.checkpoint,
+    )
+    values, vectors, residuals = _ritz(state["basis"], state["images"], k)
+    directions = (state["basis"] @ vectors[:, :k]).T
+    return Spectrum(
+        weight=columns.weight,
+        rows=columns.rows,
+        mean=columns.mean,
+        scale=scale,
+        total_variance=total,
+        column_variances=column_variances(columns.weight, columns.squares, scale, plan),
+        variances=np.maximum(values, 0.0),
+        directions=np.ascontiguousarray(directions),
+        residuals=residuals,
+        outcome=outcome,
+        resumed_at=resumed_at,
+    )
+
+
+def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats]:
+    """The best k approximations within the basis: variances, all coefficient vectors, residual norms."""
+    small = basis.T @ images
+    values, vectors = np.linalg.eigh((small + small.T) / 2)
+    values, vectors = values[::-1][:k], vectors[:, ::-1]
+    lead = vectors[:, :k]
+    residuals = np.linalg.norm(images @ lead - (basis @ lead) * values, axis=0)
+    return values, vectors, residuals
+
+
+def _orthonormal(block: Floats, basis: Floats) -> Floats:
+    """What of the block lies outside the basis, as orthonormal columns (perhaps none)."""
+    size = np.linalg.norm(block, axis=0).max(initial=0.0)
+    if size == 0.0:
+        return block[:, :0]
+    rest = block / size
+    for _ in range(2):  # once leaves rounding errors of the first size; twice is enough (Kahan, Parlett)
+        rest = rest - basis @ (basis.T @ rest)
+    left, strengths, _ = np.linalg.svd(rest, full_matrices=False)
+    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(block))]
+    room = len(block) - basis.shape[1]
+    fresh = fresh[:, : max(0, room)]
+    fresh = fresh - basis @ (basis.T @ fresh)  # a weak direction was scaled up, and its errors with it
+    return np.linalg.qr(fresh)[0] if fresh.shape[1] else fresh
