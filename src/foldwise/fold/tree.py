@@ -46,6 +46,12 @@ class Tree(Generic[S]):
         twin._nodes.update(self._nodes)
         return twin
 
+    def __getstate__(self) -> dict[tuple[int, int], S]:
+        return dict(self._nodes)  # a lock cannot be pickled
+
+    def __setstate__(self, nodes: dict[tuple[int, int], S]) -> None:
+        self._nodes, self._lock = dict(nodes), Lock()
+
     def result(self) -> S | None:
         """Everything so far, provided that no block is missing in between; None if there was no block."""
         total: S | None = None

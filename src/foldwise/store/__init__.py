@@ -1,0 +1,5 @@
+"""What is kept: models as one safetensors file, arrays plus a JSON header, never pickle."""
+
+from foldwise.store.files import load, save
+
+__all__ = ["load", "save"]

@@ -155,6 +155,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
         if stream is None:
             self._validate_params()
+            if "components_" in vars(self):
+                raise ParameterError(
+                    "this PCA was made by fit(), which keeps no state to go on from; "
+                    "give the first batch to partial_fit() of a new one"
+                )
         source = open_for_fit(self, X, sample_weight, first=stream is None)
         if stream is None:
             stream = Stream(Moments.of, source)
@@ -244,7 +249,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.explained_variance_ = kept
         self.explained_variance_ratio_ = kept / total if total > 0 else np.zeros(k)
         self.singular_values_ = np.sqrt(kept * (spectrum.weight - self.ddof))
-        rest = min(n, d) - k
+        rest = min(spectrum.weight, d) - k  # weights mean repetition, here too
         self.noise_variance_ = max(0.0, float(total - kept.sum())) / rest if rest > 0 else 0.0
         self.residuals_ = spectrum.residuals[:k]
         self.outcome_ = spectrum.outcome

@@ -1,0 +1,57 @@
+"""A progress bar for long fits, drawn only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from foldwise.fold import events
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Show how far each fit inside the block has come; nothing is drawn where standard error is not a terminal.
+
+    >>> import foldwise as fw
+    >>> with fw.progress():
+    ...     pca = fw.PCA().fit([[0.0, 1.0], [2.0, 3.0]])
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=5,
+    )
+    with bar:
+        task = bar.add_task("reading", total=None, rows="")
+        figures = ""
+
+        def listen(event: events.Event) -> None:
+            nonlocal figures
+            if isinstance(event, events.Rows):
+                of = f" of {event.total:,}" if event.total else ""
+                bar.update(
+                    task,
+                    description=f"pass {event.number_of_pass}{figures}",
+                    completed=event.done,
+                    total=event.total,
+                    rows=f"{event.done:,}{of} rows",
+                )
+            else:
+                shown = ", ".join(f"{name} {value:.3g}" for name, value in event.figures.items())
+                figures = f", step {event.number} ({shown})"
+
+        with events.listening(listen):
+            yield

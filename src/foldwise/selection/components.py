@@ -1,0 +1,90 @@
+"""How many components serve a final task best (SPEC A9): the score of that task, cross-validated, decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.errors import ParameterError
+from foldwise.models.named import Named
+from foldwise.models.pca import PCA
+
+
+@dataclass(frozen=True)
+class ComponentChoice:
+    """The scores of a final task for each number of components.
+
+    `best` has the highest mean score; `simplest` is the least number within one standard error of it, which is the one to
+    take unless the last bit of score matters.
+    """
+
+    numbers: tuple[int, ...]
+    mean: NDArray[np.float64]
+    error: NDArray[np.float64]
+    fold_scores: NDArray[np.float64]
+    best: int
+    simplest: int
+
+    @property
+    def table(self) -> Named:
+        """One line for each number of components."""
+        values = np.column_stack([self.mean, self.error])
+        return Named(values, tuple(str(k) for k in self.numbers), ("mean score", "standard error"))
+
+
+def choose_components(
+    X: Any,
+    y: Any = None,
+    *,
+    estimator: Any,
+    numbers: Sequence[int] | None = None,
+    cv: Any = 5,
+    scoring: Any = None,
+    scale: bool = False,
+    random_state: Any = None,
+) -> ComponentChoice:
+    """Try a classifier, regressor or clustering on the leading 1, 2, ... scores, and keep every result.
+
+    PCA is fitted on the training part of each fold only, once, with the largest number; smaller numbers are its leading
+    columns. `scoring` is scikit-learn's: a name, a callable (estimator, X, y), or None for the estimator's own `score`.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> choose_components(X, y, estimator=LogisticRegression()).best
+    4
+    """
+    from sklearn.base import clone, is_classifier
+    from sklearn.metrics import check_scoring
+    from sklearn.model_selection import check_cv
+
+    rows = np.asarray(X, dtype=None if hasattr(X, "dtype") else float)
+    if rows.ndim != 2:
+        raise ParameterError("choose_components needs a table in memory: rows by columns.")
+    target = None if y is None else np.asarray(y)
+    splitter = check_cv(cv, target, classifier=is_classifier(estimator))
+    splits = list(splitter.split(rows, target))
+    most = min(min(len(train) for train, _ in splits), rows.shape[1])
+    tried = tuple(range(1, most + 1)) if numbers is None else tuple(int(k) for k in numbers)
+    if not tried or min(tried) < 1 or max(tried) > most:
+        raise ParameterError(f"numbers={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold.")
+    scorer = check_scoring(estimator, scoring=scoring)
+    scores = np.empty((len(splits), len(tried)))
+    for fold, (train, test) in enumerate(splits):
+        pca = PCA(max(tried), scale=scale, random_state=random_state).fit(rows[train])
+        inside, outside = pca.transform(rows[train]), pca.transform(rows[test])
+        for place, k in enumerate(tried):
+            model = clone(estimator)
+            if target is None:
+                scores[fold, place] = scorer(model.fit(inside[:, :k]), outside[:, :k])
+            else:
+                scores[fold, place] = scorer(model.fit(inside[:, :k], target[train]), outside[:, :k], target[test])
+    mean = scores.mean(axis=0)
+    error = scores.std(axis=0, ddof=1) / np.sqrt(len(splits))
+    top = int(np.argmax(mean))
+    near = [k for k, value in zip(tried, mean, strict=True) if value >= mean[top] - error[top]]
+    return ComponentChoice(tried, mean, error, scores, best=tried[top], simplest=min(near))

@@ -1,0 +1,83 @@
+"""Models to files and back."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import foldwise
+from foldwise.errors import StoreError
+from foldwise.fold.checkpoint import write_tensors
+from foldwise.store.encode import decode, encode
+
+_FORMAT = 1
+_MODELS = {"PCA": "foldwise.models.pca"}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to one file, whole or not at all.
+
+    >>> import os, tempfile
+    >>> import foldwise as fw
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fw.save(fw.PCA(1).fit([[0.0, 1.0], [2.0, 5.0], [4.0, 9.0]]), os.path.join(folder, "m.fw"))
+    ...     fw.load(os.path.join(folder, "m.fw")).n_components_
+    1
+    """
+    kind = type(model).__name__
+    if _MODELS.get(kind) is None or type(model) is not _class(kind):
+        raise StoreError(f"a {kind} cannot be saved; models that can: {', '.join(sorted(_MODELS))}.")
+    if not hasattr(model, "n_features_in_"):
+        raise StoreError(f"this {kind} is not fitted yet. Call fit first.")
+    getattr(model, "components_", None)  # a model fed by partial_fit is worked out when it is asked
+    arrays: dict[str, Any] = {}
+    header = {
+        "format": _FORMAT,
+        "model": kind,
+        "version": foldwise.__version__,
+        "parameters": encode(model.get_params(deep=False), arrays),
+        "fitted": encode({n: v for n, v in vars(model).items() if n.endswith("_") and not n.startswith("_")}, arrays),
+    }
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise StoreError(f"{target}: the folder {target.parent} does not exist. Make it, or give another place.")
+    write_tensors(target, arrays, header)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote; no code from the file is run."""
+    from safetensors import safe_open
+
+    target = Path(path)
+    if not target.is_file():
+        raise StoreError(f"{target}: there is no such file.")
+    try:
+        with safe_open(target, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})["foldwise"])
+            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        kind, version = header["model"], header["format"]
+    except Exception as error:
+        raise StoreError(f"{target}: this is not a model saved by Foldwise, or it is damaged ({error}).") from error
+    if version > _FORMAT:
+        raise StoreError(
+            f"{target}: written by Foldwise {header['version']} in format {version}; this version reads up to {_FORMAT}. "
+            "Update foldwise."
+        )
+    if kind not in _MODELS:
+        raise StoreError(f"{target}: holds a {kind!r}, which this version of Foldwise does not know. Update foldwise.")
+    parameters = decode(header["parameters"], arrays)
+    make = _class(kind)
+    known = make().get_params()
+    model = make(**{name: value for name, value in parameters.items() if name in known})
+    for name, value in decode(header["fitted"], arrays).items():
+        setattr(model, name, value)
+    return model
+
+
+def _class(kind: str) -> Any:
+    return getattr(importlib.import_module(_MODELS[kind]), kind)
