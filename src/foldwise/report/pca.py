@@ -80,8 +80,8 @@ def advice(pca: Any) -> str | None:
         return None
     total = float(variances.sum())
     rules = [rank.by_share(variances, total, 0.9, rows)]
-    if pca.scale_ is not None:  # with unit variances the null of parallel analysis is known without the covariance
-        rules.append(rank.by_parallel_analysis(variances, np.ones(columns), rows, seed=0))
+    spreads = np.ones(columns) if pca.scale_ is not None else pca.get_covariance().diagonal()
+    rules.append(rank.by_parallel_analysis(variances, spreads, rows, seed=0))
     rules.append(rank.by_gavish_donoho(variances, rows, columns))
     if rows >= columns:
         rules.append(rank.by_minka(variances, rows, columns))

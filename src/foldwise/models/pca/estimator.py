@@ -271,9 +271,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The rows' scores on the components (whitened if the model is)."""
-        return self._rows(X, self._codes_of)
+        return self._rows(X, self.codes_of)
 
-    def _codes_of(self, block: Block) -> NDArray[Any]:
+    def codes_of(self, block: Block) -> NDArray[Any]:
+        """What `transform` gives for one block: for those who stream."""
         codes = self._scores_of(block)
         if self.whiten:
             codes /= self._deviations().astype(codes.dtype)
