@@ -1,0 +1,3 @@
+#include <nanobind/nanobind.h>
+
+void register_arrow(nanobind::module_ &) {}
