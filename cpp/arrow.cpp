@@ -1,8 +1,9 @@
 // Columns in, rows out: Arrow batches (or NumPy columns) copied into row-major blocks.
 //
 // Tables come as columns, the arithmetic wants rows. Copying column by column touches every cache line of the block once
-// per column; here a small tile of rows and columns is finished before the next one starts, so that a line is written
-// while it is in the nearest cache.
+// per column. Here a tile is first gathered, a stretch of each of a few columns converted into a small buffer (long
+// stretches suit the prefetcher, and columns whose addresses collide in the cache are out of the way), and then written
+// out transposed, a whole cache line of each row at a time.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -20,6 +21,10 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace nb = nanobind;
 
@@ -132,44 +137,44 @@ float half_to_float(uint16_t h) {
 bool bit(const uint8_t* bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
 template <class S, class T>
-void copy_plain(const char* from, int64_t stride, int64_t n, T* to, int64_t width) {
+void convert(const char* from, int64_t stride, int64_t n, T* to) {
   if (stride == int64_t(sizeof(S)) && reinterpret_cast<uintptr_t>(from) % alignof(S) == 0) {
     const S* values = reinterpret_cast<const S*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i * width] = static_cast<T>(values[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(values[i]);
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
     S value;
     std::memcpy(&value, from + i * stride, sizeof value);
-    to[i * width] = static_cast<T>(value);
+    to[i] = static_cast<T>(value);
   }
 }
 
 template <class T>
-void copy_column(const Column& c, int64_t start, int64_t n, T* to, int64_t width) {
+void convert(const Column& c, int64_t start, int64_t n, T* to) {
   const char* from = c.data + start * c.stride;
   switch (c.kind) {
-    case Kind::i8: return copy_plain<int8_t>(from, c.stride, n, to, width);
-    case Kind::i16: return copy_plain<int16_t>(from, c.stride, n, to, width);
-    case Kind::i32: return copy_plain<int32_t>(from, c.stride, n, to, width);
-    case Kind::i64: return copy_plain<int64_t>(from, c.stride, n, to, width);
+    case Kind::i8: return convert<int8_t>(from, c.stride, n, to);
+    case Kind::i16: return convert<int16_t>(from, c.stride, n, to);
+    case Kind::i32: return convert<int32_t>(from, c.stride, n, to);
+    case Kind::i64: return convert<int64_t>(from, c.stride, n, to);
     case Kind::boolean:
-    case Kind::u8: return copy_plain<uint8_t>(from, c.stride, n, to, width);
-    case Kind::u16: return copy_plain<uint16_t>(from, c.stride, n, to, width);
-    case Kind::u32: return copy_plain<uint32_t>(from, c.stride, n, to, width);
-    case Kind::u64: return copy_plain<uint64_t>(from, c.stride, n, to, width);
-    case Kind::f32: return copy_plain<float>(from, c.stride, n, to, width);
-    case Kind::f64: return copy_plain<double>(from, c.stride, n, to, width);
+    case Kind::u8: return convert<uint8_t>(from, c.stride, n, to);
+    case Kind::u16: return convert<uint16_t>(from, c.stride, n, to);
+    case Kind::u32: return convert<uint32_t>(from, c.stride, n, to);
+    case Kind::u64: return convert<uint64_t>(from, c.stride, n, to);
+    case Kind::f32: return convert<float>(from, c.stride, n, to);
+    case Kind::f64: return convert<double>(from, c.stride, n, to);
     case Kind::f16:
       for (int64_t i = 0; i < n; ++i) {
         uint16_t half;
         std::memcpy(&half, from + i * c.stride, sizeof half);
-        to[i * width] = static_cast<T>(half_to_float(half));
+        to[i] = static_cast<T>(half_to_float(half));
       }
       return;
     case Kind::bit:
       for (int64_t i = 0; i < n; ++i)
-        to[i * width] = bit(reinterpret_cast<const uint8_t*>(c.data), c.offset + start + i) ? T(1) : T(0);
+        to[i] = bit(reinterpret_cast<const uint8_t*>(c.data), c.offset + start + i) ? T(1) : T(0);
       return;
     case Kind::decimal:
       for (int64_t i = 0; i < n; ++i) {
@@ -180,11 +185,49 @@ void copy_column(const Column& c, int64_t start, int64_t n, T* to, int64_t width
         // A value that fits 64 bits takes one conversion, so that it is rounded once.
         const double whole = high == (int64_t(low) < 0 ? -1 : 0) ? double(int64_t(low))
                                                                  : double(high) * 18446744073709551616.0 + double(low);
-        to[i * width] = static_cast<T>(whole / c.scale);
+        to[i] = static_cast<T>(whole / c.scale);
       }
       return;
     case Kind::other: return;
   }
+}
+
+// A square of a tile, small enough for registers: rows of `from` become columns of `to`.
+#if defined(__SSE2__)
+constexpr int64_t square(float) { return 4; }
+constexpr int64_t square(double) { return 2; }
+void transpose_square(const float* from, int64_t from_width, float* to, int64_t to_width) {
+  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_width), c = _mm_loadu_ps(from + 2 * from_width),
+         d = _mm_loadu_ps(from + 3 * from_width);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + to_width, b);
+  _mm_storeu_ps(to + 2 * to_width, c);
+  _mm_storeu_ps(to + 3 * to_width, d);
+}
+void transpose_square(const double* from, int64_t from_width, double* to, int64_t to_width) {
+  const __m128d a = _mm_loadu_pd(from), b = _mm_loadu_pd(from + from_width);
+  _mm_storeu_pd(to, _mm_unpacklo_pd(a, b));
+  _mm_storeu_pd(to + to_width, _mm_unpackhi_pd(a, b));
+}
+#else
+template <class T>
+constexpr int64_t square(T) { return 1; }
+template <class T>
+void transpose_square(const T* from, int64_t, T* to, int64_t) { *to = *from; }
+#endif
+
+// columns x rows at `from` to rows x columns at `to`.
+template <class T>
+void transpose(const T* from, int64_t from_width, int64_t columns, int64_t rows, T* to, int64_t to_width) {
+  constexpr int64_t s = square(T());
+  const int64_t even_columns = columns - columns % s, even_rows = rows - rows % s;
+  for (int64_t i = 0; i < even_rows; i += s)
+    for (int64_t j = 0; j < even_columns; j += s)
+      transpose_square(from + j * from_width + i, from_width, to + i * to_width + j, to_width);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = i < even_rows ? even_columns : 0; j < columns; ++j)
+      to[i * to_width + j] = from[j * from_width + i];
 }
 
 struct Batch {
@@ -227,12 +270,16 @@ Found first_missing(const Batch& batch, int64_t first, int64_t count, int64_t st
 
 template <class T>
 void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, int64_t stop, T* out) {
-  constexpr int64_t tile_rows = 64, tile_columns = 64 / sizeof(T);
+  // Columns for one cache line of each row; the padding keeps the buffer's rows out of each other's cache sets.
+  constexpr int64_t tile_columns = 64 / sizeof(T), tile_rows = 256, width = tile_rows + 64 / sizeof(T);
+  alignas(64) T tile[tile_columns * width];
   for (int64_t i = start; i < stop; i += tile_rows) {
     const int64_t n = std::min(tile_rows, stop - i);
-    for (int64_t j = 0; j < count; j += tile_columns)
-      for (int64_t k = j; k < std::min(j + tile_columns, count); ++k)
-        copy_column(batch.columns[first + k], i, n, out + (i - start) * count + k, count);
+    for (int64_t j = 0; j < count; j += tile_columns) {
+      const int64_t m = std::min(tile_columns, count - j);
+      for (int64_t k = 0; k < m; ++k) convert(batch.columns[first + j + k], i, n, tile + k * width);
+      transpose(tile, width, m, n, out + (i - start) * count + j, count);
+    }
   }
 }
 

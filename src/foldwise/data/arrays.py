@@ -43,7 +43,9 @@ class ArraySource:
         self._array, self._chosen, self._rows, self._weights = array, chosen, rows, weights
         self.n_rows: int = shape[0] if rows is None else len(rows)
         self.n_columns: int = shape[1] if chosen is None else len(chosen)
-        self.dtype: np.dtype[np.floating] = dtype or (_FLOATS[0] if array.dtype == _FLOATS[0] else _FLOATS[1])
+        self.dtype: np.dtype[np.floating] = dtype or (
+            _FLOATS[0] if array.dtype.newbyteorder("=") == _FLOATS[0] else _FLOATS[1]
+        )
         if not self.n_rows or not self.n_columns:
             check.not_empty(self.n_rows, self.n_columns, self.where)
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from foldwise.errors import DataError, LeftOutWarning
+from foldwise.errors import DataError
 
 
 def find(name: str, names: Sequence[str] | None, where: str) -> int:
     """The position of a column by its name."""
     if names is None:
         raise DataError(
-            f"there is no column {name!r}: the columns have no names", where=where, advice="Give positions (0, 1, ...)"
+            f"there is no column {name!r}: the columns have no names",
+            where=where,
+            advice="Give positions (0, 1, ...)",
         )
     if name in names:
         return names.index(name)
@@ -50,9 +51,9 @@ def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: 
 
 
 def numeric(
-    asked: str | None, names: Sequence[str], is_number: Sequence[bool], without: int | None, where: str
+    names: Sequence[str], is_number: Sequence[bool], without: int | None, where: str
 ) -> tuple[list[int], tuple[str, ...]]:
-    """All columns that are numbers, and the names of those left out (announced unless `asked` says 'numeric')."""
+    """All columns that are numbers, and the names of those left out."""
     kept = [j for j, ok in enumerate(is_number) if ok and j != without]
     left_out = tuple(names[j] for j, ok in enumerate(is_number) if not ok and j != without)
     if not kept:
@@ -60,14 +61,6 @@ def numeric(
         raise DataError(
             f"no numeric column (columns found: {found or 'none'})",
             where=where,
-            advice="At least one column of numbers is needed; is the separator between values what it should be?",
-        )
-    if left_out and asked is None:
-        shown = ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else "")
-        warnings.warn(
-            f"{where}: {len(left_out)} column(s) that are not numbers were left out: {shown}. "
-            "Say columns='numeric' or name the columns to silence this.",
-            LeftOutWarning,
-            stacklevel=5,
+            advice="At least one is needed. Does every row have as many values, and is the first line the header?",
         )
     return kept, left_out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import re
 from collections.abc import Sequence
 from itertools import islice
@@ -25,7 +26,9 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
             continue
         row, *values = rows[0]
         for column, value in zip(chosen, values, strict=True):
-            _judge(path, reader, int(row), column.name if reader.named else reader.columns.index(column), value)
+            _judge(
+                path, reader, int(row), column.name if reader.named else reader.columns.index(column), value
+            )
 
 
 def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:
@@ -34,18 +37,12 @@ def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | Non
     source = f"SELECT row_number() OVER () - 1 AS fw_row, * FROM {reader.clause([path], text=by_text)}"
     texts = ", ".join(f"CAST({quoted(c.sql)} AS VARCHAR) AS fw_{k}" for k, c in enumerate(chosen))
     retyped = ", ".join(f"TRY_CAST({quoted(c.sql)} AS {c.type}) AS {quoted(c.sql)}" for c in reader.columns)
-    number = "coalesce(isfinite(TRY_CAST(fw_{0} AS DOUBLE)), false)"
-    if all(c.type == "BOOLEAN" for c in chosen):
-        number = "TRY_CAST(fw_{0} AS BOOLEAN) IS NOT NULL"
-    bad = " OR ".join(
-        "TRY_CAST(fw_{0} AS BOOLEAN) IS NULL".format(k) if c.type == "BOOLEAN" else "NOT " + number.format(k)
-        for k, c in enumerate(chosen)
-    )
+    finite = "coalesce(isfinite(TRY_CAST(fw_{} AS DOUBLE)), false)"
+    truth = "TRY_CAST(fw_{} AS BOOLEAN) IS NOT NULL"
+    good = " AND ".join((truth if c.type == "BOOLEAN" else finite).format(k) for k, c in enumerate(chosen))
     picked = ", ".join(f"fw_{k}" for k in range(len(chosen)))
-    condition = f"({where}) AND ({bad})" if where else bad
-    return (
-        f"SELECT fw_row, {picked} FROM (SELECT fw_row, {texts}, {retyped} FROM ({source})) WHERE {condition} LIMIT 1"
-    )
+    condition = f"({where}) AND NOT ({good})" if where else f"NOT ({good})"
+    return f"SELECT fw_row, {picked} FROM (SELECT fw_row, {texts}, {retyped} FROM ({source})) WHERE {condition} LIMIT 1"
 
 
 def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | None) -> None:
@@ -74,7 +71,7 @@ def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
         return ""
     number = row + reader.header_lines
     try:
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
+        with _open(path) as file:
             line = next(islice(file, number, None), b"")
     except (OSError, EOFError):
         return ""
@@ -90,8 +87,12 @@ def explain(files: Files, problem: Exception) -> NoReturn:
         _encoding(files.paths if named is None else [named])
     if "No magic bytes" in text or files.kind == "parquet":
         raise DataError(
-            f"not a Parquet file, or a truncated one ({_first_line(text)})", where=path, advice="Write or copy it again"
+            f"not a Parquet file, or a truncated one ({_first_line(text)})",
+            where=path,
+            advice="Write or copy it again",
         ) from None
+    if "Malformed JSON" in text:
+        _malformed(files.paths if named is None else [named])
     line = re.search(r"(?:on Line: |in line )(\d+)", text, re.IGNORECASE)
     at = f" (line {line[1]})" if line else ""
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
@@ -114,13 +115,30 @@ def _first_line(text: str) -> str:
     return useful[0].strip() if useful else text
 
 
+def _open(path: str) -> Any:
+    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
+
+
+def _malformed(paths: Sequence[str]) -> None:
+    """Raise for the first line that is not JSON (the line that DuckDB names is not always the one)."""
+    for path in paths:
+        with _open(path) as file:
+            for row, line in enumerate(file):
+                try:
+                    json.loads(line)
+                except ValueError as problem:
+                    if line.strip():
+                        raise DataError(
+                            f"this line is not JSON ({problem})", where=path, row=row, advice="Mend that line"
+                        ) from None
+
+
 def _encoding(paths: Sequence[str]) -> None:
     """Raise for the first byte that is not UTF-8."""
     for path in paths:
-        opener: Any = gzip.open if path.lower().endswith(".gz") else open
         decoder = codecs.getincrementaldecoder("utf-8")()
         lines = 0
-        with opener(path, "rb") as file:
+        with _open(path) as file:
             while True:
                 chunk = file.read(1 << 20)
                 try:

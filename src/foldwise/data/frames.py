@@ -90,7 +90,8 @@ def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: A
         chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
     ) -> tuple[NDArray[Any], tuple[int, int] | None]:
         parts = [
-            _pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j]) for j in chosen
+            _pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j])
+            for j in chosen
         ]
         return rows_of([(batch_of(parts), 0, stop - start)], len(chosen), dtype)
 
@@ -150,6 +151,8 @@ def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
     """A source over anything with `__arrow_c_stream__`: polars, pyarrow and others."""
     if type(table).__name__ == "LazyFrame":
         table = table.collect()
+    elif type(table).__name__ == "RecordBatchReader":
+        table = table.read_all()
     if where is not None:
         return _filtered(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
     stream = Stream(table.__arrow_c_stream__())
@@ -207,7 +210,7 @@ def _opened(
     left_out: tuple[str, ...] = ()
     if columns_ is None or (isinstance(columns_, str) and columns_ == "numeric"):
         is_number = [kind != "other" for kind in kinds]
-        chosen, left_out = columns.numeric(columns_, texts, is_number, weight_at, _WHERE)
+        chosen, left_out = columns.numeric(texts, is_number, weight_at, _WHERE)
     else:
         chosen = columns.positions(columns_, names, len(kinds), _WHERE)
     for j in chosen if weight_at is None else [*chosen, weight_at]:

@@ -28,11 +28,15 @@ class Descriptor:
 
     def read_into(self, array: NDArray[Any], offset: int, where: str) -> None:
         """Fill a contiguous array from `offset` on; safe in several threads, as no file position is shared."""
-        left = array.reshape(-1).view(np.uint8).data  # a memoryview of its own would not take every byte order
+        left = (
+            array.reshape(-1).view(np.uint8).data
+        )  # a memoryview of its own would not take every byte order
         while left:
             count = os.preadv(self.number, [left], offset)
             if count == 0:
-                raise DataError("the file ends too early", where=where, advice="It was cut short while being read")
+                raise DataError(
+                    "the file ends too early", where=where, advice="It was cut short while being read"
+                )
             left, offset = left[count:], offset + count
 
 
@@ -44,9 +48,7 @@ class NpySource:
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(
-        self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None
-    ) -> None:
+    def __init__(self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None) -> None:
         self.where = path
         self._stamp: Stamp = stamp(path)
         shape, self._fortran, self._stored, self._offset = _header(path)
@@ -72,7 +74,9 @@ class NpySource:
                 advice="Copy or save it again",
             )
         single = self._stored.kind == "f" and self._stored.itemsize == 4
-        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
+        self.dtype: np.dtype[np.floating] = dtype or (
+            np.dtype(np.float32) if single else np.dtype(np.float64)
+        )
         if isinstance(weights, str):
             columns.find(weights, None, path)
         self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
@@ -101,7 +105,9 @@ class NpySource:
         wanted = range(self._width) if self._chosen is None else self._chosen
         raw = np.empty((self.n_columns, stop - start), dtype=self._stored)
         for strip, column in zip(raw, wanted, strict=True):
-            file.read_into(strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where)
+            file.read_into(
+                strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where
+            )
         return raw.T
 
     def fingerprint(self) -> str:
@@ -113,7 +119,11 @@ def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     with open(path, "rb") as file:
         try:
             version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
             shape, fortran, dtype = read(file)
         except (ValueError, EOFError) as problem:
             raise DataError(f"not a .npy file, or a truncated one ({problem})", where=path) from None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from typing import Any
 
 import numpy as np
 
 from foldwise.data.arrays import ArraySource, open_array
 from foldwise.data.source import Source
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, LeftOutWarning, ParameterError
 
 _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 
@@ -29,7 +30,19 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     """
     if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
         return ArraySource(x)
-    given = {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}
+    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype})
+    if columns is None and source.left_out and source is not x:
+        shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
+        warnings.warn(
+            f"{source.where}: {len(source.left_out)} column(s) that are not numbers were left out: {shown}. "
+            "Say columns='numeric' or name the columns to silence this.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
+    return source
+
+
+def _opened(x: Any, given: dict[str, Any]) -> Source:
     if isinstance(x, (str, os.PathLike)):
         return _open_text(x, given)
     if isinstance(x, (np.ndarray, list, tuple)):
@@ -38,7 +51,9 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
         return open_array(x, **given)
     if isinstance(x, Source):
         if any(value is not None for value in given.values()):
-            raise ParameterError("columns, where, weights and dtype are settled when a source is first opened")
+            raise ParameterError(
+                "columns, where, weights and dtype are settled when a source is first opened"
+            )
         return x
     return _open_by_library(x, given)
 
@@ -91,7 +106,9 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.frames import open_arrow
 
         return open_arrow(x, **given)  # type: ignore[no-any-return]
-    if any(hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")) or np.isscalar(x):
+    if any(
+        hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")
+    ) or np.isscalar(x):
         return open_array(x, **given)
     if hasattr(x, "__next__"):
         raise DataError(

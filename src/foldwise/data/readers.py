@@ -107,7 +107,8 @@ def _csv(files: Files, run: Any) -> Reader:
             raise DataError(f"the separator, quote or header differs from {files.paths[0]}", where=path)
     # A column of whole numbers may have a fraction after the rows that were sniffed: all numbers are read as DOUBLE.
     columns = tuple(
-        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in first.columns
+        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type)
+        for c in first.columns
     )
     types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
@@ -135,7 +136,9 @@ def _sniff(path: str, run: Any) -> _Sniffed:
         f"SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns FROM sniff_csv({literal(path)}, skip=0)"
     )
     delimiter, quote, escape, comment, header, columns = found[0]
-    delimiter, quote, escape, comment = ("" if x == "(empty)" else x for x in (delimiter, quote, escape, comment))
+    delimiter, quote, escape, comment = (
+        "" if x == "(empty)" else x for x in (delimiter, quote, escape, comment)
+    )
     # A sample without quotes says nothing about the rows after it.
     quote, escape = (quote or '"', escape or '"')
     dialect = ", ".join(
@@ -178,7 +181,9 @@ def _json(files: Files, run: Any) -> Reader:
     lines = [not path.lower().removesuffix(".gz").endswith(".json") for path in files.paths]
     form = ", format='newline_delimited'" if all(lines) else ""
     found = _described(files, run, "read_json", form, form).columns
-    columns = tuple(Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found)
+    columns = tuple(
+        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found
+    )
     types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
     return Reader(columns, True, f"{form}, columns={{{types}}}", f"{form}, columns={{{texts}}}", "read_json")

@@ -91,7 +91,9 @@ class SpooledSource:
             self._off, self._spool = True, None
             yield from self._source.pieces()
             return
-        self._spool = spool = _Spool(self._source, self._limit)  # a pass that was not finished counts for nothing
+        self._spool = spool = _Spool(
+            self._source, self._limit
+        )  # a pass that was not finished counts for nothing
         for piece in self._source.pieces():
             yield spool.keeping(piece)
         spool.ended = True
@@ -103,7 +105,12 @@ class _Spool:
     def __init__(self, source: Source, limit: int) -> None:
         with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it
             self._file = Descriptor(os.dup(file.fileno()))
-        self._where, self._dtype, self._n_columns, self._limit = source.where, source.dtype, source.n_columns, limit
+        self._where, self._dtype, self._n_columns, self._limit = (
+            source.where,
+            source.dtype,
+            source.n_columns,
+            limit,
+        )
         self._block_rows = cut.rows_per_block(source.n_columns, source.dtype)
         self._lock = threading.Lock()
         self._given = self._kept = 0

@@ -35,6 +35,9 @@ class Writer:
         self.rows = 0
         self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
         self._format: _Format | None = None
+        if len({name.lower() for name in names}) < len(names) and self._kind != "npy":
+            # DuckDB would rename the second of them
+            raise DataError(f"two of the columns {list(names)} have one name, but for case", where=self.path)
         self._temporary = ""
 
     def __enter__(self) -> Writer:
