@@ -117,7 +117,7 @@ def test_sql_and_relations():
         ("x.csv", "a,b\n1,2\n3\n4,5\n", ["no numeric column"]),
         ("x.csv", "a,b\n" + "1,2\n" * 30_000 + "3\n", ["1 values instead of 2", "line 30002"]),
         ("x.csv", "a title\n\na,b\n1,2\n3,4\n", ["no numeric column", "is the first line the header"]),
-        ("x.csv", "a,b\n1,2\n".encode() + b"3,\xff\xe9\n", ["not UTF-8", "line 3", "iconv"]),
+        ("x.csv", b"a,b\n1,2\n3,\xff\xe9\n", ["not UTF-8", "line 3", "iconv"]),
         ("x.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n", ["not UTF-8", "line 50002"]),
         ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or a truncated one"]),
         ("x.xlsx", "z", ["unknown kind of file", ".parquet", ".npy"]),

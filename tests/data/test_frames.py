@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -102,9 +103,7 @@ def test_slices_and_bitmaps():
 def test_rechunking_does_not_move_a_cut(cuts):
     x = np.arange(120_000.0).reshape(60_000, 2)
     edges = sorted({0, len(x), *cuts})
-    table = pa.concat_tables(
-        [pa.table({"a": x[i:j, 0], "b": x[i:j, 1]}) for i, j in zip(edges, edges[1:], strict=False)]
-    )
+    table = pa.concat_tables([pa.table({"a": x[i:j, 0], "b": x[i:j, 1]}) for i, j in pairwise(edges)])
     assert np.array_equal(read(table), x)
 
 

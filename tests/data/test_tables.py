@@ -119,8 +119,10 @@ def test_bad_weights(folder, table, name):
 
 
 def test_types():
-    sql = "SELECT 1::TINYINT a, 2::UBIGINT b, 1.25::DECIMAL(9,3) c, 3::HUGEINT d, true e, 0.5::FLOAT f, 0.25::DOUBLE g"
-    assert np.array_equal(read(sql), [[1, 2, 1.25, 3, 1, 0.5, 0.25]])
+    kinds = ("TINYINT", "UBIGINT", "DECIMAL(9,3)", "HUGEINT", "FLOAT", "DOUBLE")
+    columns = [f"{k + 1}::{kind} AS c{k}" for k, kind in enumerate(kinds)]
+    assert np.array_equal(read(f"SELECT {', '.join(columns)}, true AS b"), [[1, 2, 3, 4, 5, 6, 1]])
+    assert np.array_equal(read("SELECT 1.25::DECIMAL(9,3) a, -0.1::DECIMAL(9,3) b"), [[1.25, -0.1]])
     assert scan("SELECT 1::FLOAT a, 2::FLOAT b").dtype == np.float32
     assert scan("SELECT 1::FLOAT a, 2 b").dtype == np.float64
     assert scan("SELECT 1::FLOAT a, 2 b", columns="a").dtype == np.float32

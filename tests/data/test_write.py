@@ -39,9 +39,14 @@ def test_no_rows_is_a_file_too(tmp_path, name):
 def test_an_error_leaves_the_old_file(tmp_path, small, name):
     path = tmp_path / name
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), open_writer(path, ["a", "b", "c"], np.float64) as writer:
-        writer.write(small)
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with open_writer(path, ["a", "b", "c"], np.float64) as writer:
+            writer.write(small)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == [name]
 

@@ -61,6 +61,6 @@ def numeric(
         raise DataError(
             f"no numeric column (columns found: {found or 'none'})",
             where=where,
-            advice="At least one is needed. Does every row have as many values, and is the first line the header?",
+            advice="At least one is needed. Has every row as many values, and is the first line the header?",
         )
     return kept, left_out

@@ -1,4 +1,4 @@
-"""What exactly is wrong with a file, and where: asked only after something went wrong, so it may take its time."""
+"""What is wrong with a file, and where: asked only after something went wrong, so it may take its time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | Non
     good = " AND ".join((truth if c.type == "BOOLEAN" else finite).format(k) for k, c in enumerate(chosen))
     picked = ", ".join(f"fw_{k}" for k in range(len(chosen)))
     condition = f"({where}) AND NOT ({good})" if where else f"NOT ({good})"
-    return f"SELECT fw_row, {picked} FROM (SELECT fw_row, {texts}, {retyped} FROM ({source})) WHERE {condition} LIMIT 1"
+    prepared = f"SELECT fw_row, {texts}, {retyped} FROM ({source})"
+    return f"SELECT fw_row, {picked} FROM ({prepared}) WHERE {condition} LIMIT 1"
 
 
 def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | None) -> None:

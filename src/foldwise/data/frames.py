@@ -1,7 +1,7 @@
 """Data frames in memory: pandas by its column arrays, everything else by the Arrow stream it exports.
 
-What exports an Arrow stream is pulled once and its batches are held: for a table in memory that copies nothing, and a
-stream that can be read only once is thereby collected.
+What exports an Arrow stream is pulled once and its batches are held: for a table in memory that copies
+nothing, and a stream that can be read only once is thereby collected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldwise.kernels.arrow import Stream, batch_of, is_number
 _WHERE = "data frame"
 _SAMPLE = 1000  # values looked at to tell a text column from a number column with a word in it
 
-# load(positions, start, stop, dtype): those columns of those rows, and the first missing value's row and column
+# load(positions, start, stop, dtype): those columns of those rows, and where the first missing value is
 _Load: TypeAlias = Callable[
     [Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]
 ]
@@ -120,7 +120,7 @@ def _pandas_kind(series: Any) -> _Kind:
 
 def _text_kind(sample: Sequence[Any]) -> _Kind:
     """Whether a column of text or objects holds numbers; one that mostly does holds a word by mistake."""
-    present = [(i, value) for i, value in enumerate(sample) if value is not None and value == value]  # noqa: PLR0124
+    present = [(i, value) for i, value in enumerate(sample) if value is not None and value == value]  # no NaN
     numbers = sum(isinstance(value, Number) for _, value in present)
     if numbers == len(present):
         return "number"

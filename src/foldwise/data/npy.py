@@ -1,4 +1,4 @@
-"""A `.npy` file, read block by block with `pread`: no mapping, so resident memory stays at the blocks in use."""
+"""A `.npy` file, read block by block with `pread`: no mapping, so memory stays at the blocks in use."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ class Descriptor:
         os.close(self.number)
 
     def read_into(self, array: NDArray[Any], offset: int, where: str) -> None:
-        """Fill a contiguous array from `offset` on; safe in several threads, as no file position is shared."""
-        left = (
-            array.reshape(-1).view(np.uint8).data
-        )  # a memoryview of its own would not take every byte order
+        """Fill a contiguous array from `offset` on; safe in threads, as no file position is shared."""
+        left = array.reshape(-1).view(np.uint8).data  # as bytes: a memoryview knows no foreign byte order
         while left:
             count = os.preadv(self.number, [left], offset)
             if count == 0:
@@ -112,7 +110,8 @@ class NpySource:
 
     def fingerprint(self) -> str:
         """Name, size, time of change and columns."""
-        return f"npy {Path(self.where).name} {self._stamp.size} {self._stamp.time} {self._chosen} {self.dtype.name}"
+        name = Path(self.where).name
+        return f"npy {name} {self._stamp.size} {self._stamp.time} {self._chosen} {self.dtype.name}"
 
 
 def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

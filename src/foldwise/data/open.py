@@ -19,10 +19,11 @@ _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None, dtype: Any = None) -> Source:
     """Open data for reading in blocks, whatever holds them.
 
-    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with
-    an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a DuckDB relation or SQL text.
-    `columns` picks columns by name or position; by default all that are numbers. `where` keeps rows: SQL text for tables
-    and frames, a mask or row numbers for arrays. `weights` is one number a row, or the name of a column.
+    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or
+    anything with an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a
+    DuckDB relation or SQL text. `columns` picks columns by name or position; by default all numbers. `where`
+    keeps rows: SQL text for tables and frames, a mask or row numbers for arrays. `weights` is one number for
+    each row that is kept, or the name of a column. An Arrow stream that can be read only once is collected.
 
     >>> source = scan([[1.0, 2.0], [3.0, 4.0]])
     >>> source.n_rows, source.n_columns, source.dtype

@@ -16,7 +16,7 @@ Part: TypeAlias = tuple[Batch, int, int]  # rows [start, stop) of a batch
 
 
 def grouped(batches: Iterable[Batch], rows: int) -> Iterator[tuple[int, list[Part]]]:
-    """The first row and the parts of every block of `rows` rows, from batches that come one after the other."""
+    """The first row and the parts of every block of `rows` rows, from batches that come one by one."""
     start, have, parts = 0, 0, list[Part]()
     for batch in batches:
         at = 0

@@ -1,4 +1,4 @@
-"""How DuckDB is to read files: the FROM clause, the columns and their types, settled once for all files together."""
+"""How DuckDB is to read files: the FROM clause, the columns and their types, settled once for all files."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _csv(files: Files, run: Any) -> Reader:
                 raise _differ(files.paths[0], path, b.name, f"it is {b.type} and not {a.type}, other")
         if other.dialect != first.dialect:
             raise DataError(f"the separator, quote or header differs from {files.paths[0]}", where=path)
-    # A column of whole numbers may have a fraction after the rows that were sniffed: all numbers are read as DOUBLE.
+    # Whole numbers may have a fraction after the rows that were sniffed: all numbers are read as DOUBLE.
     columns = tuple(
         Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type)
         for c in first.columns
@@ -131,9 +131,10 @@ class _Sniffed:
 
 
 def _sniff(path: str, run: Any) -> _Sniffed:
-    # skip=0: left alone, the sniffer may skip the first rows of a ragged file, and nothing is dropped in silence here
+    # skip=0: left alone, the sniffer may skip the first rows of a ragged file in silence
     found = run(
-        f"SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns FROM sniff_csv({literal(path)}, skip=0)"
+        "SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns "
+        f"FROM sniff_csv({literal(path)}, skip=0)"
     )
     delimiter, quote, escape, comment, header, columns = found[0]
     delimiter, quote, escape, comment = (
@@ -159,8 +160,8 @@ def _sniff(path: str, run: Any) -> _Sniffed:
 
 
 def _header(path: str, delimiter: str, quote: str, comment: str) -> list[str]:
-    opened = gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.lower().endswith(".gz") else None
-    with opened or open(path, encoding="utf-8-sig", newline="") as file:
+    opener: Any = gzip.open if path.lower().endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = (line for line in file if line.strip() and not (comment and line.startswith(comment)))
         return next(csv.reader(lines, delimiter=delimiter, quotechar=quote), [])
 

@@ -1,4 +1,4 @@
-"""A scratch file for sources that are slow to decode: the first pass writes the blocks, later ones read them back."""
+"""A scratch file for sources that are slow to decode: the first pass writes blocks, later ones read them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from foldwise.data.source import Piece, Source
 def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
     """The same source, decoded only once if it is slow.
 
-    The scratch file has no name, so it is gone with the process, however that ends. It may take `limit` bytes (or those
-    of FOLDWISE_SPOOL_LIMIT, or half of the free disk); if that is not enough, every pass decodes again.
+    The scratch file has no name, so it is gone with the process, however that ends. It may take `limit` bytes
+    (or those of FOLDWISE_SPOOL_LIMIT, or half of the free disk); if that is not enough, every pass decodes.
     """
     if not source.slow or source.sparse:
         yield source

@@ -1,7 +1,7 @@
 """Tables that DuckDB reads: CSV, Parquet, JSON lines, SQL, relations, and frames with a condition.
 
-DuckDB decodes into Arrow batches as they are asked for; the pieces turn them into row blocks, in whichever thread calls
-them. So memory holds the batches of the blocks in flight and what DuckDB itself buffers.
+DuckDB decodes into Arrow batches as they are asked for; the pieces turn them into row blocks, in whichever
+thread calls them. So memory holds the batches of the blocks in flight and what DuckDB itself buffers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def connect() -> Any:
 
 
 def _bound_parquet_memory(listed: str, run: Callable[[str], Any]) -> None:
-    """DuckDB fills whatever it may use, so it may use what it needs: some pages of each column in each thread."""
+    """DuckDB fills what it may use, so it may use what it needs: a row group or two in each thread."""
     groups, largest = run(
         "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
         f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"

@@ -128,10 +128,11 @@ class _Npy:
 
 
 _COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
+_INSERT_BYTES = 16 << 20  # an insert has a price of its own, so small blocks wait for each other
 
 
 class _Table:
-    """Rows collected in a DuckDB table on disk, written out in one go: Parquet and friends cannot be appended to."""
+    """Rows collected in a DuckDB table on disk, written out in one go: Parquet cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
         from foldwise.data.tables import connect
@@ -139,6 +140,7 @@ class _Table:
         scratch = os.environ.get("FOLDWISE_SCRATCH") or None
         self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)
         self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
+        self._waiting: list[NDArray[Any]] = []
         self._compressed = path.lower().endswith(".gz")
         self._tab = path.lower().removesuffix(".gz").endswith(".tsv")
         self._connection = connect()
@@ -149,12 +151,21 @@ class _Table:
         self._connection.execute(f"CREATE TABLE scratch.main.rows ({columns})")
 
     def write(self, rows: NDArray[Any]) -> None:
-        columns = np.ascontiguousarray(rows.T, dtype=self._dtype)
+        self._waiting.append(np.array(rows, dtype=self._dtype))  # a copy: the caller may reuse the block
+        if sum(block.nbytes for block in self._waiting) >= _INSERT_BYTES:
+            self._insert()
+
+    def _insert(self) -> None:
+        if not self._waiting:
+            return
+        columns = np.ascontiguousarray(np.vstack(self._waiting).T)
+        self._waiting = []
         self._connection.register("block", {f"c{j}": column for j, column in enumerate(columns)})
         self._connection.execute("INSERT INTO scratch.main.rows FROM block")
         self._connection.unregister("block")
 
     def finish(self) -> None:
+        self._insert()
         options = _COPY[self._kind]
         if self._kind != "parquet":
             options += f", COMPRESSION {'gzip' if self._compressed else 'none'}"

@@ -32,7 +32,7 @@ def copy_into(
 ) -> tuple[int, int] | None:
     """Copy rows [start, stop) of the columns from `first` on into `out`, from row `out_row` on.
 
-    As many columns are copied as `out` has. The answer is the first missing value's row (counted from `start`) and
-    column (counted from `first`), or None; what is written in its place is not defined.
+    As many columns are copied as `out` has. The answer is the row (counted from `start`) of the first missing
+    value and its column (counted from `first`), or None; what is written in its place is not defined.
     """
     return _copy_into(batch, first, start, stop, out, out_row)
