@@ -26,10 +26,10 @@ def work():
 """
 _DECODE = """
 import duckdb
-from foldwise.kernels.arrow import ArrowStream
+from foldwise.kernels.arrow import Stream
 con = duckdb.connect(config={"threads": 2})
 def work():
-    stream = ArrowStream(con.sql(f"select * from read_parquet('{path}')"))
+    stream = Stream(con.sql(f"select * from read_parquet('{path}')").__arrow_c_stream__())
     while stream.next() is not None:
         pass
 """
