@@ -29,6 +29,10 @@ struct Release {
     void operator()(void *memory) const { ::operator delete(memory, line); }
 };
 
+thread_local std::unique_ptr<void, Release> memory;
+thread_local size_t held = 0;
+constexpr size_t kept = 16 << 20;
+
 }  // namespace
 
 const Kernels &chosen() {
@@ -37,8 +41,6 @@ const Kernels &chosen() {
 }
 
 void *scratch(size_t bytes) {
-    thread_local std::unique_ptr<void, Release> memory;
-    thread_local size_t held = 0;
     if (held < bytes) {
         memory.reset();
         held = 0;
@@ -46,6 +48,12 @@ void *scratch(size_t bytes) {
         held = bytes;
     }
     return memory.get();
+}
+
+void trim_scratch() {
+    if (held <= kept) return;
+    memory.reset();
+    held = 0;
 }
 
 }  // namespace fw

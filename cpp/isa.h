@@ -32,4 +32,7 @@ const Kernels &chosen();
 // all their working memory here: fresh pages would cost as much as the arithmetic on small blocks.
 void *scratch(size_t bytes);
 
+// Gives back what the calling thread holds, if it is so much that keeping it would be rude.
+void trim_scratch();
+
 }  // namespace fw

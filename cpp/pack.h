@@ -110,6 +110,8 @@ inline void pack_panel(const In *from, size_t step, const In *pivots, const doub
         for (size_t k = 0; k < group; ++k) {
             y[k] = load_as<T>(from + k * step + v * L) - pivot;
             store(plain + k * width, y[k]);
+            // Rows of wide data lie on pages of their own, which no hardware prefetch foresees.
+            if (v * sizeof(V) % 64 == 0) __builtin_prefetch(from + (group + k) * step + v * L);
             seen |= (Bits<T>)y[k];
         }
         store(packed.seen + j, (V)seen);

@@ -61,7 +61,9 @@ double moments(const Matrix &x, const Doubles &weights, const DoublesOut &mean, 
     require(mean.shape(0) == d, "mean must have one entry per column");
     return by_dtype(x, [&](auto *values) {
         nb::gil_scoped_release released;
-        return Kernel::run(values, w, n, d, mean.data(), out);
+        const double total = Kernel::run(values, w, n, d, mean.data(), out);
+        fw::trim_scratch();
+        return total;
     });
 }
 

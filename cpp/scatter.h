@@ -3,7 +3,7 @@
 constexpr size_t chunk_rows = 128;          // a float32 sum is at most this long; two panels of it fit in L1
 constexpr size_t block_rows = 512;          // rows packed at a time
 constexpr size_t block_bytes = 3 << 20;     // but no more bytes than this
-constexpr size_t resident_bytes = 256 << 10;  // of right panels that should stay in L2
+constexpr size_t resident_bytes = 256 << 10; // of right panels that should stay in L2
 constexpr size_t few_rows = 256;            // float32 blocks below this are summed in float64: nothing averages out
 
 // Memory handed out piece by piece from the thread's scratch; the first pass with no memory only counts.
@@ -68,26 +68,34 @@ void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows,
     }
 }
 
+// C[j][i] = block[i][j], all of it or only what lies below the diagonal.
+template <class T> inline void mirror(const double *block, size_t rows, size_t columns, bool below, double *C, size_t d) {
+    for (size_t j = 0; j < columns; ++j)
+        for (size_t i = 0; i < (below ? j : rows); ++i) C[j * d + i] = block[i * Panels<T>::full + j];
+}
+
 // From products about the pivot to products about the mean, both triangles. `scale` undoes the rounding of weights.
+// C is written by bands of whole rows; the blocks above the diagonal are put right in place for the bands to come.
 template <class T>
 void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
             size_t d, double *C) {
-    constexpr size_t full = Panels<T>::full;
-    for (size_t q = 0; q < panels.count; ++q)
-        for (size_t p = 0; p <= q; ++p) {
+    for (size_t p = 0; p < panels.count; ++p) {
+        const size_t i0 = panels.column(p), rows = panels.columns(p);
+        for (size_t q = 0; q < p; ++q)
+            mirror<T>(blocks.at(q, p), panels.columns(q), rows, false, C + i0 * d + panels.column(q), d);
+        for (size_t q = p; q < panels.count; ++q) {
             double *block = blocks.at(p, q);
-            const size_t i0 = panels.column(p), j0 = panels.column(q);
-            for (size_t i = 0; i < panels.columns(p); ++i)
-                for (size_t j = p == q ? i : 0; j < panels.columns(q); ++j) {
-                    double value = block[i * full + j] * scale - weight * shift[i0 + i] * shift[j0 + j];
-                    if (i0 + i == j0 + j && value < 0) value = 0;
-                    block[i * full + j] = value;
-                    C[(i0 + i) * d + j0 + j] = value;
-                }
-            for (size_t j = 0; j < panels.columns(q); ++j)
-                for (size_t i = 0; i < (p == q ? j : panels.columns(p)); ++i)
-                    C[(j0 + j) * d + i0 + i] = block[i * full + j];
+            const size_t j0 = panels.column(q), columns = panels.columns(q);
+            for (size_t i = 0; i < rows; ++i) {
+                double *row = block + i * Panels<T>::full;
+                const double left = weight * shift[i0 + i];
+                for (size_t j = 0; j < columns; ++j) row[j] = row[j] * scale - left * shift[j0 + j];
+                if (p == q && row[i] < 0) row[i] = 0;
+                __builtin_memcpy(C + (i0 + i) * d + j0, row, columns * sizeof(double));
+            }
         }
+        mirror<T>(blocks.at(p, p), rows, rows, true, C + i0 * d + i0, d);
+    }
 }
 
 // Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal blocks.

@@ -3,10 +3,10 @@
 // For the same reason nothing here uses the standard library: its inline functions would be merged across units
 // (std::index_sequence is a type only).
 
-#ifdef __clang__
-#define FW_UNROLL(n) _Pragma("clang loop unroll(full)")
-#else
 #define FW_PRAGMA(text) _Pragma(#text)
+#ifdef __clang__
+#define FW_UNROLL(n) FW_PRAGMA(unroll n)
+#else
 #define FW_UNROLL(n) FW_PRAGMA(GCC unroll n)
 #endif
 
