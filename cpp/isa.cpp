@@ -12,7 +12,8 @@ const Kernels &choose() {
 #ifdef FW_X86
     __builtin_cpu_init();
     const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                            __builtin_cpu_supports("avx512dq") &&
                             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     const char *asked = std::getenv("FOLDWISE_ISA");
     const bool at_most_baseline = asked && std::strcmp(asked, "baseline") == 0;
