@@ -21,8 +21,9 @@ template <class T> ptrdiff_t finite(const T *x, size_t n) {
     return -1;
 }
 
-// (x - centre) / scale in float64, rounded once. Centre and scale are repeated until a row of them is long enough for
-// the inner loop to be worth vectorising; a quotient is never replaced by a product, which would round differently.
+// (x - centre) / scale in float64, rounded once. Centre and scale are repeated until a row of them is long
+// enough for the inner loop to be worth vectorising; a quotient is never replaced by a product, which would
+// round differently.
 template <class T>
 void centred(const T *x, const double *centre, const double *scale, size_t n, size_t d, T *out) {
     if (n == 0 || d == 0) return;

@@ -12,7 +12,8 @@ const Kernels &choose() {
 #ifdef FW_X86
     __builtin_cpu_init();
     const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                            __builtin_cpu_supports("avx512dq") &&
                             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     const char *asked = std::getenv("FOLDWISE_ISA");
     const bool at_most_baseline = asked && std::strcmp(asked, "baseline") == 0;
@@ -29,6 +30,10 @@ struct Release {
     void operator()(void *memory) const { ::operator delete(memory, line); }
 };
 
+thread_local std::unique_ptr<void, Release> memory;
+thread_local size_t held = 0;
+constexpr size_t kept = 16 << 20;
+
 }  // namespace
 
 const Kernels &chosen() {
@@ -37,8 +42,6 @@ const Kernels &chosen() {
 }
 
 void *scratch(size_t bytes) {
-    thread_local std::unique_ptr<void, Release> memory;
-    thread_local size_t held = 0;
     if (held < bytes) {
         memory.reset();
         held = 0;
@@ -46,6 +49,12 @@ void *scratch(size_t bytes) {
         held = bytes;
     }
     return memory.get();
+}
+
+void trim_scratch() {
+    if (held <= kept) return;
+    memory.reset();
+    held = 0;
 }
 
 }  // namespace fw

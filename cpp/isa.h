@@ -30,8 +30,11 @@ namespace avx512 { extern const Kernels kernels; }
 // The best table this processor can run, or a lesser one that FOLDWISE_ISA asks for.
 const Kernels &chosen();
 
-// At least `bytes` of memory aligned to 64, kept by the calling thread and valid until its next call. Kernels take
-// all their working memory here: fresh pages would cost as much as the arithmetic on small blocks.
+// At least `bytes` of memory aligned to 64, kept by the calling thread and valid until its next call. Kernels
+// take all their working memory here: fresh pages would cost as much as the arithmetic on small blocks.
 void *scratch(size_t bytes);
+
+// Gives back what the calling thread holds, if it is so much that keeping it would be rude.
+void trim_scratch();
 
 }  // namespace fw

@@ -1,4 +1,5 @@
-// The kernels for one instruction set: compiled once for each, with FW_ISA its name and FW_BYTES its vector length.
+// The kernels for one instruction set: compiled once for each, with FW_ISA its name and FW_BYTES its vector
+// length.
 #include <utility>
 
 #include "isa.h"

@@ -3,8 +3,9 @@
 constexpr size_t group = 8;       // rows handled together: their sum is formed in T, then added in float64
 constexpr size_t pivot_rows = 128;
 
-// `value` rounded to a multiple of about `spread` / 256. With more bits than that in the pivot, x - p would be rounded in
-// float32 the same way for most x: not an error that averages out, but a shift of the mean by some 1e-8 of the spread.
+// `value` rounded to a multiple of about `spread` / 256. With more bits than that in the pivot, x - p would
+// be rounded in float32 the same way for most x: not an error that averages out, but a shift of the mean by
+// some 1e-8 of the spread.
 inline float coarse(double value, double spread, float) {
     unsigned long long bits;
     __builtin_memcpy(&bits, &spread, sizeof bits);
@@ -15,9 +16,9 @@ inline float coarse(double value, double spread, float) {
 }
 inline double coarse(double value, double, double) { return value; }
 
-// A weighted mean of some of the first rows, in the dtype of x. Taken relative to one row, so that a constant column
-// yields exactly its constant. That row is the heaviest: should it outweigh all others, the mean is close to it. Rows
-// of weight 0 are skipped: what they hold must not matter. `work` has room for 2 d.
+// A weighted mean of some of the first rows, in the dtype of x. Taken relative to one row, so that a constant
+// column yields exactly its constant. That row is the heaviest: should it outweigh all others, the mean is
+// close to it. Rows of weight 0 are skipped: what they hold must not matter. `work` has room for 2 d.
 template <class In>
 void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, In *pivot) {
     size_t first = 0, heaviest = 0;
@@ -43,9 +44,9 @@ void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, 
         pivot[j] = coarse(double(origin[j]) + sums[j] / total, spreads[j] / total, In());
 }
 
-// A matrix of rows as kernels walk it, `group` rows at a time. Vectors may be loaded past the end of a row (the lanes
-// beyond are never used), but not past the end of the array: groups near the end are copied to `stage` first, and rows
-// that do not exist are filled with the pivot, which makes them zero.
+// A matrix of rows as kernels walk it, `group` rows at a time. Vectors may be loaded past the end of a row
+// (the lanes beyond are never used), but not past the end of the array: groups near the end are copied to
+// `stage` first, and rows that do not exist are filled with the pivot, which makes them zero.
 template <class In> struct Rows {
     const In *x;
     size_t length, d, reach;  // values in all, columns, columns that are loaded (padding included)
@@ -77,7 +78,8 @@ template <class T> inline void add_to(double *sums, Vec<T> v) {
     T parts[lanes<T>];
     store(parts, v);
     FW_UNROLL(2)
-    for (size_t c = 0; c < lanes<T>; c += D) store(sums + c, load<Vec<double>>(sums + c) + load_as<double>(parts + c));
+    for (size_t c = 0; c < lanes<T>; c += D)
+        store(sums + c, load<Vec<double>>(sums + c) + load_as<double>(parts + c));
 }
 
 // Columns are counted here with the padding of the first panel.
@@ -94,8 +96,8 @@ template <> struct BitsOf<double> { using type = unsigned long long; };
 template <class T> using Bits = Vec<typename BitsOf<T>::type>;
 
 template <class T, class In, size_t nv>
-inline void pack_panel(const In *from, size_t step, const In *pivots, const double *w, size_t place, size_t to,
-                       const Packed<T> &packed) {
+inline void pack_panel(const In *from, size_t step, const In *pivots, const double *w, size_t place,
+                       size_t to, const Packed<T> &packed) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, width = nv * L;
     const size_t start = place * packed.stride + to * width;
@@ -125,13 +127,14 @@ inline void pack_panel(const In *from, size_t step, const In *pivots, const doub
 }
 
 template <class T, class In, size_t nv = tile_vectors>
-inline void pack_first(size_t width, const In *from, size_t step, const In *pivots, const double *w, size_t to,
-                       const Packed<T> &packed) {
+inline void pack_first(size_t width, const In *from, size_t step, const In *pivots, const double *w,
+                       size_t to, const Packed<T> &packed) {
     if (width == nv * lanes<T>) return pack_panel<T, In, nv>(from, step, pivots, w, 0, to, packed);
     if constexpr (nv > 1) pack_first<T, In, nv - 1>(width, from, step, pivots, w, to, packed);
 }
 
-// One group of rows to all panels. The padding of the first panel is filled with columns of the next, never looked at.
+// One group of rows to all panels. The padding of the first panel is filled with columns of the next, never
+// looked at.
 template <class T, class In>
 void pack_group(const Rows<In> &rows, size_t row, const double *w, size_t to, const Panels<T> &panels,
                 const Packed<T> &packed) {

@@ -1,5 +1,6 @@
-// Python's view of the kernels on rows: check dtypes and shapes, release the GIL, call the chosen instruction set.
-// Results go to arrays the caller made: numpy.empty is several times cheaper than wrapping our own memory.
+// Python's view of the kernels on rows: check dtypes and shapes, release the GIL, call the chosen instruction
+// set. Results go to arrays the caller made: numpy.empty is several times cheaper than wrapping our own
+// memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -62,7 +63,9 @@ double moments(const Matrix &x, const Doubles &weights, const DoublesOut &mean, 
     require(mean.shape(0) == d, "mean must have one entry per column");
     return by_dtype(x, [&](auto *values) {
         nb::gil_scoped_release released;
-        return Kernel::run(values, w, n, d, mean.data(), out);
+        const double total = Kernel::run(values, w, n, d, mean.data(), out);
+        fw::trim_scratch();
+        return total;
     });
 }
 
@@ -117,8 +120,10 @@ const char *isa() { return fw::chosen().name; }
 }  // namespace
 
 void register_scatter(nb::module_ &m) {
-    // noconvert: a silent copy would cost more than the kernel saves, so a wrong dtype or order is a TypeError.
-    const auto x = nb::arg("x").noconvert(), mean = nb::arg("mean").noconvert(), out = nb::arg("out").noconvert();
+    // noconvert: a silent copy would cost more than the kernel saves, so a wrong dtype or order is a
+    // TypeError.
+    const auto x = nb::arg("x").noconvert(), mean = nb::arg("mean").noconvert();
+    const auto out = nb::arg("out").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     m.def("scatter", &scatter, x, weights, mean, out);
     m.def("merge_scatter", &merge_scatter, nb::arg("left").noconvert(), nb::arg("right").noconvert(),

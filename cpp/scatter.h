@@ -1,10 +1,11 @@
-// Scatter matrix about the mean: shift by a pivot, sum products over panels of columns, then move to the mean.
+// Scatter matrix about the mean: shift by a pivot, sum products over panels of columns, then move to the
+// mean.
 
-constexpr size_t chunk_rows = 128;          // a float32 sum is at most this long; two panels of it fit in L1
-constexpr size_t block_rows = 512;          // rows packed at a time
-constexpr size_t block_bytes = 3 << 20;     // but no more bytes than this
+constexpr size_t chunk_rows = 128;  // a float32 sum is at most this long; two panels of it fit in L1
+constexpr size_t block_rows = 512;  // rows packed at a time,
+constexpr size_t block_bytes = 3 << 20;  // but no more bytes than this
 constexpr size_t resident_bytes = 256 << 10;  // of right panels that should stay in L2
-constexpr size_t few_rows = 256;            // float32 blocks below this are summed in float64: nothing averages out
+constexpr size_t few_rows = 256;  // float32 blocks below this are summed in float64: nothing averages out
 
 // Memory handed out piece by piece from the thread's scratch; the first pass with no memory only counts.
 struct Arena {
@@ -17,8 +18,8 @@ struct Arena {
     }
 };
 
-// The upper triangle of C in blocks of a panel by a panel, each in one piece: adding to C in its final place would
-// touch a page per row.
+// The upper triangle of C in blocks of a panel by a panel, each in one piece: adding to C in its final place
+// would touch a page per row.
 template <class T> struct Blocks {
     static constexpr size_t full = Panels<T>::full, size = full * full;
     double *base;
@@ -45,7 +46,8 @@ template <class In, class T> struct Work {
 };
 
 template <class T>
-void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q, double *out) {
+void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
+               double *out) {
     for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
@@ -57,14 +59,16 @@ void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, si
     }
 }
 
-// Adds the products of the packed rows. As many panels as fit in L2 stand on the right while all others pass by.
+// Adds the products of the packed rows. As many panels as fit in L2 stand on the right while all others pass
+// by.
 template <class T>
 void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
-            for (size_t q = p > from ? p : from; q < to; ++q) add_block(packed, panels, rows, p, q, blocks.at(p, q));
+            for (size_t q = p > from ? p : from; q < to; ++q)
+                add_block(packed, panels, rows, p, q, blocks.at(p, q));
     }
 }
 
@@ -87,7 +91,8 @@ void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shif
     }
 }
 
-// Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal blocks.
+// Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal
+// blocks.
 template <class T> void unfold(double *block, double *sums, size_t d, size_t wide) {
     constexpr size_t full = Panels<T>::full;
     for (size_t b = d; b < wide; b += d)
@@ -97,8 +102,8 @@ template <class T> void unfold(double *block, double *sums, size_t d, size_t wid
         }
 }
 
-// Products of float32 values overflow and underflow early. The sums of squares show whether they did, with room to
-// spare; a column is exempt only if all its shifted values were exactly zero.
+// Products of float32 values overflow and underflow early. The sums of squares show whether they did, with
+// room to spare; a column is exempt only if all its shifted values were exactly zero.
 inline bool in_range(const Blocks<float> &blocks, const Panels<float> &panels, const float *seen, size_t n) {
     for (size_t p = 0; p < panels.count; ++p)
         for (size_t i = 0; i < panels.columns(p); ++i) {
@@ -120,7 +125,8 @@ inline bool moderate(const double *w, size_t n) {
 // False if T cannot hold the products; the caller then takes a wider T.
 template <class T, class In>
 bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, double *mean, double *C) {
-    const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;  // short rows side by side, to fill a vector
+    // Short rows go side by side, to fill a vector.
+    const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
     const Panels<T> panels(wide);
     const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows * chunk_rows;
@@ -154,7 +160,8 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     if (!in_range(work.blocks, panels, work.seen, n)) return false;
 
     if (fold > 1) unfold<T>(work.blocks.base, work.sums, d, wide);
-    // Weights were rounded to T alike in every sum, so a mean is right with their rounded total; a sum is then scaled.
+    // Weights were rounded to T alike in every sum, so a mean is right with their rounded total; a sum is
+    // then scaled.
     const double held = w ? rounded_total : total;
     for (size_t j = 0; j < d; ++j) {
         work.sums[j] = work.sums[j < panels.used ? j : j + panels.first - panels.used] / held;

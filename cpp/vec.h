@@ -1,12 +1,12 @@
-// Vectors of FW_BYTES bytes by compiler extension: one source for SSE2, AVX2, AVX-512 and NEON.
-// Included by kernels_isa.cpp inside the namespace of its instruction set, so that no symbol is shared between them.
-// For the same reason nothing here uses the standard library: its inline functions would be merged across units
+// Vectors of FW_BYTES bytes by compiler extension: one source for SSE2, AVX2, AVX-512 and NEON. Included by
+// kernels_isa.cpp inside the namespace of its instruction set, so that no symbol is shared between them. For
+// the same reason nothing here uses the standard library: its inline functions would be merged across units
 // (std::index_sequence is a type only).
 
-#ifdef __clang__
-#define FW_UNROLL(n) _Pragma("clang loop unroll(full)")
-#else
 #define FW_PRAGMA(text) _Pragma(#text)
+#ifdef __clang__
+#define FW_UNROLL(n) FW_PRAGMA(unroll n)
+#else
 #define FW_UNROLL(n) FW_PRAGMA(GCC unroll n)
 #endif
 
@@ -24,7 +24,8 @@ template <class V, class T> inline void store(T *p, V v) { __builtin_memcpy(p, &
 
 // lanes<T> values of type In, as a vector of T. Naming each lane compiles to one widening load;
 // GCC splits __builtin_convertvector into halves.
-template <class T, class In, size_t... lane> inline Vec<T> convert(const In *p, std::index_sequence<lane...>) {
+template <class T, class In, size_t... lane>
+inline Vec<T> convert(const In *p, std::index_sequence<lane...>) {
     return Vec<T>{T(p[lane])...};
 }
 template <class T, class In> inline Vec<T> load_as(const In *p) {

@@ -38,7 +38,7 @@ def some_weights(n: int, kind: str) -> NDArray[np.float64] | None:
 kinds = st.sampled_from(["none", "some zero", "wild"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(matrices(), kinds)
 def test_scatter(check_scatter: Any, x: NDArray[Any], kind: str) -> None:
     check_scatter(x, some_weights(len(x), kind))
