@@ -43,7 +43,7 @@ def connect() -> Any:
             "python_enable_replacements": False,  # a table name in SQL never means one of our variables
         }
     )
-    # Local files gain nothing from reading ahead; it takes a third more time and memory.
+    # Local files gained nothing measurable from reading ahead, and it took a third more memory.
     connection.execute("SET GLOBAL disable_parquet_prefetching = true")
     return connection
 
