@@ -80,6 +80,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         time_budget=plan.time_budget,
         checkpoint=plan.checkpoint,
     )
+    if state["basis"].shape[1] < k:  # stopped before the first step: a model of the size asked for needs one
+        state, _ = step(state)
     values, vectors, residuals = _ritz(state["basis"], state["images"], k)
     directions = (state["basis"] @ vectors[:, :k]).T
     return Spectrum(
