@@ -262,9 +262,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if rule == "mle":
             return rank.by_minka(variances, spectrum.weight, len(spectrum.mean))
         if rule == "parallel":
-            return rank.by_parallel_analysis(variances, spectrum.column_variances, spectrum.rows, self._seed())
+            return rank.by_parallel_analysis(variances, spectrum.column_variances, spectrum.weight, self._seed())
         if rule == "gavish-donoho":
-            return rank.by_gavish_donoho(variances, spectrum.rows, len(spectrum.mean))
+            return rank.by_gavish_donoho(variances, spectrum.weight, len(spectrum.mean))
         return rank.by_share(variances, spectrum.total_variance, float(rule), spectrum.weight)
 
     # ---------------------------------------------------------------- using

@@ -97,7 +97,7 @@ def _credible(chance: Floats) -> NDArray[np.intp]:
 
 
 def by_parallel_analysis(
-    variances: Floats, column_variances: Floats, rows: int, seed: int, repeats: int = 50
+    variances: Floats, column_variances: Floats, weight: float, seed: int, repeats: int = 50
 ) -> RankChoice:
     """Horn's parallel analysis: components that vary more than those of columns with no relation would.
 
@@ -105,6 +105,7 @@ def by_parallel_analysis(
     matrix), so its cost does not depend on the number of rows.
     """
     d, rng = len(column_variances), np.random.default_rng(seed)
+    rows = _repetitions(weight)
     spreads = np.sqrt(column_variances)
     null = np.empty((repeats, len(variances)))
     for repeat in range(repeats):
@@ -136,13 +137,19 @@ def _null_factor(rng: np.random.Generator, freedom: int, d: int) -> Floats:
     return factor
 
 
-def by_gavish_donoho(variances: Floats, rows: int, n_columns: int) -> RankChoice:
+def _repetitions(weight: float) -> int:
+    """How many rows the weights stand for."""
+    return max(2, round(weight))
+
+
+def by_gavish_donoho(variances: Floats, weight: float, n_columns: int) -> RankChoice:
     """Singular values above the optimal hard threshold for unknown noise (Gavish and Donoho 2014).
 
     The noise is judged by the median singular value; the range is what thresholds 10 % lower and higher would give.
     """
+    rows = _repetitions(weight)
     most = min(rows - 1, n_columns)  # centring takes one dimension
-    singular = np.sqrt(variances[:most])
+    singular = np.sqrt(np.concatenate([variances, np.zeros(max(0, most - len(variances)))])[:most])
     beta = most / max(rows - 1, n_columns)
     optimal = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
     threshold = float(optimal / np.sqrt(_median_of_noise(beta)) * np.median(singular))
