@@ -60,7 +60,7 @@ def by_minka(variances: Floats, weight: float, n_columns: int) -> RankChoice:
     d, n = n_columns, weight
     spectrum = np.maximum(variances, np.finfo(np.float64).tiny)
     logs = np.log(spectrum)
-    evidence = np.full(d, -np.inf)
+    evidence = np.full(max(d, 2), -np.inf)  # of 0, 1, ... components; a single column leaves one
     floor = spectrum[0] * np.finfo(np.float64).eps * d
     for k in range(1, d):
         if spectrum[k - 1] <= floor:
@@ -78,7 +78,8 @@ def by_minka(variances: Floats, weight: float, n_columns: int) -> RankChoice:
         free = d * k - k * (k + 1) / 2
         evidence[k] = prior + fit + np.log(2 * np.pi) * (free + k) / 2 - curvature / 2 - k * np.log(n) / 2
     chosen = int(np.argmax(evidence)) if np.isfinite(evidence).any() or np.isposinf(evidence).any() else 1
-    chance = np.exp(evidence - evidence[chosen]) if np.isfinite(evidence[chosen]) else (np.arange(d) == chosen) * 1.0
+    decided = (np.arange(len(evidence)) == chosen) * 1.0
+    chance = np.exp(evidence - evidence[chosen]) if np.isfinite(evidence[chosen]) else decided
     chance /= chance.sum()
     likely = _credible(chance)
     return RankChoice(
