@@ -283,9 +283,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return block.codes(self.components_, self.mean_, self.scale_)
 
     def _deviations(self) -> Floats:
-        # As in scikit-learn: a component without variance is divided by almost nothing, not by zero.
+        # As in scikit-learn a component without variance is divided by almost nothing, not by zero; but what is almost
+        # nothing depends on the units of the data.
         deviations = np.sqrt(self.explained_variance_)
-        return np.maximum(deviations, np.finfo(deviations.dtype).eps)
+        largest = deviations.max(initial=0.0)
+        return np.maximum(deviations, np.finfo(deviations.dtype).eps * (largest or 1.0))
 
     def _rows(self, X: Any, of: Any) -> NDArray[Any]:
         check_is_fitted(self)
