@@ -7,7 +7,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 
@@ -27,7 +27,7 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
     k = components(plan, moments.rows, d)
     with blas.single(d**3):
         values, vectors = leading(matrix, k)
-        residuals = np.linalg.norm(_symmetric_times(matrix, vectors) - values * vectors, axis=0)
+        residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
     return Spectrum(
         weight=moments.weight,
         rows=moments.rows,

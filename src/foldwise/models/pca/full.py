@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.triangle import Triangle
 
 
@@ -41,5 +41,5 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         column_variances=column_variances(triangle.weight, squares, scale, plan),
         variances=variances,
         directions=directions,
-        residuals=np.linalg.norm(applied - directions.T * variances, axis=0),
+        residuals=lengths(applied - directions.T * variances),
     )

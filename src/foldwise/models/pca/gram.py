@@ -18,7 +18,7 @@ from foldwise.data.source import Piece
 from foldwise.fold import blas
 from foldwise.fold.run import Run
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -56,7 +56,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         column_variances=column_variances(columns.weight, columns.squares, scale, plan),
         variances=variances,
         directions=np.ascontiguousarray(directions.T),
-        residuals=np.linalg.norm(applied - directions * variances, axis=0),
+        residuals=lengths(applied - directions * variances),
     )
 
 

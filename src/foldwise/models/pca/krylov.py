@@ -15,7 +15,7 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -105,13 +105,13 @@ def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats
     values, vectors = np.linalg.eigh((small + small.T) / 2)
     values, vectors = values[::-1][:k], vectors[:, ::-1]
     lead = vectors[:, :k]
-    residuals = np.linalg.norm(images @ lead - (basis @ lead) * values, axis=0)
+    residuals = lengths(images @ lead - (basis @ lead) * values)
     return values, vectors, residuals
 
 
 def _orthonormal(block: Floats, basis: Floats) -> Floats:
     """What of the block lies outside the basis, as orthonormal columns (perhaps none)."""
-    size = np.linalg.norm(block, axis=0).max(initial=0.0)
+    size = lengths(block).max(initial=0.0)
     if size == 0.0:
         return block[:, :0]
     rest = block / size
