@@ -290,6 +290,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
         check_is_fitted(self)
+        if self.n_components_ == 0 and np.shape(X)[1:] == (0,):  # no source is without columns, yet this has rows
+            return np.tile(self.mean_.astype(np.asarray(X).dtype), (len(X), 1))
         source = scan(X)
         if source.n_columns != self.n_components_:
             message = f"X has {source.n_columns} columns, but this PCA has {self.n_components_} components"
@@ -361,12 +363,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def get_covariance(self) -> Floats:
         """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        check_is_fitted(self)
         return ppca.covariance(self._orthonormal(), self.explained_variance_, self.noise_variance_, self.scale_)
 
     def get_precision(self) -> Floats:
         """The inverse of `get_covariance()`."""
-        check_is_fitted(self)
         return ppca.precision(self._orthonormal(), self.explained_variance_, self.noise_variance_, self.scale_)
 
     def score_samples(self, X: Any) -> Floats:
