@@ -60,7 +60,7 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
 def _symmetric_times(upper: Floats, vectors: Floats) -> Floats:
     d, k = vectors.shape
     if not k or d <= 64:
-        return (upper + np.triu(upper, 1).T) @ vectors
+        return (np.triu(upper) + np.triu(upper, 1).T) @ vectors
     from scipy.linalg.blas import dsymm
 
     # The upper triangle in C order is the lower one in Fortran's: no copy, no mirror.
