@@ -24,7 +24,7 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
     if scale is not None:
         matrix /= np.outer(scale, scale)
     d = len(matrix)
-    k = components(plan, moments.rows, d)
+    k = components(plan, moments.rows, moments.weight, d)
     with blas.single(d**3):
         values, vectors = leading(matrix, k)
         residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)

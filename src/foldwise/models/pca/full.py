@@ -24,7 +24,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     if scale is not None:
         factor = factor / scale
     divisor = triangle.weight - plan.ddof
-    k = components(plan, triangle.rows, factor.shape[1])
+    k = components(plan, triangle.rows, triangle.weight, factor.shape[1])
     with blas.single(factor.size * factor.shape[1]):
         _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
         # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.

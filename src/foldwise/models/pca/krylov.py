@@ -32,7 +32,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     total = check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     d = len(columns.mean)
-    k = components(plan, columns.rows, d)
+    k = components(plan, columns.rows, columns.weight, d)
     width = min(d, k + _OVERSAMPLING)
     tolerance = plan.tol or _TOLERANCE
     divisor = columns.weight - plan.ddof

@@ -32,7 +32,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         if scale is not None:
             S = S / np.outer(scale, scale)
         d = len(S)
-        k = components(plan, moments.rows, d)
+        k = components(plan, moments.rows, moments.weight, d)
         guesses = rng.standard_normal((k, d))
         return {
             "weight": np.array(moments.weight),

@@ -101,9 +101,9 @@ def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
     return total
 
 
-def components(plan: Plan, rows: int, n_columns: int) -> int:
-    """How many directions to find: as many as asked for, or all that these rows can have."""
-    most = min(rows, n_columns)
+def components(plan: Plan, rows: int, weight: float, n_columns: int) -> int:
+    """How many directions to find: as many as asked for, or all that these rows, repeated by their weights, can have."""
+    most = min(max(rows, int(weight)), n_columns)
     asked = most if plan.n_components is None else plan.n_components
     if not 0 <= asked <= most:
         raise ParameterError(
