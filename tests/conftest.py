@@ -1,4 +1,4 @@
-"""What tests share: published data, small sources whose blocks are cut by the test, and a quiet Hypothesis."""
+"""What tests share: published data, small sources cut by the test itself, and a quiet Hypothesis."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _is_number(cell: str) -> bool:
 
 
 class Pieces:
-    """A source in memory that is cut every `step` rows, however many columns it has; `fail_at` breaks one piece.
+    """A source in memory that is cut every `step` rows, whatever its columns; `fail_at` breaks one piece.
 
     Unless it is `known` how many rows there are, a fold cannot take its short way for a single block.
     """

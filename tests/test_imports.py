@@ -1,4 +1,4 @@
-"""`import foldwise` and `foldwise --help` stay light: what they import and how long they take, in fresh interpreters."""
+"""`import foldwise` and `foldwise --help` stay light: what they import, and how long it takes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.module
 
 def run(code: str) -> list:
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

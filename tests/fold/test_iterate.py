@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -78,7 +79,12 @@ def test_time_counts_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_interrupted_keeps_the_last_whole_state() -> None:
     state, outcome, _ = iterate(start, stopping_at(3), until(100), max_iter=1000)
-    assert (outcome.reason, outcome.steps, int(state["n"]), len(outcome.trace)) == (Reason.INTERRUPTED, 3, 3, 3)
+    assert (outcome.reason, outcome.steps, int(state["n"]), len(outcome.trace)) == (
+        Reason.INTERRUPTED,
+        3,
+        3,
+        3,
+    )
 
 
 def test_other_errors_come_out() -> None:
@@ -102,10 +108,10 @@ def test_resumed_ends_where_the_whole_run_ends(tmp_path: Path, stop: int, kill: 
     def checkpoint() -> Checkpoint:
         return Checkpoint(path, "key", every=0.0)
 
-    try:
+    with contextlib.suppress(
+        SystemExit
+    ):  # what a kill leaves behind: the last save, and nothing was tidied up
         iterate(start, stopping_at(stop, kill), until(9), max_iter=20, checkpoint=checkpoint())
-    except SystemExit:
-        pass  # what a kill leaves behind: the last save, and nothing was tidied up
     assert path.exists() or (kill is SystemExit and stop == 0)
     state, again, resumed_at = iterate(start, step, until(9), max_iter=20, checkpoint=checkpoint())
     assert resumed_at == stop
@@ -154,7 +160,7 @@ def test_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c"
     Checkpoint(path, "mine").save(Saved(1, 0.0, start(), []), now=True)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="other data or other parameters.*delete it"):
+    with pytest.raises(StoreError, match=r"other data or other parameters.*delete it"):
         iterate(start, step, until(9), max_iter=20, checkpoint=Checkpoint(path, "yours"))
     assert path.read_bytes() == before
 
@@ -192,9 +198,14 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"new and lo")
-        raise KeyboardInterrupt
+
+    def stopped() -> None:
+        with replacing(path) as file:
+            file.write(b"new and lo")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
     with replacing(path) as file:
@@ -207,7 +218,9 @@ def test_outcomes_warn_once_and_say_what_to_do(reason: Reason, recwarn: pytest.W
     if reason is Reason.CONVERGED:
         Outcome(reason, 3, 0.1).warn("PCA")
     else:
-        with pytest.warns(NotFinishedWarning, match=rf"PCA stopped before it converged \({reason} after 3 steps\): \w+"):
+        with pytest.warns(
+            NotFinishedWarning, match=rf"PCA stopped before it converged \({reason} after 3 steps\): \w+"
+        ):
             Outcome(reason, 3, 0.1).warn("PCA")
     assert not recwarn.list
 

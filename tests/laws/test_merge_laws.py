@@ -1,9 +1,10 @@
-"""The laws of every statistic: an identity, merging that associates, any split equals the whole, weights repeat."""
+"""The laws of every statistic: an identity, merging associates, any split equals the whole, weights repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,9 @@ def assert_same(a: Any, b: Any, case: Case) -> None:
     if "rows" in first:
         assert first["weight"] == pytest.approx(second["weight"], rel=1e-14)
         assert first["rows"] == second["rows"]
-        np.testing.assert_allclose(first["mean"], second["mean"], rtol=0, atol=16 * EPS * (case.offset + 8 * case.spread))
+        np.testing.assert_allclose(
+            first["mean"], second["mean"], rtol=0, atol=16 * EPS * (case.offset + 8 * case.spread)
+        )
     # The square of a size is off by its own rounding, and by that of means which stand at the offset.
     within = 100 * n * case.spread * (EPS * case.offset + EPS * case.spread)
     np.testing.assert_allclose(first["square"], second["square"], rtol=0, atol=within)
@@ -111,7 +114,7 @@ def test_any_split_equals_the_whole(kind: str, case: Case, cuts: list[float]) ->
     make, n = of(kind, case), len(case.x)
     places = [0, *sorted(int(c * n) for c in cuts), n]
     total = empty(kind, case.x.shape[1])
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         total = total.merge(make(case.block(start, stop)))
     assert_same(total, make(case.block()), case)
 

@@ -23,7 +23,14 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-BITS = ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_", "residuals_")
+BITS = (
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "singular_values_",
+    "mean_",
+    "residuals_",
+)
 
 
 def assert_equal_bits(a: fw.PCA, b: fw.PCA) -> None:
@@ -34,7 +41,9 @@ def assert_equal_bits(a: fw.PCA, b: fw.PCA) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 150])
-@pytest.mark.parametrize("options", [{}, {"n_components": 2, "scale": True}, {"n_components": 0.9}, {"n_components": "mle"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"n_components": 2, "scale": True}, {"n_components": 0.9}, {"n_components": "mle"}]
+)
 def test_partial_fit_has_the_bits_of_fit(table: Any, batch: int, options: dict[str, Any]) -> None:
     x, parts = table("iris"), fw.PCA(**options)
     for start in range(0, len(x), batch):
@@ -120,7 +129,14 @@ def test_refitting_forgets_everything(table: Any) -> None:
 
 
 def test_errors_when_not_fitted() -> None:
-    for call in ("transform", "inverse_transform", "scores", "reconstruction_error", "score_samples", "score"):
+    for call in (
+        "transform",
+        "inverse_transform",
+        "scores",
+        "reconstruction_error",
+        "score_samples",
+        "score",
+    ):
         with pytest.raises(NotFittedError):
             getattr(fw.PCA(), call)([[1.0, 2.0]])
     for call in ("get_covariance", "get_precision", "contributions", "cos2", "get_feature_names_out"):
@@ -146,7 +162,9 @@ def test_names_go_in_and_come_out(frame: Any) -> None:
     assert pca.loadings_.rows == tuple(frame.columns)
     assert pca.loadings_["petal length", "pca0"] > 1.7
     assert list(pca.loadings_.frame().index) == list(frame.columns)
-    np.testing.assert_array_equal(pca.transform(frame), fw.PCA(2).fit(frame.to_numpy()).transform(frame.to_numpy()))
+    np.testing.assert_array_equal(
+        pca.transform(frame), fw.PCA(2).fit(frame.to_numpy()).transform(frame.to_numpy())
+    )
 
 
 def test_pandas_output(frame: Any) -> None:
@@ -157,7 +175,9 @@ def test_pandas_output(frame: Any) -> None:
 
 def test_other_names_are_an_error(frame: Any) -> None:
     pca = fw.PCA(2).fit(frame)
-    with pytest.raises(ValueError, match=r"(?s)should match.*unseen at fit time:\n- colour.*now missing:\n- petal width"):
+    with pytest.raises(
+        ValueError, match=r"(?s)should match.*unseen at fit time:\n- colour.*now missing:\n- petal width"
+    ):
         pca.transform(frame.rename(columns={"petal width": "colour"}))
     with pytest.raises(ValueError, match="must be in the same order"):
         pca.transform(frame[frame.columns[::-1]])
@@ -192,7 +212,9 @@ def test_files_give_the_bits_of_arrays(shared_data: Path, table: Any) -> None:
 @pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "full", "krylov", "power"])
 @pytest.mark.parametrize("shape", [(10, 3), (3, 10)])
 def test_more_components_than_there_are(solver: str, shape: tuple[int, int]) -> None:
-    with pytest.raises(ParameterError, match=r"n_components=4 must be between 0 and min\(n_samples, n_features\)=3"):
+    with pytest.raises(
+        ParameterError, match=r"n_components=4 must be between 0 and min\(n_samples, n_features\)=3"
+    ):
         fw.PCA(4, svd_solver=solver).fit(np.random.default_rng(0).standard_normal(shape))
 
 

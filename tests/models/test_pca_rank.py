@@ -1,4 +1,4 @@
-"""How many components (SPEC A9): a number, a share, rules that state their uncertainty, and the score of a final task."""
+"""How many components (SPEC A9): a number, a share, rules with their uncertainty, the score of a final task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = ["mle", "parallel", "gavish-donoho"]
 @pytest.mark.parametrize("true", [1, 3, 6])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_planted_rank_is_found(planted: Any, rule: str, true: int, seed: int) -> None:
-    # Not stronger: the null of parallel analysis keeps each column's variance, and strong components hide weak ones in it.
+    # Not stronger: the null of parallel analysis keeps each column's variance, in which strong ones hide weak ones.
     x = planted([*np.linspace(3.2, 2.5, true), *[1.0] * (20 - true)], 1000, seed=seed)
     pca = fw.PCA(rule).fit(x)
     assert pca.n_components_ == true
@@ -36,7 +36,9 @@ def test_pure_noise_has_no_component(rule: str, n: int, d: int) -> None:
     pca = fw.PCA(rule).fit(x)
     assert pca.n_components_ == 0
     assert pca.transform(x).shape == (n, 0)
-    np.testing.assert_allclose(pca.inverse_transform(np.zeros((2, 0))), np.tile(x.mean(axis=0), (2, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        pca.inverse_transform(np.zeros((2, 0))), np.tile(x.mean(axis=0), (2, 1)), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", ["parallel", "gavish-donoho"])
@@ -49,7 +51,9 @@ def test_planted_rank_of_wide_data(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_rules_do_not_depend_on_units(planted: Any, rule: str) -> None:
     x = planted([5, 4, *[1.0] * 8], 500)
-    assert {fw.PCA(rule).fit(x * size + shift).n_components_ for size, shift in [(1, 0), (1e-9, 0), (1e6, 1e9)]} == {2}
+    assert {
+        fw.PCA(rule).fit(x * size + shift).n_components_ for size, shift in [(1, 0), (1e-9, 0), (1e6, 1e9)]
+    } == {2}
 
 
 def test_minka_agrees_with_scikit_learn(table: Any) -> None:
@@ -78,7 +82,7 @@ def test_share_is_the_least_number_that_reaches_it(table: Any, share: float) -> 
 
 
 def test_share_reaches_exact_decimals() -> None:
-    """Variances 8, 1, 1: the first is exactly four fifths, which the rule, like scikit-learn's, must exceed."""
+    """Variances 8, 1, 1: the first is exactly four fifths, which the rule, as scikit-learn's, must exceed."""
     choice = by_share(np.array([8.0, 1.0, 1.0]), 10.0, 0.8, 1e9)
     assert choice.chosen == 2
     assert by_share(np.array([8.0, 1.0, 1.0]), 10.0, 0.79, 1e9).chosen == 1

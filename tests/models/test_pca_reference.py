@@ -17,9 +17,9 @@ SOLVERS = ["covariance_eigh", "full", "krylov", "power"]
 def test_a1_hand_computation(solver: str, ddof: int, first: float, second: float) -> None:
     """Four points about (1, 2): +-3 root 2 along (1, 1) / root 2, and +-root 2 along (1, -1) / root 2.
 
-    The sums of squares along the two are 36 and 4: divided by N = 4 that is 9 and 1, by N - 1 it is 12 and 4/3.
+    The sums of squares along the two are 36 and 4: divided by N = 4 it is 9 and 1, by N - 1 it is 12 and 4/3.
     """
-    x = np.array([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]]) + [1.0, 2.0]
+    x = np.array([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]]) + np.array([1.0, 2.0])
     pca = fw.PCA(svd_solver=solver, ddof=ddof).fit(x)
     half = np.sqrt(0.5)
     np.testing.assert_allclose(pca.mean_, [1.0, 2.0], rtol=1e-15)
@@ -32,7 +32,7 @@ def test_a1_hand_computation(solver: str, ddof: int, first: float, second: float
 
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_a1_covariance_of_two_by_two_numbers(ddof: int) -> None:
-    """(1, 2) and (3, 6) have mean (2, 4) and scatter [[2, 4], [4, 8]], so variance 10 / (2 - ddof) along (1, 2)."""
+    """(1, 2) and (3, 6) have mean (2, 4) and scatter [[2, 4], [4, 8]], so 10 / (2 - ddof) along (1, 2)."""
     pca = fw.PCA(ddof=ddof).fit([[1.0, 2.0], [3.0, 6.0]])
     np.testing.assert_allclose(pca.explained_variance_, [10 / (2 - ddof), 0.0], atol=1e-14)
     np.testing.assert_allclose(pca.components_[0], np.array([1, 2]) / np.sqrt(5), rtol=1e-14)
@@ -59,9 +59,13 @@ def test_a3_variances_are_squared_singular_values(table: Any, name: str, solver:
     pca = fw.PCA(svd_solver=solver).fit(x)
     top = singular[0]
     np.testing.assert_allclose(pca.singular_values_**2, singular**2, rtol=1e-10, atol=1e-13 * top**2)
-    np.testing.assert_allclose(pca.explained_variance_, singular**2 / (len(x) - 1), rtol=1e-10, atol=1e-13 * top**2)
+    np.testing.assert_allclose(
+        pca.explained_variance_, singular**2 / (len(x) - 1), rtol=1e-10, atol=1e-13 * top**2
+    )
     by_n = fw.PCA(svd_solver=solver, ddof=0).fit(x)
-    np.testing.assert_allclose(by_n.explained_variance_, singular**2 / len(x), rtol=1e-10, atol=1e-13 * top**2)
+    np.testing.assert_allclose(
+        by_n.explained_variance_, singular**2 / len(x), rtol=1e-10, atol=1e-13 * top**2
+    )
 
 
 def test_a3_full_keeps_the_digits_of_small_variances(planted: Any) -> None:
@@ -85,7 +89,9 @@ def test_scikit_learns_full_svd_says_the_same(table: Any, name: str, whiten: boo
     signs = np.sign((ours.components_ * theirs.components_).sum(axis=1))  # theirs has its own convention
     np.testing.assert_allclose(ours.components_, signs[:, None] * theirs.components_, atol=1e-9)
     np.testing.assert_allclose(ours.transform(x), theirs.transform(x) * signs, atol=1e-7)
-    if whiten:  # scikit-learn's probabilistic model of a whitened PCA counts the variances twice; ours is that of the data
+    if (
+        whiten
+    ):  # scikit-learn's probability model of a whitened PCA counts variances twice; ours is that of the data
         theirs, ours = PCA(3, svd_solver="full").fit(x), fw.PCA(3, whiten=True).fit(x)
     np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(ours.get_precision(), theirs.get_precision(), rtol=1e-7, atol=1e-7)
@@ -100,7 +106,9 @@ def test_r_prcomp_of_usarrests(table: Any, solver: str) -> None:
     np.testing.assert_allclose(
         np.sqrt(pca.explained_variance_), [1.5748783, 0.9948694, 0.5971291, 0.4164494], atol=5e-7
     )
-    np.testing.assert_allclose(np.abs(pca.components_[0]), [0.5358995, 0.5831836, 0.2781909, 0.5434321], atol=5e-7)
+    np.testing.assert_allclose(
+        np.abs(pca.components_[0]), [0.5358995, 0.5831836, 0.2781909, 0.5434321], atol=5e-7
+    )
     np.testing.assert_allclose(pca.explained_variance_ratio_, [0.62006, 0.24744, 0.0891, 0.04336], atol=5e-5)
     np.testing.assert_allclose(pca.scale_, [4.355510, 83.337661, 14.474763, 9.366385], atol=5e-6)
 
@@ -117,7 +125,7 @@ def test_r_prcomp_of_iris(table: Any, solver: str) -> None:
 
 
 def test_a8_glass_proportions(table: Any) -> None:
-    """The glass data, scaled: proportions as R's prcomp(fgl[1:9], scale. = TRUE) has them, from its correlations."""
+    """The glass data, scaled: proportions as R's prcomp(fgl[1:9], scale. = TRUE) has them."""
     x = table("fgl_glass")
     expected = np.linalg.eigvalsh(np.corrcoef(x.T))[::-1] / 9
     pca = fw.PCA(scale=True).fit(x)

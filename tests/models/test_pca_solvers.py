@@ -1,4 +1,4 @@
-"""All solvers give the same answer, signs included (SPEC A4, A7), on dense, sparse, weighted and wide data."""
+"""All solvers give the same answer, signs included (SPEC A4, A7), for dense, sparse, weighted and wide rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def assert_alike(a: fw.PCA, b: fw.PCA, rtol: float = 1e-8) -> None:
     assert a.n_components_ == b.n_components_
     for name in ATTRIBUTES:
         first, second = getattr(a, name), getattr(b, name)
-        np.testing.assert_allclose(first, second, rtol=rtol, atol=rtol * np.abs(second).max(initial=0), err_msg=name)
+        np.testing.assert_allclose(
+            first, second, rtol=rtol, atol=rtol * np.abs(second).max(initial=0), err_msg=name
+        )
     assert a.noise_variance_ == pytest.approx(b.noise_variance_, rel=rtol * 100, abs=rtol)
 
 
@@ -34,7 +36,9 @@ def test_a7_solvers_agree_without_sign_fixing(
 ) -> None:
     x = table(name).astype(dtype)
     make = {"n_components": 3, "scale": scale}
-    assert_alike(fw.PCA(**make, svd_solver=solver).fit(x), fw.PCA(**make, svd_solver="covariance_eigh").fit(x), rtol)
+    assert_alike(
+        fw.PCA(**make, svd_solver=solver).fit(x), fw.PCA(**make, svd_solver="covariance_eigh").fit(x), rtol
+    )
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(8, 60), d=st.integers(2, 7), k=st.integers(1, 7))
@@ -141,7 +145,11 @@ def test_weights_are_repetition_for_rules(planted: Any, rule: Any) -> None:
 @pytest.mark.parametrize("scale", [False, True])
 def test_wide_data(solver: str, weighted: bool, scale: bool) -> None:
     rng = np.random.default_rng(1)
-    x = rng.standard_normal((12, 3)) * [9, 5, 3] @ rng.standard_normal((3, 150)) + rng.standard_normal((12, 150)) + 7
+    x = (
+        rng.standard_normal((12, 3)) * [9, 5, 3] @ rng.standard_normal((3, 150))
+        + rng.standard_normal((12, 150))
+        + 7
+    )
     w = rng.integers(1, 4, 12).astype(float) if weighted else np.ones(12)
     total, mean = w.sum(), w @ x / w.sum()
     z = (x - mean) * np.sqrt(w)[:, None]
@@ -152,7 +160,22 @@ def test_wide_data(solver: str, weighted: bool, scale: bool) -> None:
     np.testing.assert_allclose(pca.explained_variance_, singular[:3] ** 2 / (total - 1), rtol=1e-9)
     np.testing.assert_allclose(np.abs((pca.components_ * vt[:3]).sum(axis=1)), 1, rtol=1e-9)
     assert pca.manifest_.algorithm == ("gram" if solver == "covariance_eigh" else solver)
-    assert_alike(pca, fw.PCA(3, scale=scale, svd_solver="full").fit(x, sample_weight=w if weighted else None), 1e-7)
+    assert_alike(
+        pca, fw.PCA(3, scale=scale, svd_solver="full").fit(x, sample_weight=w if weighted else None), 1e-7
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("asked", [None, 8])
+def test_weights_of_wide_data_are_repetition(solver: str, asked: int | None) -> None:
+    """Five rows that stand for eleven have eleven components, as those would: seven of them without variance."""
+    x, w = np.random.default_rng(2).standard_normal((5, 30)), np.array([1, 3, 2, 1, 4])
+    weighted = fw.PCA(asked, svd_solver=solver).fit(x, sample_weight=w)
+    repeated = fw.PCA(asked, svd_solver=solver).fit(np.repeat(x, w, axis=0))
+    assert weighted.n_components_ == repeated.n_components_ == (asked or 11)
+    np.testing.assert_allclose(weighted.explained_variance_, repeated.explained_variance_, atol=1e-12)
+    np.testing.assert_allclose(weighted.components_[:4], repeated.components_[:4], atol=1e-8)
+    np.testing.assert_allclose(weighted.components_ @ weighted.components_.T, np.eye(asked or 11), atol=1e-10)
 
 
 def test_wide_data_all_components_stay_orthonormal() -> None:
@@ -208,6 +231,11 @@ def test_scikit_learns_names_of_solvers(table: Any, asked: str) -> None:
 
 def test_manifest_says_what_ran(table: Any) -> None:
     manifest = fw.PCA(n_threads=2).fit(table("iris")).manifest_
-    assert (manifest.algorithm, manifest.rows, manifest.columns, manifest.dtype) == ("covariance_eigh", 150, 4, "float64")
+    assert (manifest.algorithm, manifest.rows, manifest.columns, manifest.dtype) == (
+        "covariance_eigh",
+        150,
+        4,
+        "float64",
+    )
     assert (manifest.passes, manifest.threads, manifest.resumed_at, manifest.left_out) == (1, 2, 0, ())
     assert manifest.as_dict()["seconds"] > 0
