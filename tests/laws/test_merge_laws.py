@@ -1,4 +1,4 @@
-"""The laws of every statistic: an identity, merging associates, any split equals the whole, weights repeat."""
+"""The laws of every statistic: an identity, merging associates, any split is the whole, weights repeat."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SOLVERS = ["covariance_eigh", "full", "krylov", "power"]
 
 
 def truth(x: np.ndarray) -> np.ndarray:
-    """Variances by two passes in extended precision; only the small matrix left is diagonalised in float64."""
+    """Variances by two passes in extended precision; only a small matrix is diagonalised in float64."""
     wide = x.astype(np.longdouble)
     z = wide - wide.mean(axis=0)
     scatter = z.T @ z / (len(x) - 1)

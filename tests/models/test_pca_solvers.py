@@ -1,4 +1,4 @@
-"""All solvers give the same answer, signs included (SPEC A4, A7), for dense, sparse, weighted and wide rows."""
+"""All solvers give the same answer, signs included (SPEC A4, A7): dense, sparse, weighted, wide rows."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_wide_data(solver: str, weighted: bool, scale: bool) -> None:
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("asked", [None, 8])
 def test_weights_of_wide_data_are_repetition(solver: str, asked: int | None) -> None:
-    """Five rows that stand for eleven have eleven components, as those would: seven of them without variance."""
+    """Five rows that stand for eleven have eleven components, as those would: seven without variance."""
     x, w = np.random.default_rng(2).standard_normal((5, 30)), np.array([1, 3, 2, 1, 4])
     weighted = fw.PCA(asked, svd_solver=solver).fit(x, sample_weight=w)
     repeated = fw.PCA(asked, svd_solver=solver).fit(np.repeat(x, w, axis=0))

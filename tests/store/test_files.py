@@ -1,4 +1,4 @@
-"""Models in files: what is loaded has the bits of what was saved, and no file is ever less than a whole model."""
+"""Models in files: what is loaded has the bits of what was saved, and no file is ever half a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of earlier versions stay readable: each was written by the version in its name and is never written anew.
+"""Files of earlier versions stay readable: each was written by the version in its name and never anew.
 
 `tests/saved/pca-0.1.0.fw` was made by this script, with foldwise 0.1.0 on Python 3.11 and NumPy 2:
 
