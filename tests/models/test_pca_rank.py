@@ -20,7 +20,7 @@ RULES = ["mle", "parallel", "gavish-donoho"]
 @pytest.mark.parametrize("true", [1, 3, 6])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_planted_rank_is_found(planted: Any, rule: str, true: int, seed: int) -> None:
-    # Not stronger: the null of parallel analysis keeps each column's variance, and strong ones hide weak ones.
+    # Not stronger: the null of parallel analysis keeps each column's variance, strong ones hide weak ones.
     x = planted([*np.linspace(3.2, 2.5, true), *[1.0] * (20 - true)], 1000, seed=seed)
     pca = fw.PCA(rule).fit(x)
     assert pca.n_components_ == true
