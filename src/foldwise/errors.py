@@ -48,6 +48,14 @@ class SourceChangedError(DataError):
     """A file is not what it was when it was opened, so two passes over it would not see the same rows."""
 
 
+class MissingFileError(DataError, FileNotFoundError):
+    """There is no such file."""
+
+
+class DataTypeError(DataError, TypeError):
+    """A value is of a kind that cannot be a number, such as a dict in an array of objects."""
+
+
 class ParameterError(FoldwiseError, ValueError):
     """A parameter has a value that cannot be meant."""
 

@@ -1,0 +1,25 @@
+"""The command `foldwise`: each command parses its arguments and calls public functions; one thin file each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; errors of ours become one message and exit code 2, not a traceback."""
+    from foldwise.cli.app import app
+    from foldwise.errors import FoldwiseError
+
+    try:
+        app(arguments, result_action="return_value")
+    except FoldwiseError as error:
+        print(f"foldwise: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of a pipe had enough
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("foldwise: interrupted", file=sys.stderr)
+        return 130
+    return 0

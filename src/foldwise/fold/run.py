@@ -86,6 +86,22 @@ class Run:
         self._run(self._told(self.source.pieces()), place, lambda number, nothing: None, self._one_block)
         return out[0]
 
+    def in_order(self, of: Callable[[Block], T], sink: Callable[[T], None]) -> None:
+        """Give `of(block)` of every block to `sink`, one at a time and in row order: for output larger than memory."""
+        self.passes += 1
+        waiting: dict[int, T] = {}
+        due = 0
+
+        def take(number: int, value: T) -> None:
+            nonlocal due
+            with self._lock:
+                waiting[number] = value
+                while due in waiting:
+                    sink(waiting.pop(due))
+                    due += 1
+
+        self._run(self._told(self.source.pieces()), of, take, self._one_block)
+
     def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:
         """What was done so far."""
         return Manifest(

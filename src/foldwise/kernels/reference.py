@@ -1,4 +1,4 @@
-"""The NumPy twin of each compiled kernel: its specification, and the oracle of its tests. Clear before fast."""
+"""The NumPy twin of each compiled kernel: its specification and its test oracle. Clear before fast."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def finite(x: NDArray[Any]) -> int:
     return int(bad[0]) if bad.size else -1
 
 
-def centred(
-    x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None
-) -> NDArray[Any]:
+def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None) -> NDArray[Any]:
     """(x - centre) / scale computed in float64, rounded once to the dtype of x."""
     shifted = x.astype(np.float64) - centre
     if scale is not None:

@@ -184,8 +184,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _solver(self, source: Source) -> str:
         asked = self.svd_solver
         n, d = source.n_rows, source.n_columns
-        if asked in ("randomized", "arpack", "krylov") and isinstance(self.n_components, str | float):
-            raise ParameterError(f"n_components={self.n_components!r} cannot be a share or a rule with svd_solver='{asked}'")
+        if asked in ("randomized", "arpack", "krylov"):
+            if isinstance(self.n_components, str):
+                raise ParameterError(f"n_components={self.n_components!r} cannot be a string with svd_solver={asked!r}")
+            if isinstance(self.n_components, float) or (self.n_components == 0 and asked != "krylov"):
+                raise ParameterError(
+                    f"n_components={self.n_components} must be between 1 and min(n_samples, n_features) with "
+                    f"svd_solver={asked!r}: a share of variance needs all of the variances"
+                )
         if asked in ("randomized", "arpack"):
             return "krylov"
         if asked == "covariance_eigh" and n is not None and n < d and not source.sparse:
@@ -267,9 +273,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The rows' scores on the components (whitened if the model is)."""
-        return self._rows(X, self._codes_of)
+        return self._rows(X, self.codes_of)
 
-    def _codes_of(self, block: Block) -> NDArray[Any]:
+    def codes_of(self, block: Block) -> NDArray[Any]:
+        """What `transform` gives for one block: for those who stream."""
         codes = self._scores_of(block)
         if self.whiten:
             codes /= self._deviations().astype(codes.dtype)

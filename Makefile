@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine with Python 3.11 or later, a C++ compiler and make:
+#   make demo   installs into .venv and runs the main job on a data set in this repository
+#   make test   installs with the test tools and runs the whole suite
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard cpp/*)
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed
+	@mkdir -p demo-output
+	@$(BIN)/foldwise pca examples/wine.csv --scale --out demo-output/scores.csv --model demo-output/wine.fw \
+	  --report demo-output/report.html
+	@echo
+	@echo "The report is demo-output/report.html: open it in a browser."
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Foldwise needs Python 3.11 or later; say which with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+
+$(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
+	@echo "Installing Foldwise into $(VENV) (this compiles its kernels: about a minute) ..."
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(SOURCES) | $(VENV)/bin/python
+	@echo "Installing Foldwise and its test tools into $(VENV) ..."
+	$(PIP) install -c constraints.txt -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[test,bench]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) build demo-output

@@ -1,0 +1,24 @@
+"""`make bench` prints every table; `make bench ARGS="speed"` those whose name contains the word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks.common import machine
+
+_ALL = ("benchmarks.accuracy.pca", "benchmarks.speed.pca", "benchmarks.memory.pca")
+
+
+def main(words: list[str]) -> int:
+    print(machine(), flush=True)
+    failed = 0
+    for name in _ALL:
+        if not words or any(word in name for word in words):
+            # Each in a process of its own: thread pools and patched libraries of one must not touch the next.
+            failed |= subprocess.run([sys.executable, "-m", name], check=False).returncode
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,51 @@
+// Mean and centred sum of squares of each column, in float64 throughout.
+
+template <class In>
+double columns(const In *x, const double *w, size_t n, size_t d, double *mean, double *squares) {
+    using V = Vec<double>;
+    const double total = total_weight(w, n);
+    if (nothing(total, d, mean, squares, d)) return total;
+    // Short rows are laid side by side, so that no vector is half empty.
+    const size_t fold = !w && 2 * d <= 64 ? 64 / d : 1;
+    const size_t wide = fold * d, padded = round_up(wide, lanes<double>), wide_rows = (n + fold - 1) / fold;
+    Arena arena{nullptr, 0};
+    arena.take<double>(2 * padded);
+    arena.take<In>(padded * (group + 1));
+    arena = {(char *)scratch(arena.used), 0};
+    double *sums = arena.take<double>(2 * padded), *sums_of_squares = sums + padded;
+    In *pivot = arena.take<In>(padded * (group + 1));
+
+    find_pivot(x, w, n, d, sums, pivot);
+    for (size_t j = d; j < padded; ++j) pivot[j] = j < wide ? pivot[j - d] : In(0);
+    for (size_t j = 0; j < 2 * padded; ++j) sums[j] = 0;
+    const Rows<In> rows{x, n * d, wide, padded, pivot, pivot + padded};
+    for (size_t row = 0; row < wide_rows; row += group) {
+        V weights[group];
+        for (size_t k = 0; w && k < group; ++k) weights[k] = broadcast(row + k < n ? w[row + k] : 0.0);
+        size_t step;
+        const In *from = rows.at(row, step);
+        for (size_t j = 0; j < padded; j += lanes<double>) {
+            const V centre = load_as<double>(pivot + j);
+            V sum = load<V>(sums + j), square = load<V>(sums_of_squares + j);
+            FW_UNROLL(8)
+            for (size_t k = 0; k < group; ++k) {
+                const V y = load_as<double>(from + k * step + j) - centre;
+                const V wy = w ? weights[k] * y : y;
+                sum += wy;
+                square += wy * y;
+            }
+            store(sums + j, sum);
+            store(sums_of_squares + j, square);
+        }
+    }
+    for (size_t j = d; j < wide; ++j) {
+        sums[j % d] += sums[j];
+        sums_of_squares[j % d] += sums_of_squares[j];
+    }
+    for (size_t j = 0; j < d; ++j) {
+        const double shift = sums[j] / total, centred = sums_of_squares[j] - total * shift * shift;
+        mean[j] = double(pivot[j]) + shift;
+        squares[j] = centred > 0 ? centred : 0;
+    }
+    return total;
+}

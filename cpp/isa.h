@@ -1,0 +1,40 @@
+// The table of kernels that every instruction set fills in, and the choice among them at run time.
+#pragma once
+
+#include <cstddef>
+
+namespace fw {
+
+using std::ptrdiff_t;
+using std::size_t;
+
+struct Kernels {
+    const char *name;
+    // Return the total weight; write the mean (d) and the scatter (d x d, upper triangle) or the sums of squares (d).
+    double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    void (*merge_scatter)(const double *left, const double *right, const double *delta, double factor, size_t d,
+                          double *out);
+    double (*columns_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    double (*columns_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    ptrdiff_t (*finite_f32)(const float *x, size_t n);
+    ptrdiff_t (*finite_f64)(const double *x, size_t n);
+    void (*centred_f32)(const float *x, const double *c, const double *s, size_t n, size_t d, float *out);
+    void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
+};
+
+namespace baseline { extern const Kernels kernels; }
+namespace avx2 { extern const Kernels kernels; }
+namespace avx512 { extern const Kernels kernels; }
+
+// The best table this processor can run, or a lesser one that FOLDWISE_ISA asks for.
+const Kernels &chosen();
+
+// At least `bytes` of memory aligned to 64, kept by the calling thread and valid until its next call. Kernels
+// take all their working memory here: fresh pages would cost as much as the arithmetic on small blocks.
+void *scratch(size_t bytes);
+
+// Gives back what the calling thread holds, if it is so much that keeping it would be rude.
+void trim_scratch();
+
+}  // namespace fw

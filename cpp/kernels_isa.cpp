@@ -1,0 +1,29 @@
+// The kernels for one instruction set: compiled once for each, with FW_ISA its name and FW_BYTES its vector
+// length.
+#include <utility>
+
+#include "isa.h"
+
+#define FW_TEXT_OF(name) #name
+#define FW_TEXT(name) FW_TEXT_OF(name)
+
+namespace fw {
+namespace FW_ISA {
+namespace {
+
+#include "vec.h"
+#include "tile.h"
+#include "pack.h"
+#include "scatter.h"
+#include "columns.h"
+#include "elementwise.h"
+
+}  // namespace
+
+extern const Kernels kernels = {
+    FW_TEXT(FW_ISA), scatter_f32,   scatter_f64,    merge_scatter,  columns<float>,
+    columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
+};
+
+}  // namespace FW_ISA
+}  // namespace fw

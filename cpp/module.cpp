@@ -1,0 +1,11 @@
+// The compiled module foldwise.kernels._core: each topic registers its own functions.
+#include <nanobind/nanobind.h>
+
+void register_scatter(nanobind::module_ &);
+void register_arrow(nanobind::module_ &);
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
+    register_scatter(m);
+    register_arrow(m);
+}

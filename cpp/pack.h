@@ -1,0 +1,147 @@
+// Rows, less a pivot, copied to panels [panel][row][column of the panel]; column sums are taken on the way.
+
+constexpr size_t group = 8;       // rows handled together: their sum is formed in T, then added in float64
+constexpr size_t pivot_rows = 128;
+
+// `value` rounded to a multiple of about `spread` / 256. With more bits than that in the pivot, x - p would
+// be rounded in float32 the same way for most x: not an error that averages out, but a shift of the mean by
+// some 1e-8 of the spread.
+inline float coarse(double value, double spread, float) {
+    unsigned long long bits;
+    __builtin_memcpy(&bits, &spread, sizeof bits);
+    bits &= 0x7ff0000000000000;  // the power of two below
+    __builtin_memcpy(&spread, &bits, sizeof bits);
+    const double shift = spread * 0x1.8p44;  // its last place is spread / 256
+    return float((value + shift) - shift);
+}
+inline double coarse(double value, double, double) { return value; }
+
+// A weighted mean of some of the first rows, in the dtype of x. Taken relative to one row, so that a constant
+// column yields exactly its constant. That row is the heaviest: should it outweigh all others, the mean is
+// close to it. Rows of weight 0 are skipped: what they hold must not matter. `work` has room for 2 d.
+template <class In>
+void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, In *pivot) {
+    size_t first = 0, heaviest = 0;
+    if (w) {
+        while (first + 1 < n && w[first] == 0) ++first;
+        for (size_t i = 1; i < n; ++i)
+            if (w[i] > w[heaviest]) heaviest = i;
+    }
+    const In *origin = x + heaviest * d;
+    double total = w ? w[heaviest] : 1, *sums = work, *spreads = work + d;
+    for (size_t j = 0; j < 2 * d; ++j) work[j] = 0;
+    for (size_t i = first; i < least(n, first + pivot_rows); ++i) {
+        const double weight = w ? w[i] : 1;
+        if (weight == 0 || i == heaviest) continue;
+        total += weight;
+        for (size_t j = 0; j < d; ++j) {
+            const double away = weight * (double(x[i * d + j]) - double(origin[j]));
+            sums[j] += away;
+            spreads[j] += __builtin_fabs(away);
+        }
+    }
+    for (size_t j = 0; j < d; ++j)
+        pivot[j] = coarse(double(origin[j]) + sums[j] / total, spreads[j] / total, In());
+}
+
+// A matrix of rows as kernels walk it, `group` rows at a time. Vectors may be loaded past the end of a row
+// (the lanes beyond are never used), but not past the end of the array: groups near the end are copied to
+// `stage` first, and rows that do not exist are filled with the pivot, which makes them zero.
+template <class In> struct Rows {
+    const In *x;
+    size_t length, d, reach;  // values in all, columns, columns that are loaded (padding included)
+    const In *pivot;
+    In *stage;
+
+    const In *at(size_t row, size_t &step) const {
+        if ((row + group - 1) * d + reach <= length) {
+            step = d;
+            return x + row * d;
+        }
+        step = reach;
+        for (size_t k = 0; k < group; ++k)
+            for (size_t j = 0; j < reach; ++j) {
+                const size_t from = (row + k) * d + j;
+                stage[k * reach + j] = j < d && from < length ? x[from] : pivot[j];
+            }
+        return stage;
+    }
+};
+
+template <class V> inline V sum_of_group(const V *y) {
+    return ((y[0] + y[1]) + (y[2] + y[3])) + ((y[4] + y[5]) + (y[6] + y[7]));
+}
+
+// sums[0..lanes<T>) += v, in float64.
+template <class T> inline void add_to(double *sums, Vec<T> v) {
+    constexpr size_t D = lanes<double>;
+    T parts[lanes<T>];
+    store(parts, v);
+    FW_UNROLL(2)
+    for (size_t c = 0; c < lanes<T>; c += D)
+        store(sums + c, load<Vec<double>>(sums + c) + load_as<double>(parts + c));
+}
+
+// Columns are counted here with the padding of the first panel.
+template <class T> struct Packed {
+    T *plain, *weighted;  // the same place if there are no weights
+    size_t stride;        // rows of room in each panel
+    double *sums;         // of w (x - p) per column
+    T *seen;              // the bits of all shifted values or-ed: zero for a column that equals its pivot
+};
+
+template <class T> struct BitsOf;
+template <> struct BitsOf<float> { using type = unsigned; };
+template <> struct BitsOf<double> { using type = unsigned long long; };
+template <class T> using Bits = Vec<typename BitsOf<T>::type>;
+
+template <class T, class In, size_t nv>
+inline void pack_panel(const In *from, size_t step, const In *pivots, const double *w, size_t place,
+                       size_t to, const Packed<T> &packed) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>, width = nv * L;
+    const size_t start = place * packed.stride + to * width;
+    FW_UNROLL(4)
+    for (size_t v = 0; v < nv; ++v) {
+        T *plain = packed.plain + start + v * L, *weighted = packed.weighted + start + v * L;
+        const size_t j = place + v * L;
+        const V pivot = load_as<T>(pivots + v * L);
+        Bits<T> seen = (Bits<T>)load<V>(packed.seen + j);
+        V y[group];
+        FW_UNROLL(8)
+        for (size_t k = 0; k < group; ++k) {
+            y[k] = load_as<T>(from + k * step + v * L) - pivot;
+            store(plain + k * width, y[k]);
+            seen |= (Bits<T>)y[k];
+        }
+        store(packed.seen + j, (V)seen);
+        if (w) {
+            FW_UNROLL(8)
+            for (size_t k = 0; k < group; ++k) {
+                y[k] *= broadcast(T(w[k]));
+                store(weighted + k * width, y[k]);
+            }
+        }
+        add_to<T>(packed.sums + j, sum_of_group(y));
+    }
+}
+
+template <class T, class In, size_t nv = tile_vectors>
+inline void pack_first(size_t width, const In *from, size_t step, const In *pivots, const double *w,
+                       size_t to, const Packed<T> &packed) {
+    if (width == nv * lanes<T>) return pack_panel<T, In, nv>(from, step, pivots, w, 0, to, packed);
+    if constexpr (nv > 1) pack_first<T, In, nv - 1>(width, from, step, pivots, w, to, packed);
+}
+
+// One group of rows to all panels. The padding of the first panel is filled with columns of the next, never
+// looked at.
+template <class T, class In>
+void pack_group(const Rows<In> &rows, size_t row, const double *w, size_t to, const Panels<T> &panels,
+                const Packed<T> &packed) {
+    size_t step;
+    const In *from = rows.at(row, step);
+    pack_first<T>(panels.first, from, step, rows.pivot, w, to, packed);
+    for (size_t p = 1; p < panels.count; ++p)
+        pack_panel<T, In, tile_vectors>(from + panels.column(p), step, rows.pivot + panels.column(p), w,
+                                        panels.place(p), to, packed);
+}

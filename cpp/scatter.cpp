@@ -1,0 +1,135 @@
+// Python's view of the kernels on rows: check dtypes and shapes, release the GIL, call the chosen instruction
+// set. Results go to arrays the caller made: numpy.empty is several times cheaper than wrapping our own
+// memory.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "isa.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+template <class... Extra> using Array = nb::ndarray<nb::c_contig, nb::device::cpu, Extra...>;
+using Matrix = Array<nb::ro, nb::ndim<2>>;
+using Values = Array<nb::ro>;
+using Doubles = Array<const double, nb::ndim<1>>;
+using DoublesOut = Array<double, nb::ndim<1>>;
+using Square = Array<const double, nb::ndim<2>>;
+using MatrixOut = Array<double, nb::ndim<2>>;
+using AnyOut = Array<nb::ndim<2>>;
+
+void require(bool condition, const char *message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+// Calls f with x as float32 or float64 values; the choice between the two is made nowhere else.
+template <class X, class F> auto by_dtype(const X &x, F f) {
+    if (x.dtype() == nb::dtype<float>()) return f((const float *)x.data());
+    if (x.dtype() == nb::dtype<double>()) return f((const double *)x.data());
+    throw nb::type_error("expected float32 or float64 values");
+}
+
+const double *data_or_null(const Doubles &array, size_t size, const char *message) {
+    if (!array.is_valid()) return nullptr;
+    require(array.shape(0) == size, message);
+    // An empty array may have no address, but null means "no weights".
+    static const double none = 0;
+    return size ? array.data() : &none;
+}
+
+struct Scatter {
+    static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
+        return fw::chosen().scatter_f32(x, w, n, d, m, out);
+    }
+    static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
+        return fw::chosen().scatter_f64(x, w, n, d, m, out);
+    }
+};
+
+struct Columns {
+    static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
+        return fw::chosen().columns_f32(x, w, n, d, m, out);
+    }
+    static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
+        return fw::chosen().columns_f64(x, w, n, d, m, out);
+    }
+};
+
+template <class Kernel>
+double moments(const Matrix &x, const Doubles &weights, const DoublesOut &mean, double *out) {
+    const size_t n = x.shape(0), d = x.shape(1);
+    const double *w = data_or_null(weights, n, "weights must have one entry per row");
+    require(mean.shape(0) == d, "mean must have one entry per column");
+    return by_dtype(x, [&](auto *values) {
+        nb::gil_scoped_release released;
+        const double total = Kernel::run(values, w, n, d, mean.data(), out);
+        fw::trim_scratch();
+        return total;
+    });
+}
+
+double scatter(Matrix x, Doubles weights, DoublesOut mean, MatrixOut out) {
+    require(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(1), "out must be square, as wide as x");
+    return moments<Scatter>(x, weights, mean, out.data());
+}
+
+void merge_scatter(Square left, Square right, Doubles delta, double factor, MatrixOut out) {
+    const size_t d = delta.shape(0);
+    for (size_t side : {left.shape(0), left.shape(1), right.shape(0), right.shape(1), out.shape(0), out.shape(1)})
+        require(side == d, "left, right and out must be square, as wide as delta is long");
+    nb::gil_scoped_release released;
+    fw::chosen().merge_scatter(left.data(), right.data(), delta.data(), factor, d, out.data());
+}
+
+double columns(Matrix x, Doubles weights, DoublesOut mean, DoublesOut out) {
+    require(out.shape(0) == x.shape(1), "out must have one entry per column");
+    return moments<Columns>(x, weights, mean, out.data());
+}
+
+ptrdiff_t finite(const float *x, size_t n) { return fw::chosen().finite_f32(x, n); }
+ptrdiff_t finite(const double *x, size_t n) { return fw::chosen().finite_f64(x, n); }
+
+ptrdiff_t first_not_finite(Values x) {
+    return by_dtype(x, [&](auto *values) {
+        nb::gil_scoped_release released;
+        return finite(values, x.size());
+    });
+}
+
+void subtract(const float *x, const double *c, const double *s, size_t n, size_t d, void *out) {
+    fw::chosen().centred_f32(x, c, s, n, d, (float *)out);
+}
+void subtract(const double *x, const double *c, const double *s, size_t n, size_t d, void *out) {
+    fw::chosen().centred_f64(x, c, s, n, d, (double *)out);
+}
+
+void centred(Matrix x, Doubles centre, Doubles scale, AnyOut out) {
+    const size_t n = x.shape(0), d = x.shape(1);
+    require(centre.shape(0) == d, "centre must have one entry per column");
+    const double *s = data_or_null(scale, d, "scale must have one entry per column");
+    require(out.shape(0) == n && out.shape(1) == d && out.dtype() == x.dtype(), "out must be like x");
+    by_dtype(x, [&](auto *values) {
+        nb::gil_scoped_release released;
+        subtract(values, centre.data(), s, n, d, out.data());
+    });
+}
+
+const char *isa() { return fw::chosen().name; }
+
+}  // namespace
+
+void register_scatter(nb::module_ &m) {
+    // noconvert: a silent copy would cost more than the kernel saves, so a wrong dtype or order is a
+    // TypeError.
+    const auto x = nb::arg("x").noconvert(), mean = nb::arg("mean").noconvert();
+    const auto out = nb::arg("out").noconvert();
+    const auto weights = nb::arg("weights").noconvert().none();
+    m.def("scatter", &scatter, x, weights, mean, out);
+    m.def("merge_scatter", &merge_scatter, nb::arg("left").noconvert(), nb::arg("right").noconvert(),
+          nb::arg("delta").noconvert(), nb::arg("factor"), out);
+    m.def("columns", &columns, x, weights, mean, out);
+    m.def("finite", &first_not_finite, x);
+    m.def("centred", &centred, x, nb::arg("centre").noconvert(), nb::arg("scale").noconvert().none(), out);
+    m.def("isa", &isa);
+}

@@ -1,0 +1,209 @@
+// Scatter matrix about the mean: shift by a pivot, sum products over panels of columns, then move to the
+// mean.
+
+constexpr size_t chunk_rows = 128;  // a float32 sum is at most this long; two panels of it fit in L1
+constexpr size_t block_rows = 512;  // rows packed at a time,
+constexpr size_t block_bytes = 3 << 20;  // but no more bytes than this
+constexpr size_t resident_bytes = 256 << 10;  // of right panels that should stay in L2
+constexpr size_t few_rows = 256;  // float32 blocks below this are summed in float64: nothing averages out
+
+// Memory handed out piece by piece from the thread's scratch; the first pass with no memory only counts.
+struct Arena {
+    char *base;
+    size_t used;
+    template <class T> T *take(size_t count) {
+        T *place = base ? (T *)(base + used) : nullptr;
+        used = round_up(used + count * sizeof(T), 64);
+        return place;
+    }
+};
+
+// The upper triangle of C in blocks of a panel by a panel, each in one piece: adding to C in its final place
+// would touch a page per row.
+template <class T> struct Blocks {
+    static constexpr size_t full = Panels<T>::full, size = full * full;
+    double *base;
+    double *at(size_t p, size_t q) const { return base + (q * (q + 1) / 2 + p) * size; }
+    static size_t total(size_t panels) { return panels * (panels + 1) / 2 * size; }
+};
+
+template <class In, class T> struct Work {
+    In *pivot, *stage;
+    T *plain, *weighted, *seen;
+    double *sums;
+    Blocks<T> blocks;
+
+    Work(Arena &arena, const Panels<T> &panels, size_t rows, bool has_weights) {
+        const size_t padded = panels.padded();
+        pivot = arena.take<In>(padded);
+        stage = arena.take<In>(padded * group);
+        sums = arena.take<double>(2 * padded);  // the pivot is found with the second half
+        seen = arena.take<T>(padded);
+        plain = arena.take<T>(padded * rows);
+        weighted = has_weights ? arena.take<T>(padded * rows) : plain;
+        blocks.base = arena.take<double>(blocks.total(panels.count));
+    }
+};
+
+template <class T>
+void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
+               double *out) {
+    for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
+    const size_t width = panels.width(p), used = panels.columns(p);
+    const T *a = packed.weighted + panels.place(p) * packed.stride;
+    const T *b = packed.plain + panels.place(q) * packed.stride;
+    for (size_t k = 0; k < rows; k += chunk_rows) {
+        const size_t depth = least(chunk_rows, rows - k);
+        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, out);
+        else beside<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, out);
+    }
+}
+
+// Adds the products of the packed rows. As many panels as fit in L2 stand on the right while all others pass
+// by.
+template <class T>
+void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
+    const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
+    for (size_t from = 0; from < panels.count; from += together) {
+        const size_t to = least(panels.count, from + together);
+        for (size_t p = 0; p < to; ++p)
+            for (size_t q = p > from ? p : from; q < to; ++q)
+                add_block(packed, panels, rows, p, q, blocks.at(p, q));
+    }
+}
+
+// From products about the pivot to products about the mean: the upper triangle of C. `scale` undoes the rounding of
+// weights.
+template <class T>
+void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
+            size_t d, double *C) {
+    for (size_t i = 0, p = 0; i < d; ++i) {
+        if (i == panels.column(p) + panels.columns(p)) ++p;
+        const size_t in_block = i - panels.column(p);
+        const double left = weight * shift[i];
+        for (size_t q = p; q < panels.count; ++q) {
+            const double *row = blocks.at(p, q) + in_block * Panels<T>::full;
+            const size_t j0 = panels.column(q);
+            for (size_t j = q == p ? in_block : 0; j < panels.columns(q); ++j)
+                C[i * d + j0 + j] = row[j] * scale - left * shift[j0 + j];
+        }
+        if (C[i * d + i] < 0) C[i * d + i] = 0;
+    }
+}
+
+// Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal
+// blocks.
+template <class T> void unfold(double *block, double *sums, size_t d, size_t wide) {
+    constexpr size_t full = Panels<T>::full;
+    for (size_t b = d; b < wide; b += d)
+        for (size_t i = 0; i < d; ++i) {
+            for (size_t j = i; j < d; ++j) block[i * full + j] += block[(b + i) * full + b + j];
+            sums[i] += sums[b + i];
+        }
+}
+
+// Products of float32 values overflow and underflow early. The sums of squares show whether they did, with
+// room to spare; a column is exempt only if all its shifted values were exactly zero.
+inline bool in_range(const Blocks<float> &blocks, const Panels<float> &panels, const float *seen, size_t n) {
+    for (size_t p = 0; p < panels.count; ++p)
+        for (size_t i = 0; i < panels.columns(p); ++i) {
+            const double squares = blocks.at(p, p)[i * Panels<float>::full + i];
+            unsigned bits;
+            __builtin_memcpy(&bits, seen + panels.place(p) + i, sizeof bits);
+            if (!(squares <= 0x1p112) || (bits && squares < double(n) * 0x1p-92)) return false;
+        }
+    return true;
+}
+inline bool in_range(const Blocks<double> &, const Panels<double> &, const double *, size_t) { return true; }
+
+inline bool moderate(const double *w, size_t n) {
+    for (size_t i = 0; w && i < n; ++i)
+        if (!(w[i] == 0 || (w[i] >= 0x1p-20 && w[i] <= 0x1p20))) return false;
+    return true;
+}
+
+// False if T cannot hold the products; the caller then takes a wider T.
+template <class T, class In>
+bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, double *mean, double *C) {
+    // Short rows go side by side, to fill a vector.
+    const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;
+    const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
+    const Panels<T> panels(wide);
+    const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows * chunk_rows;
+    const size_t stride = least(least(block_rows, fit ? fit : chunk_rows), round_up(wide_rows, group));
+
+    Arena arena{nullptr, 0};
+    Work<In, T>(arena, panels, stride, w);
+    arena = {(char *)scratch(arena.used), 0};
+    const Work<In, T> work(arena, panels, stride, w);
+    find_pivot(x, w, n, d, work.sums, work.pivot);
+    for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
+    for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.seen[j] = 0;
+    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) work.blocks.base[i] = 0;
+
+    const size_t reach = panels.count > 1 ? wide : panels.padded();
+    const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
+    const Packed<T> packed{work.plain, work.weighted, stride, work.sums, work.seen};
+    double rounded_total = 0;  // of the weights as T holds them
+    for (size_t from = 0; from < wide_rows; from += stride) {
+        const size_t here = least(stride, wide_rows - from);
+        for (size_t k = 0; k < here; k += group) {
+            double weights[group];
+            for (size_t g = 0; w && g < group; ++g) {
+                weights[g] = from + k + g < n ? w[from + k + g] : 0;
+                rounded_total += double(T(weights[g]));
+            }
+            pack_group(rows, from + k, w ? weights : nullptr, k, panels, packed);
+        }
+        add_products(packed, panels, round_up(here, group), work.blocks);
+    }
+    if (!in_range(work.blocks, panels, work.seen, n)) return false;
+
+    if (fold > 1) unfold<T>(work.blocks.base, work.sums, d, wide);
+    // Weights were rounded to T alike in every sum, so a mean is right with their rounded total; a sum is
+    // then scaled.
+    const double held = w ? rounded_total : total;
+    for (size_t j = 0; j < d; ++j) {
+        work.sums[j] = work.sums[j < panels.used ? j : j + panels.first - panels.used] / held;
+        mean[j] = double(work.pivot[j]) + work.sums[j];
+    }
+    finish(work.blocks, Panels<T>(d), work.sums, total, total / held, d, C);
+    return true;
+}
+
+inline double total_weight(const double *w, size_t n) {
+    if (!w) return double(n);
+    double total = 0;
+    for (size_t i = 0; i < n; ++i) total += w[i];
+    return total;
+}
+
+inline bool nothing(double total, size_t d, double *mean, double *out, size_t size) {
+    if (total > 0 && d > 0) return false;
+    for (size_t j = 0; j < d; ++j) mean[j] = 0;
+    for (size_t j = 0; j < size; ++j) out[j] = 0;
+    return true;
+}
+
+double scatter_f32(const float *x, const double *w, size_t n, size_t d, double *mean, double *C) {
+    const double total = total_weight(w, n);
+    if (nothing(total, d, mean, C, d * d)) return total;
+    if (n < few_rows || !moderate(w, n) || !scatter_in<float>(x, w, n, d, total, mean, C))
+        scatter_in<double>(x, w, n, d, total, mean, C);
+    return total;
+}
+
+double scatter_f64(const double *x, const double *w, size_t n, size_t d, double *mean, double *C) {
+    const double total = total_weight(w, n);
+    if (!nothing(total, d, mean, C, d * d)) scatter_in<double>(x, w, n, d, total, mean, C);
+    return total;
+}
+
+// out = left + right + factor delta delta', upper triangle.
+void merge_scatter(const double *left, const double *right, const double *delta, double factor, size_t d,
+                   double *out) {
+    for (size_t i = 0; i < d; ++i) {
+        const double here = factor * delta[i];
+        for (size_t j = i; j < d; ++j) out[i * d + j] = left[i * d + j] + right[i * d + j] + here * delta[j];
+    }
+}

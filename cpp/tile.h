@@ -1,0 +1,94 @@
+// The register tile of the scatter matrix, and how columns are grouped in panels for it.
+
+#if FW_BYTES == 64
+constexpr size_t tile_rows = 8, tile_vectors = 3;  // 24 of 32 registers accumulate
+#elif FW_BYTES == 32
+constexpr size_t tile_rows = 4, tile_vectors = 3;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr size_t tile_rows = 4, tile_vectors = 4;  // 16 of 32
+#else
+constexpr size_t tile_rows = 4, tile_vectors = 2;  // 8 of 16: without FMA a product needs a register as well
+#endif
+
+// Columns in panels of `tile_vectors` vectors. The first panel takes the remainder and is padded up to whole
+// vectors: off the diagonal it only ever stands on the broadcast side, where the padding is left out.
+template <class T> struct Panels {
+    static constexpr size_t full = tile_vectors * lanes<T>;
+    size_t count, first, used;  // number of panels; width of the first, of which columns of data
+
+    explicit Panels(size_t d) {
+        count = (d + full - 1) / full;
+        used = d - (count - 1) * full;
+        // A panel must divide into tiles of rows: where a vector is shorter than that, the first panel is
+        // full as well.
+        first = lanes<T> < tile_rows ? full : round_up(used, lanes<T>);
+    }
+    size_t column(size_t p) const { return p ? used + (p - 1) * full : 0; }  // in the data
+    size_t place(size_t p) const { return p ? first + (p - 1) * full : 0; }  // among the padded columns
+    size_t width(size_t p) const { return p ? full : first; }
+    size_t columns(size_t p) const { return p ? full : used; }
+    size_t padded() const { return first + (count - 1) * full; }
+};
+
+// out[i][j] += sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns. The sum
+// over k is taken in T and added in float64: for float32 that bounds the length of a float32 sum by `depth`.
+template <class T, size_t rows, size_t nv>
+inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth, double *out,
+                 size_t out_step) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    V sum[rows][nv] = {};
+    FW_UNROLL(2)
+    for (size_t k = 0; k < depth; ++k) {
+        V right[nv];
+        FW_UNROLL(4)
+        for (size_t v = 0; v < nv; ++v) right[v] = load<V>(b + v * L);
+        FW_UNROLL(16)
+        for (size_t i = 0; i < rows; ++i) {
+            const V left = broadcast(a[i]);
+            FW_UNROLL(4)
+            for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
+        }
+        a += a_step;
+        b += b_step;
+    }
+    constexpr size_t D = lanes<double>;
+    FW_UNROLL(16)
+    for (size_t i = 0; i < rows; ++i) {
+        T row[nv * L];
+        FW_UNROLL(4)
+        for (size_t v = 0; v < nv; ++v) store(row + v * L, sum[i][v]);
+        double *to = out + i * out_step;
+        FW_UNROLL(8)
+        for (size_t c = 0; c < nv * L; c += D)
+            store(to + c, load<Vec<double>>(to + c) + load_as<double>(row + c));
+    }
+}
+
+// A block of C that lies on the diagonal, panel against itself: vectors left of the diagonal are left out.
+template <class T, size_t nv>
+inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
+    constexpr size_t L = lanes<T>, full = Panels<T>::full;
+    // A single vector of columns needs more rows to keep the FMA units busy.
+    constexpr size_t wanted = nv == 1 ? 2 * tile_rows : tile_rows;
+    constexpr size_t rows = wanted < L ? wanted : L;
+    const size_t v = width / L - nv;
+    for (size_t i = v * L; i < least(used, (v + 1) * L); i += rows)
+        tile<T, rows, nv>(a + i, width, b + v * L, width, depth, out + i * full + v * L, full);
+    if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, out);
+}
+
+// The same for a panel whose number of vectors is known only now.
+template <class T, size_t nv = tile_vectors>
+inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
+    if (width == nv * lanes<T>) return on_diagonal<T, nv>(a, b, width, used, depth, out);
+    if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, out);
+}
+
+// A block of C right of the diagonal: the panel on the right is a full one.
+template <class T>
+inline void beside(const T *a, size_t width, size_t used, const T *b, size_t depth, double *out) {
+    constexpr size_t full = Panels<T>::full;
+    for (size_t i = 0; i < used; i += tile_rows)
+        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, out + i * full, full);
+}

@@ -1,0 +1,7 @@
+"""`python -m foldwise.cli`."""
+
+import sys
+
+from foldwise.cli import main
+
+sys.exit(main())

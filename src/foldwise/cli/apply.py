@@ -1,0 +1,28 @@
+"""`foldwise apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foldwise.cli.options import File, Threads, Where
+
+
+def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads: Threads = None) -> None:
+    """Apply a saved model to new rows and write what it says of each.
+
+    Parameters
+    ----------
+    model
+        A file that --model wrote.
+    file
+        The new rows: the columns of the fit are found by name, others are not read.
+    out
+        Where to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
+    """
+    from foldwise import load
+    from foldwise.cli.options import open_new_rows, write_rows
+    from foldwise.cli.show import show
+
+    fitted = load(model)
+    fitted.n_threads = threads
+    show(f"scores: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")

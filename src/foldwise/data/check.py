@@ -1,0 +1,229 @@
+"""The only validation of data. Everything that is refused is refused here, in one wording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise import kernels
+from foldwise.errors import DataError, DataTypeError
+
+MISSING_ADVICE = (
+    'Drop or fill missing values first; for a table or frame, where="column IS NOT NULL" leaves rows out'
+)
+_SHAPE_ADVICE = "Rows are samples, columns are features"
+
+
+def two_dimensional(shape: tuple[int, ...], where: str) -> None:
+    """Refuse what is not a matrix."""
+    if len(shape) == 2:
+        return
+    if len(shape) > 2:
+        raise DataError(
+            f"Found array with dim {len(shape)}. A table of two dimensions is expected", where=where
+        )
+    got = "1D array" if shape else "scalar array"
+    raise DataError(
+        f"Expected 2D array, got {got} instead (shape={shape})",
+        where=where,
+        advice="Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
+        "or array.reshape(1, -1) if it contains a single sample.",
+    )
+
+
+def not_empty(n_rows: int | None, n_columns: int, where: str) -> None:
+    """Refuse a table without rows or without columns."""
+    if n_rows == 0:
+        found = f"Found array with 0 sample(s) (shape=(0, {n_columns}))"
+    elif n_columns == 0:
+        found = f"Found array with 0 feature(s) (shape=({n_rows}, 0))"
+    else:
+        return
+    raise DataError(f"{found} while a minimum of 1 is required", where=where, advice=_SHAPE_ADVICE)
+
+
+def number_kind(dtype: np.dtype[Any], where: str) -> None:
+    """Refuse dtypes that are not numbers; text and objects get their chance value by value."""
+    if dtype.kind == "c":
+        raise DataError(
+            "Complex data not supported", where=where, advice="Pass real and imaginary parts as columns"
+        )
+    if dtype.names is not None:
+        raise DataError(
+            "a structured array is not a table of numbers", where=where, advice="Pass pandas.DataFrame(array)"
+        )
+    if dtype.kind not in "biufOUST":
+        raise DataError(
+            f"values of dtype {dtype} are not numbers", where=where, advice="Convert them to numbers first"
+        )
+
+
+def float_dtype(dtype: Any) -> np.dtype[np.floating] | None:
+    """The dtype asked for: None, float32 or float64."""
+    if dtype is None:
+        return None
+    for possible in (np.dtype(np.float32), np.dtype(np.float64)):
+        if np.dtype(dtype) == possible:
+            return possible
+    raise DataError(
+        f"dtype={np.dtype(dtype)} is not possible", advice="Use float32 or float64, or leave it out"
+    )
+
+
+def label(column: int, names: Sequence[str] | None, positions: Sequence[int] | None = None) -> str | int:
+    """What to call a column in a message: its name, or its place among the columns given."""
+    if names is not None:
+        return names[column]
+    return column if positions is None else int(positions[column])
+
+
+def bad_value(
+    value: float, dtype: np.dtype[Any], *, where: str, row: int | None, column: str | int
+) -> NoReturn:
+    """Refuse a NaN or an infinity."""
+    if np.isnan(value):
+        raise DataError("Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE)
+    raise DataError(
+        f"Input contains infinity or a value too large for {dtype!r}",
+        where=where,
+        row=row,
+        column=column,
+        advice="Remove, cap or rescale such values",
+    )
+
+
+def finite(
+    values: NDArray[Any],
+    start: int,
+    where: str,
+    names: Sequence[str] | None = None,
+    positions: Sequence[int] | None = None,
+) -> None:
+    """Refuse a block with a NaN or an infinity; `start` is its first row's number."""
+    at = kernels.finite(values)
+    if at >= 0:
+        row, column = divmod(at, values.shape[1])
+        bad_value(
+            float(values[row, column]),
+            values.dtype,
+            where=where,
+            row=start + row,
+            column=label(column, names, positions),
+        )
+
+
+def as_numbers(
+    values: NDArray[Any],
+    dtype: np.dtype[np.floating],
+    *,
+    start: int,
+    where: str,
+    column: Any = None,
+) -> NDArray[Any]:
+    """Objects or text as numbers, or an error that names the first value that is none.
+
+    `column(j)` gives the name of column j of `values`.
+    """
+    try:
+        return values.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        for (i, j), value in np.ndenumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError) as problem:
+                not_a_number(value, problem, where=where, row=start + i, column=column(j) if column else j)
+        raise
+
+
+def not_a_number(
+    value: object,
+    problem: Exception | None,
+    *,
+    where: str,
+    row: int | None,
+    column: str | int,
+    extra: str = "",
+) -> NoReturn:
+    """Refuse a value that is not a number."""
+    if type(value).__name__ in ("NAType", "NoneType", "NaTType"):
+        raise DataError(
+            "Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE
+        ) from None
+    kind = DataTypeError if isinstance(problem, TypeError) else DataError
+    reason = f" ({problem})" if isinstance(problem, TypeError) else ""
+    raise kind(
+        f"{_short(value)} is not a number{extra}{reason}",
+        where=where,
+        row=row,
+        column=column,
+        advice="Replace it, leave the row out with where=, or leave the column out with columns=",
+    ) from None
+
+
+def _short(value: object) -> str:
+    text = repr(str(value) if isinstance(value, np.str_) else value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
+    """Column names as scikit-learn takes them: all text, or none; never two alike."""
+    texts = [isinstance(name, str) for name in found]
+    if not any(texts):
+        return None
+    if not all(texts):
+        other = found[texts.index(False)]
+        raise DataError(
+            f"column names must all be text or none of them; {other!r} is {type(other).__name__}",
+            where=where,
+            advice="Rename the columns, for instance frame.columns = frame.columns.astype(str)",
+        )
+    seen: set[str] = set()
+    for name in found:
+        if name in seen:
+            raise DataError(
+                f"two columns are named {name!r}", where=where, column=name, advice="Rename one of them"
+            )
+        seen.add(name)
+    return tuple(found)
+
+
+def weights(given: Any, where: str, n_rows: int | None) -> NDArray[np.float64]:
+    """Weights as float64: one a row, finite, not negative, not all zero."""
+    try:
+        values = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"weights are not numbers ({problem})", where=where) from None
+    if values.ndim != 1:
+        raise DataError(f"weights must be one number a row; their shape is {values.shape}", where=where)
+    if n_rows is not None and len(values) != n_rows:
+        weight_count(len(values), n_rows, where)
+    weight_values(values, 0, where)
+    if not values.any():
+        raise DataError("all weights are zero", where=where, advice="At least one row must count")
+    return values
+
+
+def weight_count(n_weights: int, n_rows: int, where: str) -> NoReturn:
+    """Refuse a number of weights that is not the number of rows."""
+    raise DataError(
+        f"{n_weights} weights were given for {n_rows} rows",
+        where=where,
+        advice="Pass one weight for every row that is read (after where=)",
+    )
+
+
+def weight_values(values: NDArray[np.float64], start: int, where: str, column: str | None = None) -> None:
+    """Refuse weights that are negative, NaN or infinite."""
+    good = np.isfinite(values) & (values >= 0)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"the weight {values[row]} is not a finite number of at least 0",
+            where=where,
+            row=start + row,
+            column=column,
+            advice="A weight says how often its row counts",
+        )

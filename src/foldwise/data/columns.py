@@ -1,0 +1,66 @@
+"""Which columns are meant: by name, by position, or all that are numbers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from foldwise.errors import DataError
+
+
+def find(name: str, names: Sequence[str] | None, where: str) -> int:
+    """The position of a column by its name."""
+    if names is None:
+        raise DataError(
+            f"there is no column {name!r}: the columns have no names",
+            where=where,
+            advice="Give positions (0, 1, ...)",
+        )
+    if name in names:
+        return names.index(name)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        advice = "Close matches: " + ", ".join(repr(match) for match in close)
+    else:
+        shown = ", ".join(repr(other) for other in names[:10])
+        advice = f"The columns are {shown}" + (", ..." if len(names) > 10 else "")
+    raise DataError(f"there is no column {name!r}", where=where, advice=advice)
+
+
+def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: str) -> list[int]:
+    """The positions of the columns that the caller lists."""
+    listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    found = []
+    for column in listed:
+        if isinstance(column, str):
+            found.append(find(column, names, where))
+        elif isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+            if not -n_columns <= column < n_columns:
+                raise DataError(f"there is no column {column}: there are {n_columns} columns", where=where)
+            found.append(int(column) % n_columns)
+        else:
+            raise DataError(f"columns= takes names or positions, not {column!r}", where=where)
+    if len(set(found)) < len(found):
+        raise DataError("columns= names a column twice", where=where)
+    if not found:
+        raise DataError("columns= is empty: 0 feature(s), while a minimum of 1 is required", where=where)
+    return found
+
+
+def numeric(
+    names: Sequence[str], is_number: Sequence[bool], without: int | None, where: str
+) -> tuple[list[int], tuple[str, ...]]:
+    """All columns that are numbers, and the names of those left out."""
+    kept = [j for j, ok in enumerate(is_number) if ok and j != without]
+    left_out = tuple(names[j] for j, ok in enumerate(is_number) if not ok and j != without)
+    if not kept:
+        found = ", ".join(repr(name) for name in left_out[:10])
+        raise DataError(
+            f"no numeric column (columns found: {found or 'none'})",
+            where=where,
+            advice="At least one is needed. Has every row as many values, and is the first line the header?",
+        )
+    return kept, left_out

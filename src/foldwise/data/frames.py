@@ -1,0 +1,247 @@
+"""Data frames in memory: pandas by its column arrays, everything else by the Arrow stream it exports.
+
+What exports an Arrow stream is pulled once and its batches are held: for a table in memory that copies
+nothing, and a stream that can be read only once is thereby collected.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Number
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data import check, columns, cut
+from foldwise.data.block import DenseBlock
+from foldwise.data.parts import Held, rows_of
+from foldwise.data.source import Piece
+from foldwise.errors import DataError
+from foldwise.kernels.arrow import Stream, batch_of, is_number
+
+_WHERE = "data frame"
+_SAMPLE = 1000  # values looked at to tell a text column from a number column with a word in it
+
+# load(positions, start, stop, dtype): those columns of those rows, and where the first missing value is
+_Load: TypeAlias = Callable[
+    [Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]
+]
+
+# 'number', 'float32' or 'other'; or, for a number column with a word in it, that word's row and the word
+_Kind: TypeAlias = str | tuple[int, Any]
+
+
+class FrameSource:
+    """A data frame in memory."""
+
+    where = _WHERE
+    sparse = False
+    slow = False
+
+    def __init__(
+        self,
+        load: _Load,
+        n_rows: int,
+        chosen: list[int],
+        names: tuple[str, ...] | None,
+        left_out: tuple[str, ...],
+        dtype: np.dtype[np.floating],
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        self._load_columns, self._chosen, self._weights = load, chosen, weights
+        self.n_rows, self.n_columns = n_rows, len(chosen)
+        self.names, self.left_out, self.dtype = names, left_out, dtype
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks to load."""
+        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype)):
+            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+
+    def _load(self, start: int, stop: int) -> DenseBlock:
+        values, missing = self._load_columns(self._chosen, start, stop, self.dtype)
+        if missing is not None:
+            values[missing] = np.nan
+        check.finite(values, start, _WHERE, self.names, self._chosen)
+        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop])
+
+    def fingerprint(self) -> str:
+        """Shape, names, dtype and checksums of the first and last block."""
+        rows = cut.rows_per_block(self.n_columns, self.dtype)
+        ends = {0, (self.n_rows - 1) // rows * rows}
+        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).values.data) for at in sorted(ends)]
+        sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
+        if self._weights is not None:
+            sums.append(zlib.crc32(self._weights.data))
+        return f"frame {self.n_rows}x{self.n_columns} {self.dtype.name} " + " ".join(f"{s:08x}" for s in sums)
+
+
+def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
+    """A source over a pandas data frame."""
+    if where is not None:
+        return _filtered(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)
+    names = check.names(list(frame.columns), _WHERE)
+    series = [frame.iloc[:, j] for j in range(frame.shape[1])]
+    kinds = [_pandas_kind(one) for one in series]
+    arrays = [one.to_numpy() if isinstance(one.dtype, np.dtype) else one.array for one in series]
+
+    def load(
+        chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
+    ) -> tuple[NDArray[Any], tuple[int, int] | None]:
+        parts = [
+            _pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j])
+            for j in chosen
+        ]
+        return rows_of([(batch_of(parts), 0, stop - start)], len(chosen), dtype)
+
+    return _opened(
+        load,
+        len(frame),
+        names,
+        [str(name) for name in frame.columns],
+        kinds,
+        columns_=columns_,
+        weights=weights,
+        dtype=dtype,
+    )
+
+
+def _pandas_kind(series: Any) -> _Kind:
+    kind = series.dtype.kind
+    if kind == "c":  # refused even if not asked for: dropping half of a number is never meant
+        check.number_kind(np.dtype(complex), _WHERE)
+    if kind in "biuf":
+        return "float32" if kind == "f" and series.dtype.itemsize == 4 else "number"
+    if kind == "O" and series.dtype.name in ("object", "str", "string"):
+        return _text_kind(series.iloc[:_SAMPLE].tolist())
+    return "other"
+
+
+def _text_kind(sample: Sequence[Any]) -> _Kind:
+    """Whether a column of text or objects holds numbers; one that mostly does holds a word by mistake."""
+    present = [(i, value) for i, value in enumerate(sample) if value is not None and value == value]  # no NaN
+    numbers = sum(isinstance(value, Number) for _, value in present)
+    if numbers == len(present):
+        return "number"
+    words = [(i, value) for i, value in present if not _reads_as_number(value)]
+    if words and 2 * len(words) < len(present):
+        return words[0]
+    return "other"
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _pandas_slice(values: Any, dtype: np.dtype[Any], start: int, column: str | int) -> NDArray[Any]:
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.kind in "biuf":
+        return np.asarray(values.to_numpy(dtype=dtype, na_value=np.nan))
+    objects = np.asarray(values, dtype=object)[:, None]
+    return check.as_numbers(objects, dtype, start=start, where=_WHERE, column=lambda _: column)[:, 0]
+
+
+def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
+    """A source over anything with `__arrow_c_stream__`: polars, pyarrow and others."""
+    if type(table).__name__ == "LazyFrame":
+        table = table.collect()
+    elif type(table).__name__ == "RecordBatchReader":
+        table = table.read_all()
+    if where is not None:
+        return _filtered(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+    stream = Stream(table.__arrow_c_stream__())
+    fields = stream.fields()
+    names = check.names([name for name, _ in fields], _WHERE) or ()
+    batches = []
+    while (batch := stream.next()) is not None:
+        batches.append(batch)
+    held = Held(batches)
+    kinds = [_arrow_kind(table, j, form) for j, (_, form) in enumerate(fields)]
+
+    def load(
+        chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
+    ) -> tuple[NDArray[Any], tuple[int, int] | None]:
+        parts = [(batch.chosen(list(chosen)), first, last) for batch, first, last in held.parts(start, stop)]
+        return rows_of(parts, len(chosen), dtype)
+
+    return _opened(
+        load, held.rows, names, list(names), kinds, columns_=columns_, weights=weights, dtype=dtype
+    )
+
+
+def _arrow_kind(table: Any, column: int, form: str) -> _Kind:
+    if is_number(form):
+        return "float32" if form == "f" else "number"
+    if form in ("u", "U", "vu") and (sample := _sample(table, column)):
+        kind = _text_kind(sample)
+        return kind if isinstance(kind, tuple) else "other"
+    return "other"
+
+
+def _sample(table: Any, column: int) -> list[Any]:
+    """The first values of a text column, where the library lets us have them cheaply."""
+    if hasattr(table, "to_series"):  # polars
+        return list(table.to_series(column).head(_SAMPLE).to_list())
+    if hasattr(table, "column"):  # pyarrow
+        return list(table.column(column).slice(0, _SAMPLE).to_pylist())
+    return []
+
+
+def _opened(
+    load: _Load,
+    n_rows: int,
+    names: tuple[str, ...] | None,
+    texts: list[str],
+    kinds: list[_Kind],
+    *,
+    columns_: Any,
+    weights: Any,
+    dtype: Any,
+) -> FrameSource:
+    """Choose the columns and take the weights, for every kind of frame alike."""
+    check.not_empty(n_rows, len(kinds), _WHERE)
+    weight_at = columns.find(weights, names, _WHERE) if isinstance(weights, str) else None
+    left_out: tuple[str, ...] = ()
+    if columns_ is None or (isinstance(columns_, str) and columns_ == "numeric"):
+        is_number = [kind != "other" for kind in kinds]
+        chosen, left_out = columns.numeric(texts, is_number, weight_at, _WHERE)
+    else:
+        chosen = columns.positions(columns_, names, len(kinds), _WHERE)
+    for j in chosen if weight_at is None else [*chosen, weight_at]:
+        kind, column = kinds[j], check.label(j, names)
+        if isinstance(kind, tuple):
+            extra = ", as most values of its column are"
+            check.not_a_number(kind[1], None, where=_WHERE, row=kind[0], column=column, extra=extra)
+        if kind == "other":
+            raise DataError("this column does not hold numbers", where=_WHERE, row=0, column=column)
+    if weight_at is not None:
+        found, missing = load([weight_at], 0, n_rows, np.dtype(np.float64))
+        if missing is not None:
+            found[missing] = np.nan
+        weights = found[:, 0]
+    asked = check.float_dtype(dtype)
+    single = all(kinds[j] == "float32" for j in chosen)
+    return FrameSource(
+        load,
+        n_rows,
+        chosen,
+        None if names is None else tuple(names[j] for j in chosen),
+        left_out,
+        asked or (np.dtype(np.float32) if single else np.dtype(np.float64)),
+        None if weights is None else check.weights(weights, _WHERE, n_rows),
+    )
+
+
+def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
+    """The rows of a frame that SQL text describes, by way of DuckDB."""
+    from foldwise.data.tables import open_frame
+
+    if not isinstance(where, str):
+        raise DataError("where= for a frame is SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
+    return open_frame(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)

@@ -1,0 +1,140 @@
+"""A `.npy` file, read block by block with `pread`: no mapping, so memory stays at the blocks in use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data import check, columns, cut
+from foldwise.data.block import DenseBlock
+from foldwise.data.files import Stamp, stamp, unchanged
+from foldwise.data.source import Piece
+from foldwise.errors import DataError
+
+
+class Descriptor:
+    """An open file's number, closed when the last piece that reads from it is gone."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+    def read_into(self, array: NDArray[Any], offset: int, where: str) -> None:
+        """Fill a contiguous array from `offset` on; safe in threads, as no file position is shared."""
+        left = array.reshape(-1).view(np.uint8).data  # as bytes: a memoryview knows no foreign byte order
+        while left:
+            count = os.preadv(self.number, [left], offset)
+            if count == 0:
+                raise DataError(
+                    "the file ends too early", where=where, advice="It was cut short while being read"
+                )
+            left, offset = left[count:], offset + count
+
+
+class NpySource:
+    """A 2-D array in a `.npy` file."""
+
+    sparse = False
+    slow = False
+    names: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
+
+    def __init__(self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None) -> None:
+        self.where = path
+        self._stamp: Stamp = stamp(path)
+        shape, self._fortran, self._stored, self._offset = _header(path)
+        check.two_dimensional(shape, path)
+        check.number_kind(self._stored, path)
+        if self._stored.kind not in "biuf":
+            raise DataError(
+                f"values of dtype {self._stored} cannot be read from a .npy file",
+                where=path,
+                advice="Save numbers: np.save(path, array.astype(float))",
+            )
+        self.n_rows, self._width = shape
+        self._chosen = None
+        if columns_ is not None and columns_ != "numeric":
+            self._chosen = columns.positions(columns_, None, self._width, path)
+        self.n_columns = self._width if self._chosen is None else len(self._chosen)
+        check.not_empty(self.n_rows, self.n_columns, path)
+        need = self._offset + self.n_rows * self._width * self._stored.itemsize
+        if self._stamp.size < need:
+            raise DataError(
+                f"the file is truncated: {self._stamp.size} bytes instead of {need}",
+                where=path,
+                advice="Copy or save it again",
+            )
+        single = self._stored.kind == "f" and self._stored.itemsize == 4
+        self.dtype: np.dtype[np.floating] = dtype or (
+            np.dtype(np.float32) if single else np.dtype(np.float64)
+        )
+        if isinstance(weights, str):
+            columns.find(weights, None, path)
+        self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks to load."""
+        unchanged([self.where], [self._stamp])
+        file = Descriptor(os.open(self.where, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype)):
+            yield lambda start=start, stop=stop: self._load(file, start, stop)  # type: ignore[misc]
+        unchanged([self.where], [self._stamp])
+
+    def _load(self, file: Descriptor, start: int, stop: int) -> DenseBlock:
+        raw = self._strips(file, start, stop) if self._fortran else self._rows(file, start, stop)
+        with np.errstate(over="ignore"):
+            values = np.ascontiguousarray(raw, dtype=self.dtype)
+        check.finite(values, start, self.where, None, self._chosen)
+        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop])
+
+    def _rows(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:
+        raw = np.empty((stop - start, self._width), dtype=self._stored)
+        file.read_into(raw, self._offset + start * self._width * self._stored.itemsize, self.where)
+        return raw if self._chosen is None else raw[:, self._chosen]
+
+    def _strips(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:
+        wanted = range(self._width) if self._chosen is None else self._chosen
+        raw = np.empty((self.n_columns, stop - start), dtype=self._stored)
+        for strip, column in zip(raw, wanted, strict=True):
+            file.read_into(
+                strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where
+            )
+        return raw.T
+
+    def fingerprint(self) -> str:
+        """Name, size, time of change and columns."""
+        name = Path(self.where).name
+        return f"npy {name} {self._stamp.size} {self._stamp.time} {self._chosen} {self.dtype.name}"
+
+
+def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    with open(path, "rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, fortran, dtype = read(file)
+        except (ValueError, EOFError) as problem:
+            raise DataError(f"not a .npy file, or a truncated one ({problem})", where=path) from None
+        return shape, fortran, dtype, file.tell()
+
+
+def open_npy(path: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> NpySource:
+    """A source over a `.npy` file."""
+    if where is not None:
+        raise DataError(
+            "where= is not possible for a .npy file",
+            where=path,
+            advice="Load it (np.load) and pass a mask, or store the table as Parquet",
+        )
+    return NpySource(path, columns_, weights, check.float_dtype(dtype))

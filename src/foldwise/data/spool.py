@@ -1,0 +1,178 @@
+"""A scratch file for sources that are slow to decode: the first pass writes blocks, later ones read them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from foldwise.data import cut
+from foldwise.data.block import Block, DenseBlock
+from foldwise.data.npy import Descriptor
+from foldwise.data.source import Piece, Source
+
+
+@contextmanager
+def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
+    """The same source, decoded only once if it is slow.
+
+    The scratch file has no name, so it is gone with the process, however that ends. It may take `limit` bytes
+    (or those of FOLDWISE_SPOOL_LIMIT, or half of the free disk); if that is not enough, every pass decodes.
+    """
+    if not source.slow or source.sparse:
+        yield source
+        return
+    spool = SpooledSource(source, limit)
+    try:
+        yield spool
+    finally:
+        spool.close()
+
+
+def _folder() -> str:
+    return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
+
+
+class SpooledSource:
+    """A slow source with a scratch file behind it."""
+
+    sparse = False
+
+    def __init__(self, source: Source, limit: int | None = None) -> None:
+        if limit is None:
+            asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
+            limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
+        self._source, self._limit = source, limit
+        self._spool: _Spool | None = None
+        self._off = False
+        self.where, self.names, self.left_out = source.where, source.names, source.left_out
+        self.n_columns, self.dtype = source.n_columns, source.dtype
+
+    def _complete(self) -> _Spool | None:
+        return self._spool if self._spool is not None and self._spool.complete else None
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, known at the latest after the first pass."""
+        spool = self._complete()
+        return self._source.n_rows if spool is None else spool.rows
+
+    @property
+    def slow(self) -> bool:
+        """Whether the next pass has to decode."""
+        return self._complete() is None
+
+    @property
+    def spooled_bytes(self) -> int:
+        """How much the scratch file holds; 0 if it is not in use."""
+        spool = self._complete()
+        return 0 if spool is None else spool.bytes
+
+    def fingerprint(self) -> str:
+        """That of the source."""
+        return self._source.fingerprint()
+
+    def close(self) -> None:
+        """Let go of the scratch file; passes decode again after that."""
+        self._spool, self._off = None, True
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks to load: from the scratch file once it is complete, else from the source."""
+        spool = self._complete()
+        if spool is not None:
+            yield from spool.pieces()
+            return
+        if self._off or (self._spool is not None and self._spool.full):
+            self._off, self._spool = True, None
+            yield from self._source.pieces()
+            return
+        self._spool = spool = _Spool(
+            self._source, self._limit
+        )  # a pass that was not finished counts for nothing
+        for piece in self._source.pieces():
+            yield spool.keeping(piece)
+        spool.ended = True
+
+
+class _Spool:
+    """The scratch file of one pass. Blocks come from several threads in any order, each to its own place."""
+
+    def __init__(self, source: Source, limit: int) -> None:
+        with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it
+            self._file = Descriptor(os.dup(file.fileno()))
+        self._where, self._dtype, self._n_columns, self._limit = (
+            source.where,
+            source.dtype,
+            source.n_columns,
+            limit,
+        )
+        self._block_rows = cut.rows_per_block(source.n_columns, source.dtype)
+        self._lock = threading.Lock()
+        self._given = self._kept = 0
+        self._weighted = False
+        self.ended = self.full = False
+        self.rows = self.bytes = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every block of the pass is in the file."""
+        return self.ended and not self.full and self._kept == self._given
+
+    def keeping(self, piece: Piece) -> Piece:
+        """The piece, which when called also writes its block."""
+        self._given += 1
+
+        def load() -> Block:
+            block = piece()
+            self._keep(block)
+            return block
+
+        return load
+
+    def _place(self, start: int) -> int:
+        # Weights, one float64 a row, follow their block's values; room for them is always left.
+        return start * (self._n_columns * self._dtype.itemsize + 8)
+
+    def _keep(self, block: Block) -> None:
+        assert isinstance(block, DenseBlock)
+        parts = [block.values] if block.weights is None else [block.values, block.weights]
+        size = sum(part.nbytes for part in parts)
+        with self._lock:
+            if self.full or self.bytes + size > self._limit:
+                self.full = True
+                return
+            self.bytes += size
+        offset = self._place(block.start)
+        try:
+            for part in parts:
+                left = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+                while left:
+                    count = os.pwrite(self._file.number, left, offset)
+                    left, offset = left[count:], offset + count
+        except OSError:  # the disk is full: decode again instead
+            with self._lock:
+                self.full = True
+            return
+        with self._lock:
+            self._kept += 1
+            self._weighted = block.weights is not None
+            self.rows = max(self.rows, block.start + block.n_rows)
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks, read back."""
+        for start, stop in cut.cuts(self.rows, self._block_rows):
+            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+
+    def _load(self, start: int, stop: int) -> DenseBlock:
+        values = np.empty((stop - start, self._n_columns), dtype=self._dtype)
+        self._file.read_into(values, self._place(start), self._where)
+        if not self._weighted:
+            return DenseBlock(values, start)
+        weights = np.empty(stop - start)
+        self._file.read_into(weights, self._place(start) + values.nbytes, self._where)
+        return DenseBlock(values, start, weights)

@@ -1,0 +1,181 @@
+"""Blocks of rows out to a file that appears only when it is whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.files import format_of
+from foldwise.data.readers import literal, quoted
+from foldwise.errors import DataError
+
+
+class _Format(Protocol):
+    def write(self, rows: NDArray[Any]) -> None: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def open_writer(path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> Writer:
+    """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement."""
+    return Writer(path, names, dtype)
+
+
+class Writer:
+    """Takes blocks of rows; the file takes its name when the `with` block ends well, and never before."""
+
+    def __init__(self, path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> None:
+        self.path = os.path.expanduser(os.fspath(path))
+        self.rows = 0
+        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
+        self._format: _Format | None = None
+        if len({name.lower() for name in names}) < len(names) and self._kind != "npy":
+            # DuckDB would rename the second of them
+            raise DataError(f"two of the columns {list(names)} have one name, but for case", where=self.path)
+        self._temporary = ""
+
+    def __enter__(self) -> Writer:
+        folder, name = os.path.split(os.path.abspath(self.path))
+        if not os.path.isdir(folder):
+            raise DataError("there is no such folder to write to", where=folder)
+        number, self._temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
+        os.close(number)
+        os.chmod(self._temporary, 0o666 & ~_umask())  # mkstemp's are private
+        try:
+            if self._kind == "npy":
+                self._format = _Npy(self._temporary, len(self._names), self._dtype)
+            else:
+                self._format = _Table(self._temporary, self.path, self._kind, self._names, self._dtype)
+        except BaseException:
+            os.unlink(self._temporary)
+            raise
+        return self
+
+    def write(self, rows: NDArray[Any]) -> None:
+        """Append rows."""
+        if self._format is None:
+            raise RuntimeError("a Writer works inside a with statement")
+        if rows.ndim != 2 or rows.shape[1] != len(self._names):
+            raise ValueError(f"rows of shape {rows.shape} do not fit {len(self._names)} columns")
+        self._format.write(rows)
+        self.rows += len(rows)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._format is not None
+        try:
+            if kind is None:
+                self._format.finish()
+            self._format.close()
+            if kind is None:
+                _sync(self._temporary)
+                os.replace(self._temporary, self.path)
+                _sync(os.path.dirname(os.path.abspath(self.path)))
+                self._temporary = ""
+        finally:
+            self._format = None
+            if self._temporary:
+                os.unlink(self._temporary)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync(path: str) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+class _Npy:
+    """A .npy file; NumPy leaves room in the header for the number of rows, which is known last."""
+
+    def __init__(self, path: str, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115
+        self._n_columns, self._dtype, self._rows = n_columns, dtype, 0
+        self._header()
+        self._start = self._file.tell()
+
+    def _header(self) -> None:
+        shape = (self._rows, self._n_columns)
+        described = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, described)
+
+    def write(self, rows: NDArray[Any]) -> None:
+        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).data)
+        self._rows += len(rows)
+
+    def finish(self) -> None:
+        self._file.seek(0)
+        self._header()
+        if self._file.tell() != self._start:
+            raise RuntimeError("the .npy header does not fit its place")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
+_INSERT_BYTES = 16 << 20  # an insert has a price of its own, so small blocks wait for each other
+
+
+class _Table:
+    """Rows collected in a DuckDB table on disk, written out in one go: Parquet cannot be appended to."""
+
+    def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
+        from foldwise.data.tables import connect
+
+        scratch = os.environ.get("FOLDWISE_SCRATCH") or None
+        self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)
+        self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
+        self._waiting: list[NDArray[Any]] = []
+        self._compressed = path.lower().endswith(".gz")
+        self._tab = path.lower().removesuffix(".gz").endswith(".tsv")
+        self._connection = connect()
+        self._connection.execute(f"ATTACH {literal(os.path.join(self._folder.name, 'rows.db'))} AS scratch")
+        kind_sql = "FLOAT" if dtype == np.float32 else "BIGINT" if dtype.kind in "iu" else "DOUBLE"
+        columns = ", ".join(f"c{j} {kind_sql}" for j in range(len(names)))
+        self._connection.execute("BEGIN")  # one transaction: a commit for each block would cost a sync each
+        self._connection.execute(f"CREATE TABLE scratch.main.rows ({columns})")
+
+    def write(self, rows: NDArray[Any]) -> None:
+        self._waiting.append(np.array(rows, dtype=self._dtype))  # a copy: the caller may reuse the block
+        if sum(block.nbytes for block in self._waiting) >= _INSERT_BYTES:
+            self._insert()
+
+    def _insert(self) -> None:
+        if not self._waiting:
+            return
+        columns = np.ascontiguousarray(np.vstack(self._waiting).T)
+        self._waiting = []
+        self._connection.register("block", {f"c{j}": column for j, column in enumerate(columns)})
+        self._connection.execute("INSERT INTO scratch.main.rows FROM block")
+        self._connection.unregister("block")
+
+    def finish(self) -> None:
+        self._insert()
+        options = _COPY[self._kind]
+        if self._kind != "parquet":
+            options += f", COMPRESSION {'gzip' if self._compressed else 'none'}"
+        if self._tab:
+            options += ", DELIMITER '\t'"
+        renamed = ", ".join(f"c{j} AS {quoted(name)}" for j, name in enumerate(self._names))
+        self._connection.execute(
+            f"COPY (SELECT {renamed} FROM scratch.main.rows) TO {literal(self._part)} ({options})"
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+        self._folder.cleanup()

@@ -1,0 +1,89 @@
+"""A fitted PCA in words and figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foldwise.models.pca import rank
+from foldwise.report.tables import number, percent, table
+
+_MOST_LINES = 20
+_LOADINGS = 4
+
+
+def summary(pca: Any) -> str:
+    """What ran, the variance of each component, and the columns that make it up."""
+    parts = [header(pca), components_table(pca)]
+    if (hint := advice(pca)) is not None:
+        parts.append(hint)
+    return "\n\n".join(parts) + "\n"
+
+
+def header(pca: Any) -> str:
+    """One line on the data, one on the work done, and what was left out."""
+    ran = pca.manifest_
+    lines = [
+        f"{ran.source}: {ran.rows:,} rows, {ran.columns} columns ({ran.dtype})",
+        f"{'scaled columns, ' if pca.scale_ is not None else ''}{ran.algorithm}, {ran.passes} "
+        f"{'pass' if ran.passes == 1 else 'passes'}, {ran.seconds:.2f} s",
+    ]
+    if ran.left_out:
+        lines.append(f"left out, not numbers: {', '.join(ran.left_out)}")
+    if ran.resumed_at:
+        lines.append(f"went on from a checkpoint at step {ran.resumed_at}")
+    if not pca.outcome_.converged:
+        lines.append(f"stopped early: {pca.outcome_.reason} after {pca.outcome_.steps} steps")
+    return "\n".join(lines)
+
+
+def components_table(pca: Any) -> str:
+    """Variances, shares and top loadings, aligned."""
+    names, directions = column_names(pca), np.asarray(pca.components_, dtype=float)
+    cumulative = np.cumsum(pca.explained_variance_ratio_)
+    rows = [
+        [
+            name,
+            number(float(pca.explained_variance_[i])),
+            percent(float(pca.explained_variance_ratio_[i])),
+            percent(float(cumulative[i])),
+            top_loadings(directions[i], names),
+        ]
+        for i, name in enumerate(pca.get_feature_names_out()[:_MOST_LINES])
+    ]
+    text = table(["component", "variance", "share", "cumulative", "top loadings"], rows, left=(0, 4))
+    hidden = pca.n_components_ - len(rows)
+    return f"{text}\n... and {hidden} more" if hidden > 0 else text
+
+
+def column_names(pca: Any) -> list[str]:
+    """The columns' names, or x0, x1, ..."""
+    names = getattr(pca, "feature_names_in_", None)
+    return list(names) if names is not None else [f"x{j}" for j in range(pca.n_features_in_)]
+
+
+def top_loadings(direction: Any, names: list[str]) -> str:
+    """The largest few of a direction's loadings, with their columns."""
+    order = np.argsort(-np.abs(direction), kind="stable")[:_LOADINGS]
+    return "  ".join(f"{direction[j]:+.2f} {names[j]}" for j in order)
+
+
+def advice(pca: Any) -> str | None:
+    """How many components to keep, by rules that need not agree, and how sure each is."""
+    if pca.rank_ is not None:
+        chosen = pca.rank_
+        return f"{chosen.rule} keeps {chosen.chosen} (would also defend {chosen.low} to {chosen.high}: {chosen.meaning})"
+    variances = pca.explained_variance_
+    rows, columns = pca.n_samples_, pca.n_features_in_
+    if pca.n_components_ < min(rows, columns) or columns > 500 or columns < 3 or rows < 3 or variances.sum() == 0:
+        return None
+    total = float(variances.sum())
+    rules = [rank.by_share(variances, total, 0.9, rows)]
+    spreads = np.ones(columns) if pca.scale_ is not None else pca.get_covariance().diagonal()
+    rules.append(rank.by_parallel_analysis(variances, spreads, rows, seed=0))
+    rules.append(rank.by_gavish_donoho(variances, rows, columns))
+    if rows >= columns:
+        rules.append(rank.by_minka(variances, rows, columns))
+    lines = [[rule.rule, str(rule.chosen), f"{rule.low} to {rule.high}"] for rule in rules]
+    return "how many to keep\n" + table(["rule", "keeps", "would defend"], lines)

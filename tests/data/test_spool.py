@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from data_helpers import rows, weights
+
+from foldwise.data import scan
+from foldwise.data.spool import spooled
+
+
+@pytest.fixture
+def path(tmp_path, table):
+    pd.DataFrame(table, columns=list("abcde")).assign(w=1.5).to_parquet(tmp_path / "x.parquet")
+    return tmp_path / "x.parquet"
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("FOLDWISE_SCRATCH", str(folder))
+    return folder
+
+
+def test_second_pass_does_not_decode(path, table, scratch):
+    source = scan(path, weights="w")
+    with spooled(source) as spool:
+        assert spool.slow
+        assert spool.spooled_bytes == 0
+        assert np.array_equal(rows(spool), table)
+        assert not spool.slow
+        assert spool.spooled_bytes == table.nbytes + 8 * len(table)
+        assert spool.n_rows == len(table)
+        path.unlink()  # so a pass that decodes would fail
+        assert np.array_equal(rows(spool), table)
+        assert np.array_equal(weights(spool), np.full(len(table), 1.5))
+        assert list(scratch.iterdir()) == []  # no name, hence nothing to leave behind
+
+
+def test_the_file_is_closed_at_the_end(path, scratch):
+    def scratch_files():
+        names = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+        return [
+            os.readlink(name) for name in names if os.path.lexists(name) and str(scratch) in os.readlink(name)
+        ]
+
+    with spooled(scan(path)) as spool:
+        rows(spool)
+        assert len(scratch_files()) == 1
+    assert scratch_files() == []
+
+
+def test_threads_and_any_order(path, table):
+    with spooled(scan(path, columns=list("abcde"))) as spool:
+        pieces = list(spool.pieces())
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda piece: piece(), pieces[::-1]))
+        assert spool.spooled_bytes == table.nbytes
+        assert np.array_equal(rows(spool), table)
+
+
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_limit(path, table, monkeypatch, how):
+    monkeypatch.setenv("FOLDWISE_SPOOL_LIMIT", "1000000" if how == "environment" else "1000000000")
+    with spooled(scan(path, columns=list("abcde")), 1_000_000 if how == "argument" else None) as spool:
+        for _ in range(3):
+            assert np.array_equal(rows(spool), table)
+            assert spool.spooled_bytes == 0
+            assert spool.slow
+
+
+def test_an_unfinished_pass_counts_for_nothing(path, table):
+    with spooled(scan(path, columns=list("abcde"))) as spool:
+        next(spool.pieces())()
+        assert spool.spooled_bytes == 0
+        pieces = list(spool.pieces())
+        pieces[0]()  # handed out to the end, but not all loaded
+        assert spool.spooled_bytes == 0
+        assert np.array_equal(rows(spool), table)
+        assert spool.spooled_bytes == table.nbytes
+
+
+def test_fast_sources_pass_through(table):
+    source = scan(table)
+    with spooled(source) as same:
+        assert same is source
+
+
+def test_it_is_a_source(path):
+    with spooled(scan(path)) as spool:
+        assert scan(spool) is spool
+        assert spool.fingerprint() == scan(path).fingerprint()
