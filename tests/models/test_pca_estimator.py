@@ -250,8 +250,10 @@ def test_arpack_cannot_find_all_and_shares_need_all() -> None:
         fw.PCA(3, svd_solver="arpack").fit(x)
     assert fw.PCA(svd_solver="arpack").fit(x).n_components_ == 2
     for solver in ("krylov", "randomized", "arpack"):
-        with pytest.raises(ParameterError, match="cannot be a share or a rule"):
+        with pytest.raises(ParameterError, match="a share of variance needs all of the variances"):
             fw.PCA(0.9, svd_solver=solver).fit(x)
+        with pytest.raises(ParameterError, match="cannot be a string"):
+            fw.PCA("mle", svd_solver=solver).fit(x)
 
 
 def test_ddof_must_leave_something() -> None:
