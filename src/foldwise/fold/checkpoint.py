@@ -77,7 +77,7 @@ def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mappin
     """Arrays and a JSON header as one safetensors file, written aside and renamed."""
     from safetensors.numpy import save
 
-    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(tensors, metadata={"foldwise": json.dumps(header)})
     with replacing(path) as file:
         file.write(data)

@@ -84,7 +84,8 @@ def choose_components(
             else:
                 scores[fold, place] = scorer(model.fit(inside[:, :k], target[train]), outside[:, :k], target[test])
     mean = scores.mean(axis=0)
-    error = scores.std(axis=0, ddof=1) / np.sqrt(len(splits))
+    # A single split says nothing about its error.
+    error = scores.std(axis=0, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else np.zeros(len(tried))
     top = int(np.argmax(mean))
     near = [k for k, value in zip(tried, mean, strict=True) if value >= mean[top] - error[top]]
     return ComponentChoice(tried, mean, error, scores, best=tried[top], simplest=min(near))

@@ -32,16 +32,17 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     kind = type(model).__name__
     if _MODELS.get(kind) is None or type(model) is not _class(kind):
         raise StoreError(f"a {kind} cannot be saved; models that can: {', '.join(sorted(_MODELS))}.")
-    if not hasattr(model, "n_features_in_"):
-        raise StoreError(f"this {kind} is not fitted yet. Call fit first.")
     getattr(model, "components_", None)  # a model fed by partial_fit is worked out when it is asked
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
+        raise StoreError(f"this {kind} is not fitted yet. Call fit first.")
     arrays: dict[str, Any] = {}
     header = {
         "format": _FORMAT,
         "model": kind,
         "version": foldwise.__version__,
         "parameters": encode(model.get_params(deep=False), arrays),
-        "fitted": encode({n: v for n, v in vars(model).items() if n.endswith("_") and not n.startswith("_")}, arrays),
+        "fitted": encode(fitted, arrays),
     }
     target = Path(path)
     if not target.parent.is_dir():
@@ -60,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         with safe_open(target, framework="numpy") as file:
             header = json.loads((file.metadata() or {})["foldwise"])
             arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-        kind, version = header["model"], header["format"]
+        kind, version = header["model"], int(header["format"])
     except Exception as error:
         raise StoreError(f"{target}: this is not a model saved by Foldwise, or it is damaged ({error}).") from error
     if version > _FORMAT:
@@ -70,12 +71,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     if kind not in _MODELS:
         raise StoreError(f"{target}: holds a {kind!r}, which this version of Foldwise does not know. Update foldwise.")
-    parameters = decode(header["parameters"], arrays)
     make = _class(kind)
     known = make().get_params()
-    model = make(**{name: value for name, value in parameters.items() if name in known})
-    for name, value in decode(header["fitted"], arrays).items():
-        setattr(model, name, value)
+    try:
+        parameters = decode(header["parameters"], arrays)
+        model = make(**{name: value for name, value in parameters.items() if name in known})
+        for name, value in decode(header["fitted"], arrays).items():
+            setattr(model, name, value)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
     return model
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 
@@ -24,10 +24,10 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
     if scale is not None:
         matrix /= np.outer(scale, scale)
     d = len(matrix)
-    k = components(plan, moments.rows, d)
+    k = components(plan, moments.rows, moments.weight, d)
     with blas.single(d**3):
         values, vectors = leading(matrix, k)
-        residuals = np.linalg.norm(_symmetric_times(matrix, vectors) - values * vectors, axis=0)
+        residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
     return Spectrum(
         weight=moments.weight,
         rows=moments.rows,
@@ -60,7 +60,7 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
 def _symmetric_times(upper: Floats, vectors: Floats) -> Floats:
     d, k = vectors.shape
     if not k or d <= 64:
-        return (upper + np.triu(upper, 1).T) @ vectors
+        return (np.triu(upper) + np.triu(upper, 1).T) @ vectors
     from scipy.linalg.blas import dsymm
 
     # The upper triangle in C order is the lower one in Fortran's: no copy, no mirror.

@@ -132,7 +132,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         self._validate_params()
-        self.__dict__.pop(_FITTED_BY_STREAM, None)
+        for name in (_FITTED_BY_STREAM, "n_samples_seen_"):
+            self.__dict__.pop(name, None)
         source = open_for_fit(self, X, sample_weight)
         with ExitStack() as stack:
             solver = self._solver(source)
@@ -175,7 +176,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def __getattr__(self, name: str) -> Any:
         """Work out the directions of a partial fit when they are first asked for."""
         stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
-        if stream is None or not name.endswith("_") or name.startswith("__") or "components_" in self.__dict__:
+        if stream is None or name not in _WORKED_OUT or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._finish(covariance.from_moments(stream.value(), self._plan(None)), stream.dtype)
         return getattr(self, name)
@@ -199,9 +200,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             raise ParameterError("svd_solver='full' would make sparse data dense; use 'auto', 'covariance_eigh' or 'krylov'")
         if asked != "auto":
             return asked
-        k = self.n_components if isinstance(self.n_components, Integral) else None
-        fill = getattr(source, "fill", 1.0)
-        return choose(n, d, None if k is None else int(k), sparse=source.sparse, fill=fill)
+        k = int(self.n_components) if isinstance(self.n_components, Integral) else None
+        return choose(n, d, k, sparse=source.sparse, fill=getattr(source, "fill", 1.0))
 
     def _plan(self, source: Source | None) -> Plan:
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
@@ -215,8 +215,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                         f"n_components={k} must be strictly less than min(n_samples, n_features)={most} with "
                         "svd_solver='arpack'"
                     )
-        seed = self._seed()
-        checkpoint = None
+        seed, checkpoint = self._seed(), None
         if self.checkpoint is not None and source is not None:
             about = {name: value for name, value in self.get_params().items() if name not in _NOT_ABOUT_THE_RESULT}
             checkpoint = Checkpoint(self.checkpoint, f"PCA {sorted(about.items())} {seed} {source.fingerprint()}")
@@ -233,10 +232,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         )
 
     def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
+        if self.random_state is None or isinstance(self.random_state, Integral):
+            return int(self.random_state or 0)
         return int(self.random_state.randint(2**31))
 
     def _finish(self, spectrum: Spectrum, dtype: np.dtype[np.floating]) -> None:
@@ -244,11 +241,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         spectrum = spectrum.signed()
         self.rank_ = self._rank(spectrum)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
-        n, d = spectrum.rows, len(spectrum.mean)
-        total = spectrum.total_variance
-        kept = spectrum.variances[:k]
+        d, total, kept = len(spectrum.mean), spectrum.total_variance, spectrum.variances[:k]
         self.n_components_ = k
-        self.n_samples_ = n
+        self.n_samples_ = spectrum.rows
         self.mean_ = spectrum.mean
         self.scale_ = spectrum.scale
         self.components_ = spectrum.directions[:k].astype(dtype)
@@ -259,6 +254,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.noise_variance_ = max(0.0, float(total - kept.sum())) / rest if rest > 0 else 0.0
         self.residuals_ = spectrum.residuals[:k]
         self.outcome_ = spectrum.outcome
+        self.n_iter_ = max(1, spectrum.outcome.steps)
         self.trace_ = spectrum.outcome.trace
 
     def _rank(self, spectrum: Spectrum) -> rank.RankChoice | None:
@@ -268,9 +264,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if rule == "mle":
             return rank.by_minka(variances, spectrum.weight, len(spectrum.mean))
         if rule == "parallel":
-            return rank.by_parallel_analysis(variances, spectrum.column_variances, spectrum.rows, self._seed())
+            return rank.by_parallel_analysis(variances, spectrum.column_variances, spectrum.weight, self._seed())
         if rule == "gavish-donoho":
-            return rank.by_gavish_donoho(variances, spectrum.rows, len(spectrum.mean))
+            return rank.by_gavish_donoho(variances, spectrum.weight, len(spectrum.mean))
         return rank.by_share(variances, spectrum.total_variance, float(rule), spectrum.weight)
 
     # ---------------------------------------------------------------- using
@@ -290,9 +286,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return block.codes(self.components_, self.mean_, self.scale_)
 
     def _deviations(self) -> Floats:
-        # As in scikit-learn: a component without variance is divided by almost nothing, not by zero.
+        # As in scikit-learn: a component without variance is divided by almost nothing (in the data's units), not by zero.
         deviations = np.sqrt(self.explained_variance_)
-        return np.maximum(deviations, np.finfo(deviations.dtype).eps)
+        return np.maximum(deviations, np.finfo(deviations.dtype).eps * (deviations.max(initial=0.0) or 1.0))
 
     def _rows(self, X: Any, of: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -301,6 +297,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
         check_is_fitted(self)
+        if self.n_components_ == 0 and np.shape(X)[1:] == (0,):  # no source is without columns, yet this has rows
+            return np.tile(self.mean_.astype(np.asarray(X).dtype), (len(X), 1))
         source = scan(X)
         if source.n_columns != self.n_components_:
             message = f"X has {source.n_columns} columns, but this PCA has {self.n_components_} components"
@@ -372,17 +370,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def get_covariance(self) -> Floats:
         """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        check_is_fitted(self)
         return ppca.covariance(self._orthonormal(), self.explained_variance_, self.noise_variance_, self.scale_)
 
     def get_precision(self) -> Floats:
         """The inverse of `get_covariance()`."""
-        check_is_fitted(self)
         return ppca.precision(self._orthonormal(), self.explained_variance_, self.noise_variance_, self.scale_)
 
     def score_samples(self, X: Any) -> Floats:
         """The log-likelihood of each row under the probabilistic model."""
-        check_is_fitted(self)
         precision = self.get_precision()
         constant = ppca.log_constant(precision)
         return self._rows(X, lambda block: ppca.log_density(block, self.mean_, precision, constant))
@@ -398,9 +393,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.svd_solver != "full"
         return tags
 
 
+# What a partial fit works out when it is first asked for it: all that `_finish` sets.
+_WORKED_OUT = frozenset(
+    "rank_ n_components_ n_samples_ mean_ scale_ components_ explained_variance_ explained_variance_ratio_ "
+    "singular_values_ noise_variance_ residuals_ outcome_ n_iter_ trace_".split()
+)
 _ABOUT_COLUMNS = ("n_features_in_", "feature_names_in_")
 _NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "max_iter", "random_state")

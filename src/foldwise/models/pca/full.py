@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.triangle import Triangle
 
 
@@ -24,7 +24,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     if scale is not None:
         factor = factor / scale
     divisor = triangle.weight - plan.ddof
-    k = components(plan, triangle.rows, factor.shape[1])
+    k = components(plan, triangle.rows, triangle.weight, factor.shape[1])
     with blas.single(factor.size * factor.shape[1]):
         _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
         # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
@@ -41,5 +41,5 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         column_variances=column_variances(triangle.weight, squares, scale, plan),
         variances=variances,
         directions=directions,
-        residuals=np.linalg.norm(applied - directions.T * variances, axis=0),
+        residuals=lengths(applied - directions.T * variances),
     )

@@ -18,7 +18,7 @@ from foldwise.data.source import Piece
 from foldwise.fold import blas
 from foldwise.fold.run import Run
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -32,16 +32,18 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     scale = spread(columns.weight, columns.squares, plan)
     rows = run.rows(partial(_centred, centre=columns.mean, scale=scale))
     n, d = rows.shape
-    k = components(plan, columns.rows, d)
+    k = components(plan, columns.rows, columns.weight, d)
     divisor = columns.weight - plan.ddof
 
     gram = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ _values(strip).T)).value
     with blas.single(n**3):
-        _, codes = leading(gram, k)
+        _, codes = leading(gram, min(k, n))
     raw = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ codes)).value
     with blas.single(d * k * k):
         # Householder's QR makes directions orthonormal even where a variance is nothing but rounding.
-        directions, _ = np.linalg.qr(raw)
+        # Weights can stand for more rows than there are: what is then asked for beyond them has no variance.
+        beyond = np.random.default_rng(plan.seed).standard_normal((d, k - raw.shape[1]))
+        directions, _ = np.linalg.qr(np.hstack([raw, beyond]))
     images = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ directions[_columns(strip)])).value
     applied = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ images)).value / divisor
     variances = np.einsum("ij,ij->j", images, images) / divisor
@@ -56,7 +58,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         column_variances=column_variances(columns.weight, columns.squares, scale, plan),
         variances=variances,
         directions=np.ascontiguousarray(directions.T),
-        residuals=np.linalg.norm(applied - directions * variances, axis=0),
+        residuals=lengths(applied - directions * variances),
     )
 
 

@@ -15,7 +15,7 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -32,7 +32,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     total = check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     d = len(columns.mean)
-    k = components(plan, columns.rows, d)
+    k = components(plan, columns.rows, columns.weight, d)
     width = min(d, k + _OVERSAMPLING)
     tolerance = plan.tol or _TOLERANCE
     divisor = columns.weight - plan.ddof
@@ -80,6 +80,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         time_budget=plan.time_budget,
         checkpoint=plan.checkpoint,
     )
+    if state["basis"].shape[1] < k:  # stopped before the first step: a model of the size asked for needs one
+        state, _ = step(state)
     values, vectors, residuals = _ritz(state["basis"], state["images"], k)
     directions = (state["basis"] @ vectors[:, :k]).T
     return Spectrum(
@@ -103,13 +105,13 @@ def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats
     values, vectors = np.linalg.eigh((small + small.T) / 2)
     values, vectors = values[::-1][:k], vectors[:, ::-1]
     lead = vectors[:, :k]
-    residuals = np.linalg.norm(images @ lead - (basis @ lead) * values, axis=0)
+    residuals = lengths(images @ lead - (basis @ lead) * values)
     return values, vectors, residuals
 
 
 def _orthonormal(block: Floats, basis: Floats) -> Floats:
     """What of the block lies outside the basis, as orthonormal columns (perhaps none)."""
-    size = np.linalg.norm(block, axis=0).max(initial=0.0)
+    size = lengths(block).max(initial=0.0)
     if size == 0.0:
         return block[:, :0]
     rest = block / size

@@ -11,7 +11,7 @@ import numpy as np
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, spread
+from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 _TOLERANCE = 1e-12
@@ -32,7 +32,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         if scale is not None:
             S = S / np.outer(scale, scale)
         d = len(S)
-        k = components(plan, moments.rows, d)
+        k = components(plan, moments.rows, moments.weight, d)
         guesses = rng.standard_normal((k, d))
         return {
             "weight": np.array(moments.weight),
@@ -51,7 +51,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         v, found, S = state["v"], state["found"], state["deflated"]
         image = S @ v
         image = image - found.T @ (found @ image)  # deflation leaves rounding errors along what was found
-        variance = float(np.linalg.norm(image))
+        variance = float(lengths(image[:, None])[0])
         floor = np.finfo(float).eps * np.trace(state["S"])
         # Where nothing is left, any direction at right angles to those found is as good as another.
         new = image / variance if variance > floor else _at_right_angles(v, found)
@@ -84,7 +84,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             checkpoint=plan.checkpoint,
         )
         directions, variances = _all(state)
-        residuals = np.linalg.norm(state["S"] @ directions.T - directions.T * variances, axis=0)
+        residuals = lengths(state["S"] @ directions.T - directions.T * variances)
     weight, squares = float(state["weight"]), state["squares"]
     scale = spread(weight, squares, plan)
     return Spectrum(

@@ -31,10 +31,11 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
 
     The error is the asymptotic one for normal data: the variance of an estimated variance l is 2 l^2 / (n - 1).
     """
+    shares = variances / total if total > 0 else np.zeros_like(variances)
     cumulative = np.cumsum(variances) / total if total > 0 else np.ones_like(variances)
-    heads = np.cumsum(variances**2)
+    heads = np.cumsum(shares**2)
     tails = heads[-1] - heads
-    error = np.sqrt(2 / max(weight - 1, 1) * ((1 - cumulative) ** 2 * heads + cumulative**2 * tails)) / (total or 1.0)
+    error = np.sqrt(2 / max(weight - 1, 1) * ((1 - cumulative) ** 2 * heads + cumulative**2 * tails))
 
     def least(shares: Floats) -> int:
         # A hair is allowed for rounding: a share that is reached exactly in decimals must not miss it in binary.
@@ -60,7 +61,7 @@ def by_minka(variances: Floats, weight: float, n_columns: int) -> RankChoice:
     d, n = n_columns, weight
     spectrum = np.maximum(variances, np.finfo(np.float64).tiny)
     logs = np.log(spectrum)
-    evidence = np.full(d, -np.inf)
+    evidence = np.full(max(d, 2), -np.inf)  # of 0, 1, ... components; a single column leaves one
     floor = spectrum[0] * np.finfo(np.float64).eps * d
     for k in range(1, d):
         if spectrum[k - 1] <= floor:
@@ -78,7 +79,8 @@ def by_minka(variances: Floats, weight: float, n_columns: int) -> RankChoice:
         free = d * k - k * (k + 1) / 2
         evidence[k] = prior + fit + np.log(2 * np.pi) * (free + k) / 2 - curvature / 2 - k * np.log(n) / 2
     chosen = int(np.argmax(evidence)) if np.isfinite(evidence).any() or np.isposinf(evidence).any() else 1
-    chance = np.exp(evidence - evidence[chosen]) if np.isfinite(evidence[chosen]) else (np.arange(d) == chosen) * 1.0
+    decided = (np.arange(len(evidence)) == chosen) * 1.0
+    chance = np.exp(evidence - evidence[chosen]) if np.isfinite(evidence[chosen]) else decided
     chance /= chance.sum()
     likely = _credible(chance)
     return RankChoice(
@@ -97,7 +99,7 @@ def _credible(chance: Floats) -> NDArray[np.intp]:
 
 
 def by_parallel_analysis(
-    variances: Floats, column_variances: Floats, rows: int, seed: int, repeats: int = 50
+    variances: Floats, column_variances: Floats, weight: float, seed: int, repeats: int = 50
 ) -> RankChoice:
     """Horn's parallel analysis: components that vary more than those of columns with no relation would.
 
@@ -105,6 +107,7 @@ def by_parallel_analysis(
     matrix), so its cost does not depend on the number of rows.
     """
     d, rng = len(column_variances), np.random.default_rng(seed)
+    rows = _repetitions(weight)
     spreads = np.sqrt(column_variances)
     null = np.empty((repeats, len(variances)))
     for repeat in range(repeats):
@@ -136,13 +139,19 @@ def _null_factor(rng: np.random.Generator, freedom: int, d: int) -> Floats:
     return factor
 
 
-def by_gavish_donoho(variances: Floats, rows: int, n_columns: int) -> RankChoice:
+def _repetitions(weight: float) -> int:
+    """How many rows the weights stand for."""
+    return max(2, round(weight))
+
+
+def by_gavish_donoho(variances: Floats, weight: float, n_columns: int) -> RankChoice:
     """Singular values above the optimal hard threshold for unknown noise (Gavish and Donoho 2014).
 
     The noise is judged by the median singular value; the range is what thresholds 10 % lower and higher would give.
     """
+    rows = _repetitions(weight)
     most = min(rows - 1, n_columns)  # centring takes one dimension
-    singular = np.sqrt(variances[:most])
+    singular = np.sqrt(np.concatenate([variances, np.zeros(max(0, most - len(variances)))])[:most])
     beta = most / max(rows - 1, n_columns)
     optimal = np.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + np.sqrt(beta**2 + 14 * beta + 1)))
     threshold = float(optimal / np.sqrt(_median_of_noise(beta)) * np.median(singular))

@@ -60,6 +60,12 @@ class Spectrum:
         return replace(self, directions=np.where(negative[:, None], -self.directions, self.directions))
 
 
+def lengths(columns: Floats) -> Floats:
+    """The length of each column, also where the squares of its numbers would overflow or vanish."""
+    size = float(np.abs(columns).max(initial=0.0))
+    return np.asarray(np.linalg.norm(columns / size, axis=0) * size) if size > 0 else np.zeros(columns.shape[1])
+
+
 def spread(weight: float, squares: Floats, plan: Plan) -> Floats | None:
     """The standard deviation by which each column is divided, or None; a constant column is divided by one."""
     if not plan.scale:
@@ -95,9 +101,9 @@ def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
     return total
 
 
-def components(plan: Plan, rows: int, n_columns: int) -> int:
-    """How many directions to find: as many as asked for, or all that these rows can have."""
-    most = min(rows, n_columns)
+def components(plan: Plan, rows: int, weight: float, n_columns: int) -> int:
+    """How many directions to find: as many as asked for, or all that these rows, repeated by their weights, can have."""
+    most = min(max(rows, int(weight)), n_columns)
     asked = most if plan.n_components is None else plan.n_components
     if not 0 <= asked <= most:
         raise ParameterError(

@@ -1,0 +1,76 @@
+"""`import foldwise` and `foldwise --help` stay light: what they import, and how long it takes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+HEAVY = {"sklearn", "duckdb", "matplotlib", "torch", "scipy", "pandas"}
+
+IMPORT = """
+import json, sys, time
+began = time.perf_counter()
+import foldwise
+seconds = time.perf_counter() - began
+print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+HELP = """
+import contextlib, io, json, sys, time
+began = time.perf_counter()
+out = io.StringIO()
+sys.argv = ["foldwise", "--help"]
+with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+    from foldwise.cli import main
+    main()
+seconds = time.perf_counter() - began
+print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.modules}), out.getvalue()]))
+"""
+
+
+def run(code: str) -> list:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_import_is_light() -> None:
+    runs = [run(IMPORT) for _ in range(5)]
+    best = min(seconds for seconds, _ in runs)
+    print(f"import foldwise: {best * 1000:.1f} ms")
+    assert not HEAVY & set(runs[0][1])
+    assert best < 0.15
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("foldwise.cli.main") is None
+    and "main" not in (SOURCE / "foldwise" / "cli" / "__init__.py").read_text(),
+    reason="foldwise.cli has no main() yet",
+)
+def test_help_is_light() -> None:
+    runs = [run(HELP) for _ in range(5)]
+    best = min(seconds for seconds, _, _ in runs)
+    print(f"foldwise --help: {best * 1000:.1f} ms")
+    assert not {"sklearn", "duckdb", "matplotlib", "torch"} & set(runs[0][1])
+    assert "pca" in runs[0][2]
+    assert best < 0.4
+
+
+def test_every_public_name_is_there() -> None:
+    import foldwise
+
+    for name in foldwise.__all__:
+        assert getattr(foldwise, name) is not None
+    assert set(dir(foldwise)) == set(foldwise.__all__)
+    assert "PCA" in foldwise.__all__
+    with pytest.raises(AttributeError, match="no attribute 'KMeens'"):
+        _ = foldwise.KMeens
