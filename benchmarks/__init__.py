@@ -1,0 +1,1 @@
+"""Benchmarks: tables of figures, each beside other libraries in one run."""

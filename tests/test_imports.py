@@ -37,9 +37,7 @@ print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.module
 
 def run(code: str) -> list:
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -95,7 +95,9 @@ def main() -> None:
         rows = []
         for fit, base in (("fit .npy", "read .npy"), ("fit Parquet", "decode Parquet")):
             ratio = best[fit][0] / best[base][0]
-            rows.append([fit, f"{best[fit][0]:.2f}", base, f"{best[base][0]:.2f}", f"{ratio:.2f}", f"{best[fit][1]:.0f}"])
+            rows.append(
+                [fit, f"{best[fit][0]:.2f}", base, f"{best[base][0]:.2f}", f"{ratio:.2f}", f"{best[fit][1]:.0f}"]
+            )
         show(
             f"PCA of a file, {ROWS:,} x {COLUMNS} float32 (bars: 1.5 times; .npy below 300 MB resident)",
             ["job", "seconds", "against", "seconds", "ratio", "resident MB"],

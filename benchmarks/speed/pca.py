@@ -73,7 +73,9 @@ def main() -> None:
         if (n, d, dtype) == (200_000, 784, np.float32):
             top = race({"top": lambda x=x: fw.PCA(10).fit(x), "all": lambda x=x: fw.PCA().fit(x)})
             ratio = top["top"] / top["all"]
-            rows.append(["  the same, top 10, to all of ours", f"{top['top'] * 1e3:.0f}", "ours, all", f"{ratio:.2f}", "1", ""])
+            rows.append(
+                ["  the same, top 10, to all of ours", f"{top['top'] * 1e3:.0f}", "ours, all", f"{ratio:.2f}", "1", ""]
+            )
         del x
     small = rng.standard_normal((150, 4))
     from sklearn.decomposition import PCA

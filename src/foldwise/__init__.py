@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldwise.data.open import scan as scan
     from foldwise.fold import fold as fold
-    from foldwise.models.pca import PCA as PCA  # noqa: N811
+    from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.store import load as load

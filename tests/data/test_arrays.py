@@ -83,9 +83,7 @@ def test_decimals_in_an_object_array():
 
 
 @given(
-    hnp.arrays(
-        np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=20), elements=st.floats(-1e9, 1e9)
-    ),
+    hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=20), elements=st.floats(-1e9, 1e9)),
     st.data(),
 )
 def test_columns_and_rows(x, data):

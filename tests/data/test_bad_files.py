@@ -162,9 +162,7 @@ def test_mixed_csv_schemas(put, tmp_path, second, column):
 def test_mixed_parquet_schemas(tmp_path):
     pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "a.parquet")
     pd.DataFrame({"a": [1], "c": [2]}).to_parquet(tmp_path / "b.parquet")
-    refused(
-        str(tmp_path / "*.parquet"), str(tmp_path / "a.parquet"), where=tmp_path / "b.parquet", column="b"
-    )
+    refused(str(tmp_path / "*.parquet"), str(tmp_path / "a.parquet"), where=tmp_path / "b.parquet", column="b")
 
 
 def test_missing_files_and_folders(tmp_path, put):

@@ -76,16 +76,12 @@ def test_float16_decimals_and_nullable():
         {"h": pa.array(halves), "d": pa.array([Decimal("1.25"), Decimal("-3.5"), Decimal(0), Decimal(12345)])}
     )
     assert np.array_equal(read(arrow), np.column_stack([halves, [1.25, -3.5, 0, 12345]]).astype(float))
-    nullable = pd.DataFrame(
-        {"i": pd.array([1, 2], dtype="Int64"), "b": pd.array([True, False], dtype="boolean")}
-    )
+    nullable = pd.DataFrame({"i": pd.array([1, 2], dtype="Int64"), "b": pd.array([True, False], dtype="boolean")})
     assert np.array_equal(read(nullable), [[1, 1], [2, 0]])
 
 
 def test_big_endian_and_object_columns():
-    frame = pd.DataFrame(
-        {"x": np.arange(3.0).astype(">f8"), "y": pd.Series([1, 2.5, Decimal(3)], dtype=object)}
-    )
+    frame = pd.DataFrame({"x": np.arange(3.0).astype(">f8"), "y": pd.Series([1, 2.5, Decimal(3)], dtype=object)})
     assert np.array_equal(read(frame), [[0, 1], [1, 2.5], [2, 3]])
 
 
@@ -94,9 +90,7 @@ def test_slices_and_bitmaps():
     table = pa.table({"f": flags, "x": pa.array(np.arange(100))}).slice(13, 50)
     expected = np.column_stack([np.arange(13, 63) % 3 == 0, np.arange(13, 63)])
     assert np.array_equal(read(table), expected)
-    assert np.array_equal(
-        read(pa.table({"f": flags}).slice(7).to_batches()[0]), (np.arange(7, 100) % 3 == 0)[:, None]
-    )
+    assert np.array_equal(read(pa.table({"f": flags}).slice(7).to_batches()[0]), (np.arange(7, 100) % 3 == 0)[:, None])
 
 
 @given(st.lists(st.integers(0, 60_000), max_size=8))
@@ -125,9 +119,7 @@ def test_missing_value(kind):
 
 
 def text_frames():
-    frame = pd.DataFrame(
-        {"name": ["u", "v"], "x": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])}
-    )
+    frame = pd.DataFrame({"name": ["u", "v"], "x": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
     return [frame, pl.from_pandas(frame), pa.table(frame)]
 
 

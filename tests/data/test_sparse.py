@@ -49,9 +49,7 @@ def test_columns_rows_and_weights(matrix):
     assert np.array_equal(read(matrix, columns=[2, 0], where=mask), matrix.toarray()[mask][:, [2, 0]])
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(np.nan, "Input contains NaN"), (-np.inf, "Input contains infinity")]
-)
+@pytest.mark.parametrize(("value", "text"), [(np.nan, "Input contains NaN"), (-np.inf, "Input contains infinity")])
 def test_bad_value(matrix, value, text):
     x = matrix.tolil()
     x[20_001, 4] = value

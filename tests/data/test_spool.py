@@ -44,9 +44,7 @@ def test_second_pass_does_not_decode(path, table, scratch):
 def test_the_file_is_closed_at_the_end(path, scratch):
     def scratch_files():
         names = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
-        return [
-            os.readlink(name) for name in names if os.path.lexists(name) and str(scratch) in os.readlink(name)
-        ]
+        return [os.readlink(name) for name in names if os.path.lexists(name) and str(scratch) in os.readlink(name)]
 
     with spooled(scan(path)) as spool:
         rows(spool)

@@ -47,17 +47,13 @@ def test_threads_do_not_change_a_bit_of_a_model(n_threads: int) -> None:
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 def test_rows_come_back_in_order(pieces: Any, x: np.ndarray, known: bool, n_threads: int) -> None:
-    got = Run(pieces(x, 13, known=known), n_threads=n_threads, engine=threads.run).rows(
-        lambda block: block.dense() * 2
-    )
+    got = Run(pieces(x, 13, known=known), n_threads=n_threads, engine=threads.run).rows(lambda block: block.dense() * 2)
     np.testing.assert_array_equal(got, 2 * x)
 
 
 @pytest.mark.parametrize("fail_at", [0, 5, 77])
 @pytest.mark.parametrize("engine", [serial.run, threads.run])
-def test_error_in_a_piece_comes_out_and_stops_the_pass(
-    pieces: Any, x: np.ndarray, engine: Any, fail_at: int
-) -> None:
+def test_error_in_a_piece_comes_out_and_stops_the_pass(pieces: Any, x: np.ndarray, engine: Any, fail_at: int) -> None:
     source = pieces(x, 13, fail_at=fail_at)
     with pytest.raises(OSError, match=f"piece {fail_at} cannot be read"):
         fold(source, Columns.of, engine, n_threads=2)

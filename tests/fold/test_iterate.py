@@ -108,9 +108,7 @@ def test_resumed_ends_where_the_whole_run_ends(tmp_path: Path, stop: int, kill: 
     def checkpoint() -> Checkpoint:
         return Checkpoint(path, "key", every=0.0)
 
-    with contextlib.suppress(
-        SystemExit
-    ):  # what a kill leaves behind: the last save, and nothing was tidied up
+    with contextlib.suppress(SystemExit):  # what a kill leaves behind: the last save, and nothing was tidied up
         iterate(start, stopping_at(stop, kill), until(9), max_iter=20, checkpoint=checkpoint())
     assert path.exists() or (kill is SystemExit and stop == 0)
     state, again, resumed_at = iterate(start, step, until(9), max_iter=20, checkpoint=checkpoint())

@@ -15,9 +15,7 @@ from foldwise.kernels import reference
 Check = Callable[[NDArray[Any], "NDArray[np.float64] | None"], None]
 
 
-def _counted(
-    x: NDArray[Any], weights: NDArray[np.float64] | None
-) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+def _counted(x: NDArray[Any], weights: NDArray[np.float64] | None) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
     """Without the rows of weight 0: the twin shifts by the first row, which should be one that counts."""
     return (x, None) if weights is None else (x[weights > 0], weights[weights > 0])
 

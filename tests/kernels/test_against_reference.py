@@ -59,9 +59,7 @@ def test_scatter_for_every_remainder_of_columns(check_scatter: Any, dtype: Any, 
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 129, 255, 256, 257, 511, 513, 1024, 1029, 4111])
-def test_scatter_for_many_remainders_of_rows(
-    check_scatter: Any, check_columns: Any, dtype: Any, n: int
-) -> None:
+def test_scatter_for_many_remainders_of_rows(check_scatter: Any, check_columns: Any, dtype: Any, n: int) -> None:
     rng = np.random.default_rng(n)
     for d in (1, 2, 3, 4, 5, 27, 60):
         check_scatter(rng.standard_normal((n, d)).astype(dtype), None)

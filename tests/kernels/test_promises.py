@@ -36,9 +36,7 @@ def test_rows_of_weight_zero_do_not_matter(dtype: Any, rows: NDArray[Any]) -> No
     weights = np.where(np.arange(len(rows)) % 3 == 0, 0.0, 2.0)
     spoilt = np.where(weights[:, None] == 0, dtype(3e38), rows)
     _, mean, scatter = kernels.scatter(spoilt, weights)
-    _, true_mean, true_scatter = kernels.scatter(
-        np.ascontiguousarray(rows[weights > 0]), weights[weights > 0]
-    )
+    _, true_mean, true_scatter = kernels.scatter(np.ascontiguousarray(rows[weights > 0]), weights[weights > 0])
     np.testing.assert_allclose(mean, true_mean, rtol=1e-8)
     np.testing.assert_allclose(scatter, true_scatter, atol=1e-6 * true_scatter.max())
 

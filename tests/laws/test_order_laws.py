@@ -149,9 +149,7 @@ def test_cuts_cover_all_rows_once(n: int, rows: int) -> None:
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
 @pytest.mark.parametrize("n", [60_000, 100_001])
-def test_grid_depends_on_columns_and_dtype_alone(
-    monkeypatch: pytest.MonkeyPatch, threads: str, n: int
-) -> None:
+def test_grid_depends_on_columns_and_dtype_alone(monkeypatch: pytest.MonkeyPatch, threads: str, n: int) -> None:
     monkeypatch.setenv("FOLDWISE_THREADS", threads)
     plain = np.random.default_rng(0).standard_normal((n, 10))
     layouts = [plain, np.asfortranarray(plain), np.repeat(plain, 2, axis=0)[::2], plain[::-1]]

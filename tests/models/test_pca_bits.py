@@ -37,7 +37,9 @@ def test_threads(rows, solver, n_threads):
     assert model_hash(fw.PCA(3, svd_solver=solver, n_threads=n_threads).fit(rows)) == one
 
 
-@pytest.mark.parametrize("kind", ["fortran", "strided", "big-endian", "npy", "npy-fortran", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize(
+    "kind", ["fortran", "strided", "big-endian", "npy", "npy-fortran", "pandas", "polars", "arrow"]
+)
 def test_containers(rows, expected, kind, tmp_path):
     names = [f"c{j}" for j in range(D)]
     if kind == "fortran":

@@ -162,9 +162,7 @@ def test_names_go_in_and_come_out(frame: Any) -> None:
     assert pca.loadings_.rows == tuple(frame.columns)
     assert pca.loadings_["petal length", "pca0"] > 1.7
     assert list(pca.loadings_.frame().index) == list(frame.columns)
-    np.testing.assert_array_equal(
-        pca.transform(frame), fw.PCA(2).fit(frame.to_numpy()).transform(frame.to_numpy())
-    )
+    np.testing.assert_array_equal(pca.transform(frame), fw.PCA(2).fit(frame.to_numpy()).transform(frame.to_numpy()))
 
 
 def test_pandas_output(frame: Any) -> None:
@@ -212,9 +210,7 @@ def test_files_give_the_bits_of_arrays(shared_data: Path, table: Any) -> None:
 @pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "full", "krylov", "power"])
 @pytest.mark.parametrize("shape", [(10, 3), (3, 10)])
 def test_more_components_than_there_are(solver: str, shape: tuple[int, int]) -> None:
-    with pytest.raises(
-        ParameterError, match=r"n_components=4 must be between 0 and min\(n_samples, n_features\)=3"
-    ):
+    with pytest.raises(ParameterError, match=r"n_components=4 must be between 0 and min\(n_samples, n_features\)=3"):
         fw.PCA(4, svd_solver=solver).fit(np.random.default_rng(0).standard_normal(shape))
 
 

@@ -17,9 +17,7 @@ TABLES = ["iris", "wine", "fgl_glass", "usarrests"]
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("scale", [False, True])
-def test_a5_kept_variance_and_reconstruction_error_add_up(
-    table: Any, name: str, ddof: int, scale: bool
-) -> None:
+def test_a5_kept_variance_and_reconstruction_error_add_up(table: Any, name: str, ddof: int, scale: bool) -> None:
     x = table(name)
     whole = fw.PCA(ddof=ddof, scale=scale).fit(x)
     for k in range(1, x.shape[1]):
@@ -37,9 +35,7 @@ def test_a5_reconstruction_error_is_the_distance_to_the_reconstruction(table: An
     pca = fw.PCA(2).fit(x)
     back = pca.inverse_transform(pca.transform(x))
     distances = ((x - back) ** 2).sum(axis=1)
-    np.testing.assert_allclose(
-        pca.reconstruction_error(x), distances, rtol=1e-9, atol=1e-12 * distances.max()
-    )
+    np.testing.assert_allclose(pca.reconstruction_error(x), distances, rtol=1e-9, atol=1e-12 * distances.max())
 
 
 def test_a5_no_turned_plane_keeps_more_variance(table: Any) -> None:
@@ -72,9 +68,7 @@ def test_a6_no_matrix_of_that_rank_is_nearer(seed: int, n: int, d: int, k: int) 
 def test_a6_scores_are_the_centred_rows_times_the_directions(table: Any) -> None:
     x = table("wine")
     pca = fw.PCA(4).fit(x)
-    np.testing.assert_allclose(
-        pca.transform(x), (x - x.mean(axis=0)) @ pca.components_.T, rtol=1e-9, atol=1e-10
-    )
+    np.testing.assert_allclose(pca.transform(x), (x - x.mean(axis=0)) @ pca.components_.T, rtol=1e-9, atol=1e-10)
     np.testing.assert_array_equal(pca.transform(x), pca.scores(x))
     np.testing.assert_array_equal(fw.PCA(4).fit_transform(x), pca.transform(x))
 
@@ -95,9 +89,7 @@ def test_a10_scaling_equals_standardising_by_hand(table: Any, solver: str) -> No
     by_hand = fw.PCA(3, svd_solver=solver).fit((train - mean) / deviation)
     np.testing.assert_allclose(scaled.scale_, deviation, rtol=1e-12)
     np.testing.assert_allclose(scaled.components_, by_hand.components_, atol=1e-8)
-    np.testing.assert_allclose(
-        scaled.transform(test), by_hand.transform((test - mean) / deviation), atol=1e-8
-    )
+    np.testing.assert_allclose(scaled.transform(test), by_hand.transform((test - mean) / deviation), atol=1e-8)
     assert scaled.explained_variance_ratio_.sum() < 1
     np.testing.assert_allclose(
         scaled.explained_variance_.sum(), scaled.explained_variance_ratio_.sum() * 14, rtol=1e-12
@@ -119,9 +111,7 @@ def test_a10_reconstruction_undoes_the_scaling(table: Any) -> None:
 @pytest.mark.parametrize("solver", ["covariance_eigh", "full", "krylov", "power"])
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("name", ["faithful", "iris", "fgl_glass"])
-def test_a11_whitened_rows_have_the_identity_for_covariance(
-    table: Any, name: str, solver: str, ddof: int
-) -> None:
+def test_a11_whitened_rows_have_the_identity_for_covariance(table: Any, name: str, solver: str, ddof: int) -> None:
     x = table(name)
     k = min(x.shape[1], 3)
     pca = fw.PCA(k, whiten=True, svd_solver=solver, ddof=ddof).fit(x)
@@ -176,9 +166,7 @@ def test_contributions_and_cos2_of_rows(table: Any) -> None:
     np.testing.assert_allclose(np.asarray(pca.contributions()).sum(axis=0), 1, rtol=1e-12)
     np.testing.assert_allclose(pca.contributions(x).sum(axis=0), 1, rtol=1e-12)
     z = x - x.mean(axis=0)
-    np.testing.assert_allclose(
-        pca.cos2(x), pca.transform(x) ** 2 / (z**2).sum(axis=1)[:, None], rtol=1e-9, atol=1e-15
-    )
+    np.testing.assert_allclose(pca.cos2(x), pca.transform(x) ** 2 / (z**2).sum(axis=1)[:, None], rtol=1e-9, atol=1e-15)
     every = fw.PCA().fit(x)
     np.testing.assert_allclose(every.cos2(x).sum(axis=1), 1, rtol=1e-9)
     named = pca.loadings_

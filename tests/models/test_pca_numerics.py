@@ -40,9 +40,9 @@ def test_variances_at_any_offset(solver: str, offset: float, dtype: type, rtol: 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.float64, 1e-12)])
 def test_wide_data_at_any_offset(offset: float, dtype: type, rtol: float) -> None:
-    x = (
-        np.random.default_rng(0).standard_normal((20, 400)) * np.linspace(300, 100, 20)[:, None] + offset
-    ).astype(dtype)
+    x = (np.random.default_rng(0).standard_normal((20, 400)) * np.linspace(300, 100, 20)[:, None] + offset).astype(
+        dtype
+    )
     wide = x.astype(np.longdouble)
     z = wide - wide.mean(axis=0)
     expected = np.linalg.eigvalsh((z @ z.T / 19).astype(float))[::-1]
@@ -168,9 +168,7 @@ def test_nearly_constant_columns_with_scale(solver: str) -> None:
     plain = rng.standard_normal((400, 3))
     x = plain * [1, 1e-6, 1] + [0, 1.0, 0]
     pca = fw.PCA(svd_solver=solver, scale=True).fit(x)
-    np.testing.assert_allclose(
-        pca.explained_variance_, np.linalg.eigvalsh(np.corrcoef(plain.T))[::-1], rtol=1e-6
-    )
+    np.testing.assert_allclose(pca.explained_variance_, np.linalg.eigvalsh(np.corrcoef(plain.T))[::-1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

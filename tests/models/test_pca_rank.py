@@ -36,9 +36,7 @@ def test_pure_noise_has_no_component(rule: str, n: int, d: int) -> None:
     pca = fw.PCA(rule).fit(x)
     assert pca.n_components_ == 0
     assert pca.transform(x).shape == (n, 0)
-    np.testing.assert_allclose(
-        pca.inverse_transform(np.zeros((2, 0))), np.tile(x.mean(axis=0), (2, 1)), atol=1e-12
-    )
+    np.testing.assert_allclose(pca.inverse_transform(np.zeros((2, 0))), np.tile(x.mean(axis=0), (2, 1)), atol=1e-12)
 
 
 @pytest.mark.parametrize("rule", ["parallel", "gavish-donoho"])
@@ -51,9 +49,7 @@ def test_planted_rank_of_wide_data(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_rules_do_not_depend_on_units(planted: Any, rule: str) -> None:
     x = planted([5, 4, *[1.0] * 8], 500)
-    assert {
-        fw.PCA(rule).fit(x * size + shift).n_components_ for size, shift in [(1, 0), (1e-9, 0), (1e6, 1e9)]
-    } == {2}
+    assert {fw.PCA(rule).fit(x * size + shift).n_components_ for size, shift in [(1, 0), (1e-9, 0), (1e6, 1e9)]} == {2}
 
 
 def test_minka_agrees_with_scikit_learn(table: Any) -> None:

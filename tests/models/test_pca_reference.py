@@ -59,13 +59,9 @@ def test_a3_variances_are_squared_singular_values(table: Any, name: str, solver:
     pca = fw.PCA(svd_solver=solver).fit(x)
     top = singular[0]
     np.testing.assert_allclose(pca.singular_values_**2, singular**2, rtol=1e-10, atol=1e-13 * top**2)
-    np.testing.assert_allclose(
-        pca.explained_variance_, singular**2 / (len(x) - 1), rtol=1e-10, atol=1e-13 * top**2
-    )
+    np.testing.assert_allclose(pca.explained_variance_, singular**2 / (len(x) - 1), rtol=1e-10, atol=1e-13 * top**2)
     by_n = fw.PCA(svd_solver=solver, ddof=0).fit(x)
-    np.testing.assert_allclose(
-        by_n.explained_variance_, singular**2 / len(x), rtol=1e-10, atol=1e-13 * top**2
-    )
+    np.testing.assert_allclose(by_n.explained_variance_, singular**2 / len(x), rtol=1e-10, atol=1e-13 * top**2)
 
 
 def test_a3_full_keeps_the_digits_of_small_variances(planted: Any) -> None:
@@ -89,9 +85,7 @@ def test_scikit_learns_full_svd_says_the_same(table: Any, name: str, whiten: boo
     signs = np.sign((ours.components_ * theirs.components_).sum(axis=1))  # theirs has its own convention
     np.testing.assert_allclose(ours.components_, signs[:, None] * theirs.components_, atol=1e-9)
     np.testing.assert_allclose(ours.transform(x), theirs.transform(x) * signs, atol=1e-7)
-    if (
-        whiten
-    ):  # scikit-learn's probability model of a whitened PCA counts variances twice; ours is that of the data
+    if whiten:  # scikit-learn's probability model of a whitened PCA counts variances twice; ours is that of the data
         theirs, ours = PCA(3, svd_solver="full").fit(x), fw.PCA(3, whiten=True).fit(x)
     np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(ours.get_precision(), theirs.get_precision(), rtol=1e-7, atol=1e-7)
@@ -106,9 +100,7 @@ def test_r_prcomp_of_usarrests(table: Any, solver: str) -> None:
     np.testing.assert_allclose(
         np.sqrt(pca.explained_variance_), [1.5748783, 0.9948694, 0.5971291, 0.4164494], atol=5e-7
     )
-    np.testing.assert_allclose(
-        np.abs(pca.components_[0]), [0.5358995, 0.5831836, 0.2781909, 0.5434321], atol=5e-7
-    )
+    np.testing.assert_allclose(np.abs(pca.components_[0]), [0.5358995, 0.5831836, 0.2781909, 0.5434321], atol=5e-7)
     np.testing.assert_allclose(pca.explained_variance_ratio_, [0.62006, 0.24744, 0.0891, 0.04336], atol=5e-5)
     np.testing.assert_allclose(pca.scale_, [4.355510, 83.337661, 14.474763, 9.366385], atol=5e-6)
 

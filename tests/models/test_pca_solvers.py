@@ -21,9 +21,7 @@ def assert_alike(a: fw.PCA, b: fw.PCA, rtol: float = 1e-8) -> None:
     assert a.n_components_ == b.n_components_
     for name in ATTRIBUTES:
         first, second = getattr(a, name), getattr(b, name)
-        np.testing.assert_allclose(
-            first, second, rtol=rtol, atol=rtol * np.abs(second).max(initial=0), err_msg=name
-        )
+        np.testing.assert_allclose(first, second, rtol=rtol, atol=rtol * np.abs(second).max(initial=0), err_msg=name)
     assert a.noise_variance_ == pytest.approx(b.noise_variance_, rel=rtol * 100, abs=rtol)
 
 
@@ -36,9 +34,7 @@ def test_a7_solvers_agree_without_sign_fixing(
 ) -> None:
     x = table(name).astype(dtype)
     make = {"n_components": 3, "scale": scale}
-    assert_alike(
-        fw.PCA(**make, svd_solver=solver).fit(x), fw.PCA(**make, svd_solver="covariance_eigh").fit(x), rtol
-    )
+    assert_alike(fw.PCA(**make, svd_solver=solver).fit(x), fw.PCA(**make, svd_solver="covariance_eigh").fit(x), rtol)
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(8, 60), d=st.integers(2, 7), k=st.integers(1, 7))
@@ -145,11 +141,7 @@ def test_weights_are_repetition_for_rules(planted: Any, rule: Any) -> None:
 @pytest.mark.parametrize("scale", [False, True])
 def test_wide_data(solver: str, weighted: bool, scale: bool) -> None:
     rng = np.random.default_rng(1)
-    x = (
-        rng.standard_normal((12, 3)) * [9, 5, 3] @ rng.standard_normal((3, 150))
-        + rng.standard_normal((12, 150))
-        + 7
-    )
+    x = rng.standard_normal((12, 3)) * [9, 5, 3] @ rng.standard_normal((3, 150)) + rng.standard_normal((12, 150)) + 7
     w = rng.integers(1, 4, 12).astype(float) if weighted else np.ones(12)
     total, mean = w.sum(), w @ x / w.sum()
     z = (x - mean) * np.sqrt(w)[:, None]
@@ -160,9 +152,7 @@ def test_wide_data(solver: str, weighted: bool, scale: bool) -> None:
     np.testing.assert_allclose(pca.explained_variance_, singular[:3] ** 2 / (total - 1), rtol=1e-9)
     np.testing.assert_allclose(np.abs((pca.components_ * vt[:3]).sum(axis=1)), 1, rtol=1e-9)
     assert pca.manifest_.algorithm == ("gram" if solver == "covariance_eigh" else solver)
-    assert_alike(
-        pca, fw.PCA(3, scale=scale, svd_solver="full").fit(x, sample_weight=w if weighted else None), 1e-7
-    )
+    assert_alike(pca, fw.PCA(3, scale=scale, svd_solver="full").fit(x, sample_weight=w if weighted else None), 1e-7)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -25,7 +25,18 @@ def test_only_private_details_fail(tmp_path):
         pytest.skip("this scikit-learn was installed without its tests")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "swap_pca", "-p", "no:cacheprovider", "-c", str(tmp_path / "pytest.ini")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "swap_pca",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(tmp_path / "pytest.ini"),
+    ]
     done = subprocess.run([*command, "-rf", spec.origin], capture_output=True, text=True, env=environment, check=False)
     failed = re.findall(r"^FAILED \S*?test_pca\.py::(.+?)(?: - .*)?$", done.stdout, flags=re.MULTILINE)
     assert re.search(r"\d{3,} passed", done.stdout), done.stdout[-2000:]

@@ -158,9 +158,7 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what cannot be loaded
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\x00", b"not a model", os.urandom(5000), b"\xff" * 100, b"\x80\x04N."]
-)
+@pytest.mark.parametrize("content", [b"", b"\x00", b"not a model", os.urandom(5000), b"\xff" * 100, b"\x80\x04N."])
 def test_garbage_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "m.fw"
     path.write_bytes(content)
@@ -257,9 +255,7 @@ def test_files_are_never_half_written(
     assert fw.load(saved).n_components_ == 4
 
 
-def test_the_new_file_is_flushed_before_it_takes_the_name(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_new_file_is_flushed_before_it_takes_the_name(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr("os.fsync", lambda handle: (order.append("fsync"), fsync(handle)))

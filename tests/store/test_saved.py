@@ -25,9 +25,7 @@ def test_pca_of_version_0_1_0() -> None:
     assert (pca.n_components, pca.scale, pca.whiten, pca.ddof) == (0.7, True, True, 0)
     assert pca.n_components_ == 2
     np.testing.assert_allclose(pca.mean_, [101.0, 101.91666666666667, 105.5], rtol=1e-14)
-    np.testing.assert_allclose(
-        pca.explained_variance_ratio_, [0.486264505542741, 0.28553288072821276], rtol=1e-12
-    )
+    np.testing.assert_allclose(pca.explained_variance_ratio_, [0.486264505542741, 0.28553288072821276], rtol=1e-12)
     np.testing.assert_allclose(
         pca.transform(X[:2]),
         [[-1.9840097712731863, -0.34734732166974375], [-0.8710680713121658, -0.7114737796278134]],

@@ -17,7 +17,7 @@ Columns: TypeAlias = Annotated[
     list[str] | None,
     Parameter(help="Columns to use, repeated or as a list: --columns a --columns b. Default: all that are numbers."),
 ]
-Where: TypeAlias = Annotated[str | None, Parameter(help="Only rows for which this SQL condition holds, as in \"x > 0\".")]
+Where: TypeAlias = Annotated[str | None, Parameter(help='Only rows for which this SQL condition holds, as in "x > 0".')]
 Weights: TypeAlias = Annotated[str | None, Parameter(help="A column that says how many times each row counts.")]
 Threads: TypeAlias = Annotated[int | None, Parameter(help="Threads to use; the result does not depend on it.")]
 

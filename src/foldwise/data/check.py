@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.errors import DataError, DataTypeError
 
-MISSING_ADVICE = (
-    'Drop or fill missing values first; for a table or frame, where="column IS NOT NULL" leaves rows out'
-)
+MISSING_ADVICE = 'Drop or fill missing values first; for a table or frame, where="column IS NOT NULL" leaves rows out'
 _SHAPE_ADVICE = "Rows are samples, columns are features"
 
 
@@ -22,9 +20,7 @@ def two_dimensional(shape: tuple[int, ...], where: str) -> None:
     if len(shape) == 2:
         return
     if len(shape) > 2:
-        raise DataError(
-            f"Found array with dim {len(shape)}. A table of two dimensions is expected", where=where
-        )
+        raise DataError(f"Found array with dim {len(shape)}. A table of two dimensions is expected", where=where)
     got = "1D array" if shape else "scalar array"
     raise DataError(
         f"Expected 2D array, got {got} instead (shape={shape})",
@@ -48,17 +44,13 @@ def not_empty(n_rows: int | None, n_columns: int, where: str) -> None:
 def number_kind(dtype: np.dtype[Any], where: str) -> None:
     """Refuse dtypes that are not numbers; text and objects get their chance value by value."""
     if dtype.kind == "c":
-        raise DataError(
-            "Complex data not supported", where=where, advice="Pass real and imaginary parts as columns"
-        )
+        raise DataError("Complex data not supported", where=where, advice="Pass real and imaginary parts as columns")
     if dtype.names is not None:
         raise DataError(
             "a structured array is not a table of numbers", where=where, advice="Pass pandas.DataFrame(array)"
         )
     if dtype.kind not in "biufOUST":
-        raise DataError(
-            f"values of dtype {dtype} are not numbers", where=where, advice="Convert them to numbers first"
-        )
+        raise DataError(f"values of dtype {dtype} are not numbers", where=where, advice="Convert them to numbers first")
 
 
 def float_dtype(dtype: Any) -> np.dtype[np.floating] | None:
@@ -68,9 +60,7 @@ def float_dtype(dtype: Any) -> np.dtype[np.floating] | None:
     for possible in (np.dtype(np.float32), np.dtype(np.float64)):
         if np.dtype(dtype) == possible:
             return possible
-    raise DataError(
-        f"dtype={np.dtype(dtype)} is not possible", advice="Use float32 or float64, or leave it out"
-    )
+    raise DataError(f"dtype={np.dtype(dtype)} is not possible", advice="Use float32 or float64, or leave it out")
 
 
 def label(column: int, names: Sequence[str] | None, positions: Sequence[int] | None = None) -> str | int:
@@ -80,9 +70,7 @@ def label(column: int, names: Sequence[str] | None, positions: Sequence[int] | N
     return column if positions is None else int(positions[column])
 
 
-def bad_value(
-    value: float, dtype: np.dtype[Any], *, where: str, row: int | None, column: str | int
-) -> NoReturn:
+def bad_value(value: float, dtype: np.dtype[Any], *, where: str, row: int | None, column: str | int) -> NoReturn:
     """Refuse a NaN or an infinity."""
     if np.isnan(value):
         raise DataError("Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE)
@@ -149,9 +137,7 @@ def not_a_number(
 ) -> NoReturn:
     """Refuse a value that is not a number."""
     if type(value).__name__ in ("NAType", "NoneType", "NaTType"):
-        raise DataError(
-            "Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE
-        ) from None
+        raise DataError("Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE) from None
     kind = DataTypeError if isinstance(problem, TypeError) else DataError
     reason = f" ({problem})" if isinstance(problem, TypeError) else ""
     raise kind(
@@ -183,9 +169,7 @@ def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
     seen: set[str] = set()
     for name in found:
         if name in seen:
-            raise DataError(
-                f"two columns are named {name!r}", where=where, column=name, advice="Rename one of them"
-            )
+            raise DataError(f"two columns are named {name!r}", where=where, column=name, advice="Rename one of them")
         seen.add(name)
     return tuple(found)
 

@@ -26,9 +26,7 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
             continue
         row, *values = rows[0]
         for column, value in zip(chosen, values, strict=True):
-            _judge(
-                path, reader, int(row), column.name if reader.named else reader.columns.index(column), value
-            )
+            _judge(path, reader, int(row), column.name if reader.named else reader.columns.index(column), value)
 
 
 def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:

@@ -61,11 +61,7 @@ class Files:
     @property
     def where(self) -> str:
         """What to call them in messages."""
-        return (
-            self.paths[0]
-            if len(self.paths) == 1
-            else f"{self.paths[0]} and {len(self.paths) - 1} more file(s)"
-        )
+        return self.paths[0] if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more file(s)"
 
     def check_unchanged(self) -> None:
         """Refuse to go on when one of them changed."""
@@ -101,9 +97,7 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     kind = kinds[paths[0]]
     for path in paths:
         if kinds[path] != kind:
-            raise DataError(
-                f"{paths[0]} and {path} are of different formats", advice="Pass files of one format"
-            )
+            raise DataError(f"{paths[0]} and {path} are of different formats", advice="Pass files of one format")
     return Files(tuple(paths), kind, tuple(stamp(path) for path in paths))
 
 
@@ -115,9 +109,7 @@ def _usable(path: str) -> None:
             advice=f"Name its files with a pattern, such as {os.path.join(path, '*.parquet')!r}",
         )
     if not os.path.exists(path):
-        raise MissingFileError(
-            "there is no such file", where=path, advice=f"The current folder is {os.getcwd()}"
-        )
+        raise MissingFileError("there is no such file", where=path, advice=f"The current folder is {os.getcwd()}")
     format_of(path)
     if os.path.getsize(path) == 0:
         raise DataError("the file is empty (0 bytes): 0 sample(s)", where=path)

@@ -25,9 +25,7 @@ _WHERE = "data frame"
 _SAMPLE = 1000  # values looked at to tell a text column from a number column with a word in it
 
 # load(positions, start, stop, dtype): those columns of those rows, and where the first missing value is
-_Load: TypeAlias = Callable[
-    [Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]
-]
+_Load: TypeAlias = Callable[[Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]]
 
 # 'number', 'float32' or 'other'; or, for a number column with a word in it, that word's row and the word
 _Kind: TypeAlias = str | tuple[int, Any]
@@ -89,10 +87,7 @@ def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: A
     def load(
         chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
     ) -> tuple[NDArray[Any], tuple[int, int] | None]:
-        parts = [
-            _pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j])
-            for j in chosen
-        ]
+        parts = [_pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j]) for j in chosen]
         return rows_of([(batch_of(parts), 0, stop - start)], len(chosen), dtype)
 
     return _opened(
@@ -170,9 +165,7 @@ def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
         parts = [(batch.chosen(list(chosen)), first, last) for batch, first, last in held.parts(start, stop)]
         return rows_of(parts, len(chosen), dtype)
 
-    return _opened(
-        load, held.rows, names, list(names), kinds, columns_=columns_, weights=weights, dtype=dtype
-    )
+    return _opened(load, held.rows, names, list(names), kinds, columns_=columns_, weights=weights, dtype=dtype)
 
 
 def _arrow_kind(table: Any, column: int, form: str) -> _Kind:

@@ -32,9 +32,7 @@ class Descriptor:
         while left:
             count = os.preadv(self.number, [left], offset)
             if count == 0:
-                raise DataError(
-                    "the file ends too early", where=where, advice="It was cut short while being read"
-                )
+                raise DataError("the file ends too early", where=where, advice="It was cut short while being read")
             left, offset = left[count:], offset + count
 
 
@@ -72,9 +70,7 @@ class NpySource:
                 advice="Copy or save it again",
             )
         single = self._stored.kind == "f" and self._stored.itemsize == 4
-        self.dtype: np.dtype[np.floating] = dtype or (
-            np.dtype(np.float32) if single else np.dtype(np.float64)
-        )
+        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         if isinstance(weights, str):
             columns.find(weights, None, path)
         self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
@@ -103,9 +99,7 @@ class NpySource:
         wanted = range(self._width) if self._chosen is None else self._chosen
         raw = np.empty((self.n_columns, stop - start), dtype=self._stored)
         for strip, column in zip(raw, wanted, strict=True):
-            file.read_into(
-                strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where
-            )
+            file.read_into(strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where)
         return raw.T
 
     def fingerprint(self) -> str:
@@ -118,11 +112,7 @@ def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     with open(path, "rb") as file:
         try:
             version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(file)
         except (ValueError, EOFError) as problem:
             raise DataError(f"not a .npy file, or a truncated one ({problem})", where=path) from None

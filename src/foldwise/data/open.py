@@ -52,9 +52,7 @@ def _opened(x: Any, given: dict[str, Any]) -> Source:
         return open_array(x, **given)
     if isinstance(x, Source):
         if any(value is not None for value in given.values()):
-            raise ParameterError(
-                "columns, where, weights and dtype are settled when a source is first opened"
-            )
+            raise ParameterError("columns, where, weights and dtype are settled when a source is first opened")
         return x
     return _open_by_library(x, given)
 
@@ -74,9 +72,7 @@ def _open_text(x: Any, given: dict[str, Any]) -> Source:
 
         return open_sql(x, **given)
     if isinstance(x, str) and "://" in x:
-        raise DataError(
-            "only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'"
-        )
+        raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
     return _open_files(x, given)
 
 
@@ -116,9 +112,9 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.frames import open_arrow
 
         return open_arrow(x, **given)  # type: ignore[no-any-return]
-    if any(
-        hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")
-    ) or np.isscalar(x):
+    if any(hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")) or np.isscalar(
+        x
+    ):
         return open_array(x, **given)
     if hasattr(x, "__next__"):
         raise DataError(

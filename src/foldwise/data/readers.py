@@ -107,8 +107,7 @@ def _csv(files: Files, run: Any) -> Reader:
             raise DataError(f"the separator, quote or header differs from {files.paths[0]}", where=path)
     # Whole numbers may have a fraction after the rows that were sniffed: all numbers are read as DOUBLE.
     columns = tuple(
-        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type)
-        for c in first.columns
+        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in first.columns
     )
     types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
@@ -132,14 +131,9 @@ class _Sniffed:
 
 def _sniff(path: str, run: Any) -> _Sniffed:
     # skip=0: left alone, the sniffer may skip the first rows of a ragged file in silence
-    found = run(
-        "SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns "
-        f"FROM sniff_csv({literal(path)}, skip=0)"
-    )
+    found = run(f"SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns FROM sniff_csv({literal(path)}, skip=0)")
     delimiter, quote, escape, comment, header, columns = found[0]
-    delimiter, quote, escape, comment = (
-        "" if x == "(empty)" else x for x in (delimiter, quote, escape, comment)
-    )
+    delimiter, quote, escape, comment = ("" if x == "(empty)" else x for x in (delimiter, quote, escape, comment))
     # A sample without quotes says nothing about the rows after it.
     quote, escape = (quote or '"', escape or '"')
     dialect = ", ".join(
@@ -182,9 +176,7 @@ def _json(files: Files, run: Any) -> Reader:
     lines = [not path.lower().removesuffix(".gz").endswith(".json") for path in files.paths]
     form = ", format='newline_delimited'" if all(lines) else ""
     found = _described(files, run, "read_json", form, form).columns
-    columns = tuple(
-        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found
-    )
+    columns = tuple(Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found)
     types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
     return Reader(columns, True, f"{form}, columns={{{types}}}", f"{form}, columns={{{texts}}}", "read_json")
@@ -193,6 +185,4 @@ def _json(files: Files, run: Any) -> Reader:
 def _described(files: Files, run: Any, function: str, options: str, text_options: str) -> Reader:
     listed = ", ".join(literal(path) for path in files.paths)
     rows = run(f"DESCRIBE FROM {function}([{listed}]{options})")
-    return Reader(
-        tuple(Column(row[0], row[0], str(row[1])) for row in rows), True, options, text_options, function
-    )
+    return Reader(tuple(Column(row[0], row[0], str(row[1])) for row in rows), True, options, text_options, function)

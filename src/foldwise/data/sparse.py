@@ -23,15 +23,11 @@ class SparseSource:
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(
-        self, matrix: Any, weights: NDArray[np.float64] | None, dtype: np.dtype[np.floating] | None
-    ) -> None:
+    def __init__(self, matrix: Any, weights: NDArray[np.float64] | None, dtype: np.dtype[np.floating] | None) -> None:
         self._matrix, self._weights = matrix, weights
         self.n_rows, self.n_columns = (int(n) for n in matrix.shape)
         single = matrix.dtype == np.float32
-        self.dtype: np.dtype[np.floating] = dtype or (
-            np.dtype(np.float32) if single else np.dtype(np.float64)
-        )
+        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load."""

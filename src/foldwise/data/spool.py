@@ -91,9 +91,7 @@ class SpooledSource:
             self._off, self._spool = True, None
             yield from self._source.pieces()
             return
-        self._spool = spool = _Spool(
-            self._source, self._limit
-        )  # a pass that was not finished counts for nothing
+        self._spool = spool = _Spool(self._source, self._limit)  # a pass that was not finished counts for nothing
         for piece in self._source.pieces():
             yield spool.keeping(piece)
         spool.ended = True

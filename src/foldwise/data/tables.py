@@ -120,9 +120,7 @@ class TableSource:
         self._table, self._chosen, self._condition = table, chosen, where
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)
-        self.dtype: np.dtype[np.floating] = dtype or (
-            np.dtype(np.float32) if single else np.dtype(np.float64)
-        )
+        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         self.n_rows: int | None = None
 
     def _needed(self) -> list[Column]:
@@ -206,12 +204,8 @@ class TableSource:
 def _opened(table: Table, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> TableSource:
     """Choose the columns, take the weights and try the condition, for every kind of table alike."""
     if where is not None and not isinstance(where, str):
-        raise DataError(
-            "where= for a table is SQL text", where=table.where, advice='For instance where="x > 0"'
-        )
-    weight = (
-        table.columns[columns.find(weights, table.names, table.where)] if isinstance(weights, str) else None
-    )
+        raise DataError("where= for a table is SQL text", where=table.where, advice='For instance where="x > 0"')
+    weight = table.columns[columns.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     chosen, left_out = _chosen(table, columns_, where, weight)
     _try_condition(table, where)
     if weight is not None and not weight.is_number:
@@ -226,9 +220,7 @@ def _opened(table: Table, *, columns_: Any, where: Any, weights: Any, dtype: Any
     return source
 
 
-def _chosen(
-    table: Table, asked: Any, where: str | None, weight: Column | None
-) -> tuple[list[Column], tuple[str, ...]]:
+def _chosen(table: Table, asked: Any, where: str | None, weight: Column | None) -> tuple[list[Column], tuple[str, ...]]:
     if asked is None or (isinstance(asked, str) and asked == "numeric"):
         for column in table.columns:
             if column.type in TEXT and column is not weight and _mostly_numbers(table, column):

@@ -172,9 +172,7 @@ class _Table:
         if self._tab:
             options += ", DELIMITER '\t'"
         renamed = ", ".join(f"c{j} AS {quoted(name)}" for j, name in enumerate(self._names))
-        self._connection.execute(
-            f"COPY (SELECT {renamed} FROM scratch.main.rows) TO {literal(self._part)} ({options})"
-        )
+        self._connection.execute(f"COPY (SELECT {renamed} FROM scratch.main.rows) TO {literal(self._part)} ({options})")
 
     def close(self) -> None:
         self._connection.close()

@@ -9,9 +9,7 @@ from foldwise.data.source import Source
 from foldwise.fold.run import Engine, Run, S
 
 
-def fold(
-    source: Source, of: Callable[[Block], S], engine: Engine | None = None, *, n_threads: int | None = None
-) -> S:
+def fold(source: Source, of: Callable[[Block], S], engine: Engine | None = None, *, n_threads: int | None = None) -> S:
     """Merge `of(block)` over all blocks of `source`: the same bits for any number of threads.
 
     >>> import foldwise as fw

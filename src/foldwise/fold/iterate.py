@@ -31,7 +31,9 @@ def iterate(
     Time spent before an interruption counts: the budget is for the fit, not for the process.
     """
     saved = checkpoint.load() if checkpoint else None
-    state, trace, number, before = (saved.state, saved.trace, saved.step, saved.seconds) if saved else (start(), [], 0, 0.0)
+    state, trace, number, before = (
+        (saved.state, saved.trace, saved.step, saved.seconds) if saved else (start(), [], 0, 0.0)
+    )
     resumed_at, began, reason = number, time.perf_counter() - before, Reason.CONVERGED
 
     def seconds() -> float:

@@ -42,5 +42,7 @@ class Outcome:
     def warn(self, what: str) -> None:
         """Warn, once, if the fit did not finish."""
         if not self.converged:
-            message = f"{what} stopped before it converged ({self.reason} after {self.steps} steps): {_ADVICE[self.reason]}."
+            message = (
+                f"{what} stopped before it converged ({self.reason} after {self.steps} steps): {_ADVICE[self.reason]}."
+            )
             warnings.warn(message, NotFinishedWarning, stacklevel=3)

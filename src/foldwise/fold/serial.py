@@ -11,7 +11,9 @@ from foldwise.data.source import Piece
 T = TypeVar("T")
 
 
-def run(pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int = 1) -> None:
+def run(
+    pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int = 1
+) -> None:
     """Call `take(number, work(block))` for every piece."""
     for number, piece in enumerate(pieces):
         take(number, work(piece()))

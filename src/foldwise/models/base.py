@@ -49,7 +49,9 @@ def _check_names(estimator: Any, known: Any, source: Source) -> None:
     name = type(estimator).__name__
     if known is None:
         if source.names is not None:
-            warnings.warn(f"X has feature names, but {name} was fitted without feature names", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"X has feature names, but {name} was fitted without feature names", UserWarning, stacklevel=4
+            )
         return
     if source.names is None:
         warnings.warn(

@@ -46,9 +46,7 @@ class Named:
         shown_rows, shown_columns = self.rows[:60], self.columns[:8]
         cells = [[f"{value:.4f}" for value in row[: len(shown_columns)]] for row in self.values[: len(shown_rows)]]
         left = max((len(name) for name in shown_rows), default=0)
-        widths = [
-            max([len(name), *(len(row[j]) for row in cells)]) for j, name in enumerate(shown_columns)
-        ]
+        widths = [max([len(name), *(len(row[j]) for row in cells)]) for j, name in enumerate(shown_columns)]
         lines = [" " * left + "".join(f"  {name:>{w}}" for name, w in zip(shown_columns, widths, strict=True))]
         for name, row in zip(shown_rows, cells, strict=True):
             lines.append(f"{name:<{left}}" + "".join(f"  {cell:>{w}}" for cell, w in zip(row, widths, strict=True)))

@@ -66,7 +66,11 @@ def _plane(pca: Any, source: Any, names: list[str]) -> str | None:
     pulls = np.linalg.norm(directions, axis=0)
     strongest = np.argsort(-pulls, kind="stable")[:_MOST_ARROWS]
     longest = float(np.abs(directions[:, strongest]).max()) or 1.0
-    arrows = [(float(x) / longest * 0.8, float(y) / longest * 0.8, names[j]) for j in strongest for x, y in [directions[:, j]]]
-    labels = [f"{name} ({percent(float(share))})" for name, share in zip(
-        pca.get_feature_names_out(), pca.explained_variance_ratio_[:2], strict=False)]
+    arrows = [
+        (float(x) / longest * 0.8, float(y) / longest * 0.8, names[j]) for j in strongest for x, y in [directions[:, j]]
+    ]
+    labels = [
+        f"{name} ({percent(float(share))})"
+        for name, share in zip(pca.get_feature_names_out(), pca.explained_variance_ratio_[:2], strict=False)
+    ]
     return cloud.draw(arrows, (labels[0], labels[1]))

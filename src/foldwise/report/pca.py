@@ -73,7 +73,9 @@ def advice(pca: Any) -> str | None:
     """How many components to keep, by rules that need not agree, and how sure each is."""
     if pca.rank_ is not None:
         chosen = pca.rank_
-        return f"{chosen.rule} keeps {chosen.chosen} (would also defend {chosen.low} to {chosen.high}: {chosen.meaning})"
+        return (
+            f"{chosen.rule} keeps {chosen.chosen} (would also defend {chosen.low} to {chosen.high}: {chosen.meaning})"
+        )
     variances = pca.explained_variance_
     rows, columns = pca.n_samples_, pca.n_features_in_
     if pca.n_components_ < min(rows, columns) or columns > 500 or columns < 3 or rows < 3 or variances.sum() == 0:

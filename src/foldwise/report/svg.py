@@ -73,7 +73,9 @@ class Cloud:
             for i, j in np.argwhere(self._counts):
                 shade = float(np.log1p(self._counts[i, j]) / most)
                 where = f'x="{pad + i * cell:.1f}" y="{size - pad - (j + 1) * cell:.1f}"'
-                parts.append(f'<rect {where} width="{cell:.2f}" height="{cell:.2f}" fill="{_BLUE}" opacity="{shade:.2f}"/>')
+                parts.append(
+                    f'<rect {where} width="{cell:.2f}" height="{cell:.2f}" fill="{_BLUE}" opacity="{shade:.2f}"/>'
+                )
         taken: list[tuple[float, float]] = []
         for x, y, name in arrows:
             end_x, end_y = size / 2 + x * inner / 2, size / 2 - y * inner / 2

@@ -71,7 +71,9 @@ def choose_components(
     most = min(min(len(train) for train, _ in splits), rows.shape[1])
     tried = tuple(range(1, most + 1)) if numbers is None else tuple(int(k) for k in numbers)
     if not tried or min(tried) < 1 or max(tried) > most:
-        raise ParameterError(f"numbers={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold.")
+        raise ParameterError(
+            f"numbers={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold."
+        )
     scorer = check_scoring(estimator, scoring=scoring)
     scores = np.empty((len(splits), len(tried)))
     for fold, (train, test) in enumerate(splits):

@@ -1,0 +1,1 @@
+"""What merges: small frozen records with `of(block)` and `merge`."""

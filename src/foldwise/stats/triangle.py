@@ -36,7 +36,7 @@ class Triangle:
         rows = block.dense().astype(np.float64) - mean
         if block.weights is not None:
             rows *= np.sqrt(block.weights)[:, None]
-        return cls(weight, block.rows_with_weight, mean, np.linalg.qr(rows, mode="r"))
+        return cls(weight, block.rows_with_weight, mean, np.asarray(np.linalg.qr(rows, mode="r")))
 
     def merge(self, other: Triangle) -> Triangle:
         """The factor of both sets of rows together."""
@@ -47,5 +47,5 @@ class Triangle:
         weight = self.weight + other.weight
         delta = other.mean - self.mean
         between = np.sqrt(self.weight * other.weight / weight) * delta
-        factor = np.linalg.qr(np.vstack([self.factor, other.factor, between[None]]), mode="r")
+        factor = np.asarray(np.linalg.qr(np.vstack([self.factor, other.factor, between[None]]), mode="r"))
         return Triangle(weight, self.rows + other.rows, self.mean + delta * (other.weight / weight), factor)

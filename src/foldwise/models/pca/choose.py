@@ -7,7 +7,10 @@ from typing import Literal, TypeAlias
 Solver: TypeAlias = Literal["full", "covariance_eigh", "gram", "krylov", "power"]
 
 # Flops per second, one core, in units of the dense float32 scatter kernel's; only ratios matter.
-_EIGEN_ALL, _EIGEN_SOME = 9.0 / 0.2, 3.0 / 0.2  # d^3 factors of a full and a partial diagonalisation, at a fifth of the speed
+_EIGEN_ALL, _EIGEN_SOME = (
+    9.0 / 0.2,
+    3.0 / 0.2,
+)  # d^3 factors of a full and a partial diagonalisation, at a fifth of the speed
 _PRODUCT = 4.0 / 0.25  # a block product with its transpose, in float64, with centring
 _STEPS = 12  # passes that Krylov usually takes
 _OVERSAMPLING = 8
@@ -32,7 +35,7 @@ def choose(n_rows: int | None, n_columns: int, n_components: int | None, *, spar
         costs["covariance_eigh"] = float("inf")
     if n < d and not sparse:
         costs["gram"] = 2 * n * n * d + eigen * n**3 + (4 * n * d * (n_components or n))
-    if n_components is not None and n_components < most / 2 or not any(c < float("inf") for c in costs.values()):
+    if (n_components is not None and n_components < most / 2) or not any(c < float("inf") for c in costs.values()):
         width = (n_components or most) + _OVERSAMPLING
         steps = _STEPS * _PRODUCT * n * d * fill * width
         costs["krylov"] = steps + _STEPS * _STEPS * 4 * d * width**2

@@ -47,9 +47,13 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
     if d > 64 and k <= d // 2:
         from scipy.linalg import eigh
 
-        values, vectors = eigh(upper, lower=False, subset_by_index=[d - k, d - 1], check_finite=False) if k else (
-            np.zeros(0),
-            np.zeros((d, 0)),
+        values, vectors = (
+            eigh(upper, lower=False, subset_by_index=[d - k, d - 1], check_finite=False)
+            if k
+            else (
+                np.zeros(0),
+                np.zeros((d, 0)),
+            )
         )
     else:
         values, vectors = np.linalg.eigh(upper, UPLO="U")

@@ -197,7 +197,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if asked == "covariance_eigh" and n is not None and n < d and not source.sparse:
             return "gram"  # the same decomposition seen from the smaller side
         if asked == "full" and source.sparse:
-            raise ParameterError("svd_solver='full' would make sparse data dense; use 'auto', 'covariance_eigh' or 'krylov'")
+            raise ParameterError(
+                "svd_solver='full' would make sparse data dense; use 'auto', 'covariance_eigh' or 'krylov'"
+            )
         if asked != "auto":
             return asked
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
@@ -399,8 +401,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
 # What a partial fit works out when it is first asked for it: all that `_finish` sets.
 _WORKED_OUT = frozenset(
-    "rank_ n_components_ n_samples_ mean_ scale_ components_ explained_variance_ explained_variance_ratio_ "
-    "singular_values_ noise_variance_ residuals_ outcome_ n_iter_ trace_".split()
+    ["rank_", "n_components_", "n_samples_", "mean_", "scale_", "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "residuals_", "outcome_", "n_iter_", "trace_"]
 )
 _ABOUT_COLUMNS = ("n_features_in_", "feature_names_in_")
 _NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "max_iter", "random_state")

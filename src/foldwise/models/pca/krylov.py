@@ -21,7 +21,9 @@ from foldwise.stats.product import Product
 
 _OVERSAMPLING = 8
 _RESTART = 12  # blocks held before the basis is condensed to its best part
-_TOLERANCE = 1e-10  # residual relative to the largest variance; the error of a variance is about its square over the gap
+_TOLERANCE = (
+    1e-10  # residual relative to the largest variance; the error of a variance is about its square over the gap
+)
 _ROUNDING = 1e-14
 _MAX_ITER = 300
 

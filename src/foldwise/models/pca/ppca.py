@@ -21,7 +21,7 @@ def precision(directions: Floats, variances: Floats, noise: float, scale: Floats
         shares = (variances - noise) / np.where(variances > 0, variances, 1.0)
         matrix = (np.eye(d) - (directions.T * shares) @ directions) / noise
     else:
-        matrix = np.linalg.inv(covariance(directions, variances, noise, None))
+        matrix = np.asarray(np.linalg.inv(covariance(directions, variances, noise, None)), dtype=np.float64)
     return matrix if scale is None else matrix / np.outer(scale, scale)
 
 

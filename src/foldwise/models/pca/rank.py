@@ -184,7 +184,9 @@ def _median_of_noise(beta: float) -> float:
         # With t = low + (high - low) sin^2, the square-root ends of the density become smooth.
         def density(angle: float) -> float:
             t = low + (high - low) * np.sin(angle) ** 2
-            return float((high - low) ** 2 * (np.sin(2 * angle) / 2) ** 2 * 2 / (2 * np.pi * beta * t)) if t > 0 else 0.0
+            return (
+                float((high - low) ** 2 * (np.sin(2 * angle) / 2) ** 2 * 2 / (2 * np.pi * beta * t)) if t > 0 else 0.0
+            )
 
         end = float(np.arcsin(np.sqrt((up_to - low) / (high - low))))
         return float(quad(density, 0, end, limit=200)[0])
