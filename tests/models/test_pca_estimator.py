@@ -110,6 +110,16 @@ def test_a_refused_batch_leaves_the_stream_as_it_was(table: Any) -> None:
     assert_equal_bits(pca, fw.PCA(svd_solver="covariance_eigh").fit(x))
 
 
+def test_a_batch_refused_in_its_second_block_is_refused_whole() -> None:
+    x = np.random.default_rng(0).standard_normal((200_000, 3))
+    bad = x.copy()
+    bad[150_000, 1] = np.nan
+    pca = fw.PCA().partial_fit(x[:10])
+    with pytest.raises(DataError, match="NaN"):
+        pca.partial_fit(bad)
+    assert_equal_bits(pca.partial_fit(x[10:]), fw.PCA(svd_solver="covariance_eigh").fit(x))
+
+
 def test_pickle_and_clone(table: Any) -> None:
     x = table("iris")
     stream = fw.PCA(2).partial_fit(x[:50])

@@ -30,7 +30,15 @@ class Stream(Generic[S]):
         self.rows = 0
 
     def push(self, source: Source) -> None:
-        """Take in a batch."""
+        """Take in a batch, all of it or, if it is refused on the way, nothing."""
+        before = self._tree.copy(), self._blocks, list(self._waiting), self._weighted, self.rows
+        try:
+            self._push(source)
+        except BaseException:
+            self._tree, self._blocks, self._waiting, self._weighted, self.rows = before
+            raise
+
+    def _push(self, source: Source) -> None:
         for piece in source.pieces():
             block = piece()
             self._weighted |= block.weights is not None
