@@ -174,7 +174,7 @@ class SparseBlock:
         gap = centre - pivot
         inverse = np.ones(self.n_columns) if scale is None else 1.0 / scale**2
         squares = np.asarray(rows.multiply(rows) @ inverse)
-        return np.maximum(squares - 2 * (rows @ (gap * inverse)) + gap**2 @ inverse, 0.0)
+        return np.asarray(np.maximum(squares - 2 * (rows @ (gap * inverse)) + gap**2 @ inverse, 0.0))
 
     def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """The squared length of what is left of each row outside the span of the orthonormal directions.
@@ -182,7 +182,7 @@ class SparseBlock:
         By Pythagoras, since the rows cannot be subtracted from without filling them in.
         """
         inside = self.times(directions.T, centre, scale)
-        return np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0)
+        return np.asarray(np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0))
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array."""

@@ -28,7 +28,8 @@ class Engine(Protocol):
 
     def __call__(
         self, pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int
-    ) -> None: ...
+    ) -> None:
+        """Run the work."""
 
 
 class Run:

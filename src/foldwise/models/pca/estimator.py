@@ -289,8 +289,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _deviations(self) -> Floats:
         # As in scikit-learn: a component without variance is divided by almost nothing (in the data's units), not by zero.
-        deviations = np.sqrt(self.explained_variance_)
-        return np.maximum(deviations, np.finfo(deviations.dtype).eps * (deviations.max(initial=0.0) or 1.0))
+        deviations: Floats = np.sqrt(self.explained_variance_)
+        return np.asarray(np.maximum(deviations, np.finfo(np.float64).eps * (deviations.max(initial=0.0) or 1.0)))
 
     def _rows(self, X: Any, of: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -401,7 +401,22 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
 # What a partial fit works out when it is first asked for it: all that `_finish` sets.
 _WORKED_OUT = frozenset(
-    ["rank_", "n_components_", "n_samples_", "mean_", "scale_", "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "residuals_", "outcome_", "n_iter_", "trace_"]
+    (
+        "components_",
+        "explained_variance_",
+        "explained_variance_ratio_",
+        "mean_",
+        "n_components_",
+        "n_iter_",
+        "n_samples_",
+        "noise_variance_",
+        "outcome_",
+        "rank_",
+        "residuals_",
+        "scale_",
+        "singular_values_",
+        "trace_",
+    )
 )
 _ABOUT_COLUMNS = ("n_features_in_", "feature_names_in_")
 _NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "max_iter", "random_state")

@@ -105,7 +105,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
 def _at_right_angles(v: np.ndarray, found: np.ndarray) -> np.ndarray:
     for _ in range(2):
         v = v - found.T @ (found @ v)
-    return v / np.linalg.norm(v)
+    return np.asarray(v / np.linalg.norm(v))
 
 
 def _all(state: State) -> tuple[np.ndarray, np.ndarray]:

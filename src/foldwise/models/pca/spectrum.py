@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Spectrum:
     variances: Floats
     directions: Floats
     residuals: Floats
-    outcome: Outcome = Outcome(Reason.CONVERGED, 1, 0.0)
+    outcome: Outcome = field(default_factory=lambda: Outcome(Reason.CONVERGED, 1, 0.0))
     resumed_at: int = 0
 
     def signed(self) -> Spectrum:
