@@ -44,8 +44,14 @@ double columns(const In *x, const double *w, size_t n, size_t d, double *mean, d
     }
     for (size_t j = 0; j < d; ++j) {
         const double shift = sums[j] / total, centred = sums_of_squares[j] - total * shift * shift;
-        mean[j] = double(pivot[j]) + shift;
+        in_two_parts(double(pivot[j]), shift, mean + j, d);
         squares[j] = centred > 0 ? centred : 0;
+        if (squares[j] > 0) continue;
+        for (size_t i = 0; i < n; ++i)
+            if ((!w || w[i] > 0) && x[i * d + j] != pivot[j]) {
+                squares[j] = least_positive;
+                break;
+            }
     }
     return total;
 }

@@ -10,7 +10,8 @@ using std::size_t;
 
 struct Kernels {
     const char *name;
-    // Return the total weight; write the mean (d) and the scatter (d x d, upper triangle) or the sums of squares (d).
+    // Return the total weight; write the mean in two parts (2 x d) and the
+    // scatter (d x d, upper triangle) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
     double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
     void (*merge_scatter)(const double *left, const double *right, const double *delta, double factor, size_t d,

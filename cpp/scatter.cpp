@@ -57,10 +57,10 @@ struct Columns {
 };
 
 template <class Kernel>
-double moments(const Matrix &x, const Doubles &weights, const DoublesOut &mean, double *out) {
+double moments(const Matrix &x, const Doubles &weights, const MatrixOut &mean, double *out) {
     const size_t n = x.shape(0), d = x.shape(1);
     const double *w = data_or_null(weights, n, "weights must have one entry per row");
-    require(mean.shape(0) == d, "mean must have one entry per column");
+    require(mean.shape(0) == 2 && mean.shape(1) == d, "mean must have two entries per column");
     return by_dtype(x, [&](auto *values) {
         nb::gil_scoped_release released;
         const double total = Kernel::run(values, w, n, d, mean.data(), out);
@@ -69,7 +69,7 @@ double moments(const Matrix &x, const Doubles &weights, const DoublesOut &mean, 
     });
 }
 
-double scatter(Matrix x, Doubles weights, DoublesOut mean, MatrixOut out) {
+double scatter(Matrix x, Doubles weights, MatrixOut mean, MatrixOut out) {
     require(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(1), "out must be square, as wide as x");
     return moments<Scatter>(x, weights, mean, out.data());
 }
@@ -82,7 +82,7 @@ void merge_scatter(Square left, Square right, Doubles delta, double factor, Matr
     fw::chosen().merge_scatter(left.data(), right.data(), delta.data(), factor, d, out.data());
 }
 
-double columns(Matrix x, Doubles weights, DoublesOut mean, DoublesOut out) {
+double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
     require(out.shape(0) == x.shape(1), "out must have one entry per column");
     return moments<Columns>(x, weights, mean, out.data());
 }

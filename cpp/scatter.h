@@ -91,6 +91,17 @@ void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shif
     }
 }
 
+// A mean at a large offset needs more digits than a double has, or distances between means of blocks are lost: it is
+// kept as the rounded value and, `step` further on, what rounding left out (Knuth's exact sum).
+inline void in_two_parts(double a, double b, double *mean, size_t step) {
+    const double sum = a + b, back = sum - a;
+    mean[0] = sum;
+    mean[step] = (a - (sum - back)) + (b - back);
+}
+
+// Stands for a sum of squares that was too small for a double: a column that varies never looks constant.
+constexpr double least_positive = 0x1p-1074;
+
 // Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal
 // blocks.
 template <class T> void unfold(double *block, double *sums, size_t d, size_t wide) {
@@ -165,9 +176,17 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     const double held = w ? rounded_total : total;
     for (size_t j = 0; j < d; ++j) {
         work.sums[j] = work.sums[j < panels.used ? j : j + panels.first - panels.used] / held;
-        mean[j] = double(work.pivot[j]) + work.sums[j];
+        in_two_parts(double(work.pivot[j]), work.sums[j], mean + j, d);
     }
     finish(work.blocks, Panels<T>(d), work.sums, total, total / held, d, C);
+    for (size_t j = 0; j < d; ++j) {
+        bool varies = false;
+        for (size_t copy = 0; copy < fold; ++copy) {
+            const size_t c = copy * d + j;
+            varies = varies || work.seen[c < panels.used ? c : c + panels.first - panels.used] != 0;
+        }
+        if (varies && C[j * d + j] == 0) C[j * d + j] = least_positive;
+    }
     return true;
 }
 
@@ -180,7 +199,7 @@ inline double total_weight(const double *w, size_t n) {
 
 inline bool nothing(double total, size_t d, double *mean, double *out, size_t size) {
     if (total > 0 && d > 0) return false;
-    for (size_t j = 0; j < d; ++j) mean[j] = 0;
+    for (size_t j = 0; j < 2 * d; ++j) mean[j] = 0;
     for (size_t j = 0; j < size; ++j) out[j] = 0;
     return true;
 }
@@ -205,5 +224,6 @@ void merge_scatter(const double *left, const double *right, const double *delta,
     for (size_t i = 0; i < d; ++i) {
         const double here = factor * delta[i];
         for (size_t j = i; j < d; ++j) out[i * d + j] = left[i * d + j] + right[i * d + j] + here * delta[j];
+        if (out[i * d + i] == 0 && delta[i] != 0) out[i * d + i] = least_positive;
     }
 }

@@ -17,7 +17,7 @@ import sys, time
 import foldwise as fw
 from foldwise.fold import events
 path, checkpoint, solver = sys.argv[1:]
-with events.listening(lambda event: time.sleep(0.05) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.Step) else None):
     fw.PCA(3, svd_solver=solver, checkpoint=checkpoint).fit(path)
 print("finished")
 """
@@ -31,7 +31,7 @@ def test_killed_and_resumed(solver, tmp_path):
     path, checkpoint = tmp_path / "rows.npy", tmp_path / "fit.checkpoint"
     np.save(path, rng.standard_normal((9000, d)) * spreads + 100)
     undisturbed = fw.PCA(3, svd_solver=solver).fit(path)
-    assert undisturbed.outcome_.steps > 10
+    assert undisturbed.outcome_.steps > 4
 
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, str(path), str(checkpoint), solver], stdout=subprocess.PIPE, text=True

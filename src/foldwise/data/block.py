@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise import kernels
+from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -41,11 +42,11 @@ class DenseBlock:
         return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
     def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred scatter matrix (its upper triangle) of the rows."""
+        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
         return kernels.scatter(self.values, self.weights)
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred sum of squares of each column."""
+        """Weight, mean in two parts and centred sum of squares of each column."""
         return kernels.columns(self.values, self.weights)
 
     def centred(self, centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
@@ -135,22 +136,29 @@ class SparseBlock:
         return sp.diags_array(self.weights) @ rows
 
     def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred scatter matrix (its upper triangle) of the rows."""
+        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
         rows, pivot = self._shifted
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
         scatter = (rows.T @ weighted).toarray() - total * np.outer(shift, shift)
-        return total, pivot + shift, scatter
+        np.fill_diagonal(scatter, self._never_lost(scatter.diagonal()))
+        return total, two_parts(pivot, shift), scatter
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean and centred sum of squares of each column."""
+        """Weight, mean in two parts and centred sum of squares of each column."""
         rows, pivot = self._shifted
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
         squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
-        return total, pivot + shift, np.maximum(squares, 0.0)
+        return total, two_parts(pivot, shift), self._never_lost(squares)
+
+    def _never_lost(self, squares: Floats) -> Floats:
+        """Sums of squares, of which none is below zero, nor zero in a column that varies."""
+        rows, _ = self._shifted
+        varies = np.bincount(rows.indices[rows.data != 0], minlength=self.n_columns) > 0
+        return np.where((squares <= 0) & varies, LEAST_POSITIVE, np.maximum(squares, 0.0))
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale) @ basis, the centre subtracted from the product instead of from the rows."""

@@ -56,8 +56,8 @@ def iterate(
     except KeyboardInterrupt:
         reason = Reason.INTERRUPTED
     if checkpoint:
-        if reason in (Reason.OUT_OF_TIME, Reason.INTERRUPTED):
-            checkpoint.save(Saved(number, 0.0, state, trace), now=True)  # a new call brings a new budget
-        else:
+        if reason is Reason.CONVERGED:
             checkpoint.remove()
+        else:
+            checkpoint.save(Saved(number, 0.0, state, trace), now=True)  # a new call brings a new budget
     return state, Outcome(reason, number, seconds(), tuple(trace)), resumed_at

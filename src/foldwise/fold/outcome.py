@@ -19,7 +19,7 @@ class Reason(StrEnum):
 
 
 _ADVICE = {
-    Reason.CAPPED: "raise max_iter, or loosen tol if the figures in trace_ are good enough",
+    Reason.CAPPED: "raise max_iter (a checkpoint lets it go on), or loosen tol if the figures in trace_ are good enough",
     Reason.OUT_OF_TIME: "raise time_budget, or fit again with the same checkpoint to go on",
     Reason.INTERRUPTED: "the best model so far was kept; fit again with the same checkpoint to go on",
 }

@@ -22,7 +22,7 @@ def scatter(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Total weight, mean and the upper triangle of the centred scatter matrix; see `reference.scatter`."""
     d = x.shape[1]
-    mean, out = np.empty(d), np.zeros((d, d))
+    mean, out = np.empty((2, d)), np.zeros((d, d))
     return _core.scatter(x, weights, mean, out), mean, out
 
 
@@ -40,7 +40,7 @@ def columns(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Total weight, mean and centred sum of squares of each column; see `reference.columns`."""
     d = x.shape[1]
-    mean, out = np.empty(d), np.empty(d)
+    mean, out = np.empty((2, d)), np.empty(d)
     return _core.columns(x, weights, mean, out), mean, out
 
 

@@ -8,45 +8,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+# Stands for a sum of squares too small for a float64: a column that varies never looks constant.
+LEAST_POSITIVE = 5e-324
+
+
+def two_parts(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """a + b as the rounded sum and what rounding left out: at a large offset one float64 is not enough for a mean."""
+    total = a + b
+    back = total - a
+    return np.stack([total, (a - (total - back)) + (b - back)])
+
+
+def _never_lost(
+    squares: NDArray[np.float64], shifted: NDArray[np.float64], w: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    varies = (shifted[w > 0] != 0).any(axis=0)
+    return np.asarray(np.where((squares == 0) & varies, LEAST_POSITIVE, squares))
+
+
 def scatter(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Total weight, weighted mean and scatter about it, sum of w (x - m)(x - m)': upper triangle, zeros below."""
+    """Total weight, mean in two parts and scatter about it, sum of w (x - m)(x - m)': upper triangle, zeros below."""
     n, d = x.shape
     if n == 0:
-        return 0.0, np.zeros(d), np.zeros((d, d))
+        return 0.0, np.zeros((2, d)), np.zeros((d, d))
     w = np.ones(n) if weights is None else weights
     total = float(w.sum())
     if total == 0.0:
-        return 0.0, np.zeros(d), np.zeros((d, d))
+        return 0.0, np.zeros((2, d)), np.zeros((d, d))
     pivot = x[0].astype(np.float64)
     shifted = x.astype(np.float64) - pivot
     shift = (w @ shifted) / total
     shifted -= shift
-    return total, pivot + shift, np.triu((shifted * w[:, None]).T @ shifted)
+    matrix = np.triu((shifted * w[:, None]).T @ shifted)
+    np.fill_diagonal(matrix, _never_lost(matrix.diagonal(), shifted, w))
+    return total, two_parts(pivot, shift), matrix
 
 
 def merge_scatter(
     left: NDArray[np.float64], right: NDArray[np.float64], delta: NDArray[np.float64], factor: float
 ) -> NDArray[np.float64]:
     """left + right + factor * delta delta': upper triangle, zeros below."""
-    return np.triu(left + right + factor * np.outer(delta, delta))
+    matrix = np.triu(left + right + factor * np.outer(delta, delta))
+    np.fill_diagonal(matrix, np.where((matrix.diagonal() == 0) & (delta != 0), LEAST_POSITIVE, matrix.diagonal()))
+    return matrix
 
 
 def columns(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Total weight, weighted mean and weighted centred sum of squares, column by column."""
+    """Total weight, mean in two parts and weighted centred sum of squares, column by column."""
     n, d = x.shape
     w = np.ones(n) if weights is None else weights
     total = float(w.sum())
     if total == 0.0:
-        return 0.0, np.zeros(d), np.zeros(d)
+        return 0.0, np.zeros((2, d)), np.zeros(d)
     pivot = x[0].astype(np.float64)
     shifted = x.astype(np.float64) - pivot
     shift = (w @ shifted) / total
     shifted -= shift
-    return total, pivot + shift, np.asarray(w @ shifted**2)
+    return total, two_parts(pivot, shift), _never_lost(w @ shifted**2, shifted, w)
 
 
 def finite(x: NDArray[Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
@@ -13,17 +12,13 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning
 
 
-def open_for_fit(estimator: Any, X: Any, weights: Any = None, *, first: bool = True) -> Source:
-    """The rows to learn from; the model remembers their columns (or, if not `first`, must know them already)."""
-    if not first:
-        return open_for_use(estimator, X, weights)
-    source = scan(X, weights=weights)
+def remember_columns(estimator: Any, source: Source) -> None:
+    """Keep what the columns were; to be called when a fit has succeeded, so that a failed one changes nothing."""
     estimator.n_features_in_ = source.n_columns
     if source.names is not None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return source
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
@@ -74,8 +69,3 @@ def _check_names(estimator: Any, known: Any, source: Source) -> None:
 
 def _some(names: list[str]) -> list[str]:
     return [f"- {name}" for name in names[:5]] + (["- ..."] if len(names) > 5 else [])
-
-
-def checkpoint_path(value: Any) -> str | None:
-    """A checkpoint parameter as a path."""
-    return None if value is None else os.fspath(value)

@@ -56,7 +56,7 @@ def choose_components(
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = load_iris(return_X_y=True)
     >>> choose_components(X, y, estimator=LogisticRegression()).best
-    4
+    3
     """
     from sklearn.base import clone, is_classifier
     from sklearn.metrics import check_scoring

@@ -7,27 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Block, Floats
+from foldwise.kernels.reference import LEAST_POSITIVE
+from foldwise.stats.centre import distance, moved
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Total weight, number of rows with weight, and each column's mean and centred sum of squares."""
+    """Total weight, number of rows with weight, the centre, and each column's centred sum of squares."""
 
     weight: float
     rows: int
-    mean: Floats
+    centre: Floats
     squares: Floats
 
     @classmethod
     def empty(cls, n_columns: int) -> Columns:
         """The identity of `merge`."""
-        return cls(0.0, 0, np.zeros(n_columns), np.zeros(n_columns))
+        return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros(n_columns))
 
     @classmethod
     def of(cls, block: Block) -> Columns:
         """The column moments of a block's rows."""
-        weight, mean, squares = block.column_moments()
-        return cls(weight, block.rows_with_weight, mean, squares)
+        weight, centre, squares = block.column_moments()
+        return cls(weight, block.rows_with_weight, centre, squares)
 
     def merge(self, other: Columns) -> Columns:
         """The column moments of both sets of rows together."""
@@ -36,10 +38,16 @@ class Columns:
         if self.weight == 0.0:
             return other
         weight = self.weight + other.weight
-        delta = other.mean - self.mean
+        delta = distance(self.centre, other.centre)
+        squares = self.squares + other.squares + delta**2 * (self.weight * other.weight / weight)
         return Columns(
             weight,
             self.rows + other.rows,
-            self.mean + delta * (other.weight / weight),
-            self.squares + other.squares + delta**2 * (self.weight * other.weight / weight),
+            moved(self.centre, delta * (other.weight / weight)),
+            np.where((squares == 0) & (delta != 0), LEAST_POSITIVE, squares),
         )
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each column."""
+        return self.centre[0]

@@ -8,11 +8,12 @@ import numpy as np
 
 from foldwise import kernels
 from foldwise.data.block import Block, Floats
+from foldwise.stats.centre import distance, moved
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Total weight, number of rows with weight, mean, and sum of w (x - mean)(x - mean)'.
+    """Total weight, number of rows with weight, centre, and sum of w (x - mean)(x - mean)'.
 
     `scatter` holds the upper triangle; what stands below the diagonal has no meaning. Moments about each block's own mean
     merge without cancellation (Chan, Golub and LeVeque 1983), whatever the offset of the data.
@@ -20,19 +21,19 @@ class Moments:
 
     weight: float
     rows: int
-    mean: Floats
+    centre: Floats
     scatter: Floats
 
     @classmethod
     def empty(cls, n_columns: int) -> Moments:
         """The identity of `merge`."""
-        return cls(0.0, 0, np.zeros(n_columns), np.zeros((n_columns, n_columns)))
+        return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros((n_columns, n_columns)))
 
     @classmethod
     def of(cls, block: Block) -> Moments:
         """The moments of a block's rows."""
-        weight, mean, scatter = block.moments()
-        return cls(weight, block.rows_with_weight, mean, scatter)
+        weight, centre, scatter = block.moments()
+        return cls(weight, block.rows_with_weight, centre, scatter)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of rows together."""
@@ -41,10 +42,15 @@ class Moments:
         if self.weight == 0.0:
             return other
         weight = self.weight + other.weight
-        delta = other.mean - self.mean
+        delta = distance(self.centre, other.centre)
         scatter = kernels.merge_scatter(self.scatter, other.scatter, delta, self.weight * other.weight / weight)
-        mean = self.mean + delta * (other.weight / weight)
-        return Moments(weight, self.rows + other.rows, mean, scatter)
+        centre = moved(self.centre, delta * (other.weight / weight))
+        return Moments(weight, self.rows + other.rows, centre, scatter)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each column."""
+        return self.centre[0]
 
     @property
     def squares(self) -> Floats:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Block, Floats
+from foldwise.stats.centre import distance, moved
 
 
 @dataclass(frozen=True)
 class Triangle:
-    """Total weight, number of rows with weight, mean, and R with R'R = the centred scatter, R from a QR factorisation.
+    """Total weight, number of rows with weight, centre, and R with R'R = the centred scatter, R from a QR factorisation.
 
     Singular values of R are those of the centred rows to full precision; those taken through R'R keep only half the digits
     of the small ones. Two factors merge by factoring them stacked, with one row for the distance of their means.
@@ -19,24 +20,24 @@ class Triangle:
 
     weight: float
     rows: int
-    mean: Floats
+    centre: Floats
     factor: Floats
 
     @classmethod
     def empty(cls, n_columns: int) -> Triangle:
         """The identity of `merge`."""
-        return cls(0.0, 0, np.zeros(n_columns), np.zeros((0, n_columns)))
+        return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros((0, n_columns)))
 
     @classmethod
     def of(cls, block: Block) -> Triangle:
         """The factor of a block's rows about their own mean."""
-        weight, mean, _ = block.column_moments()
+        weight, centre, _ = block.column_moments()
         if weight == 0.0:
             return cls.empty(block.n_columns)
-        rows = block.dense().astype(np.float64) - mean
+        rows = (block.dense().astype(np.float64) - centre[0]) - centre[1]
         if block.weights is not None:
             rows *= np.sqrt(block.weights)[:, None]
-        return cls(weight, block.rows_with_weight, mean, np.asarray(np.linalg.qr(rows, mode="r")))
+        return cls(weight, block.rows_with_weight, centre, np.asarray(np.linalg.qr(rows, mode="r")))
 
     def merge(self, other: Triangle) -> Triangle:
         """The factor of both sets of rows together."""
@@ -45,7 +46,12 @@ class Triangle:
         if self.weight == 0.0:
             return other
         weight = self.weight + other.weight
-        delta = other.mean - self.mean
+        delta = distance(self.centre, other.centre)
         between = np.sqrt(self.weight * other.weight / weight) * delta
         factor = np.asarray(np.linalg.qr(np.vstack([self.factor, other.factor, between[None]]), mode="r"))
-        return Triangle(weight, self.rows + other.rows, self.mean + delta * (other.weight / weight), factor)
+        return Triangle(weight, self.rows + other.rows, moved(self.centre, delta * (other.weight / weight)), factor)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each column."""
+        return self.centre[0]

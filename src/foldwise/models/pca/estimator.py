@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import ExitStack
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.fold.stream import Stream
-from foldwise.models.base import open_for_fit, open_for_use
+from foldwise.models.base import open_for_use, remember_columns
 from foldwise.models.named import Named
 from foldwise.models.pca import covariance, full, gram, krylov, power, ppca, rank
 from foldwise.models.pca.choose import choose
+from foldwise.models.pca.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, WORKED_OUT
 from foldwise.models.pca.spectrum import Plan, Spectrum
 from foldwise.stats.moments import Moments
 
@@ -66,31 +67,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     >>> import foldwise as fw
     >>> pca = fw.PCA(n_components=1).fit([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
     >>> pca.components_.round(3), pca.explained_variance_.round(3)
-    (array([[0.851, 0.526]]), array([4.585]))
+    (array([[0.851, 0.526]]), array([4.569]))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [
-            Interval(Integral, 0, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="neither"),
-            StrOptions({"mle", "parallel", "gavish-donoho"}),
-            None,
-        ],
-        "copy": ["boolean"],
-        "whiten": ["boolean"],
-        "svd_solver": [StrOptions({"auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "n_oversamples": [Interval(Integral, 1, None, closed="left")],
-        "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
-        "random_state": ["random_state"],
-        "scale": ["boolean"],
-        "ddof": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "time_budget": [Interval(Real, 0, None, closed="left"), None],
-        "checkpoint": [str, os.PathLike, None],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -132,9 +112,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         self._validate_params()
-        for name in (_FITTED_BY_STREAM, "n_samples_seen_"):
-            self.__dict__.pop(name, None)
-        source = open_for_fit(self, X, sample_weight)
+        source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             solver = self._solver(source)
             if solver in _MULTI_PASS:
@@ -143,6 +121,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             plan = self._plan(source)
             spectrum = _SOLVERS[solver](run, plan)
             manifest = run.manifest(solver, rows=spectrum.rows, resumed_at=spectrum.resumed_at)
+        self.__dict__.pop(_FITTED_BY_STREAM, None)
+        self.__dict__.pop("n_samples_seen_", None)
+        remember_columns(self, source)
         self._finish(spectrum, source.dtype)
         self.manifest_ = manifest
         spectrum.outcome.warn(f"PCA (svd_solver={self.svd_solver!r})")
@@ -157,18 +138,26 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if stream is None:
             self._validate_params()
             if "components_" in vars(self):
-                raise ParameterError(
-                    "this PCA was made by fit(), which keeps no state to go on from; "
-                    "give the first batch to partial_fit() of a new one"
+                warnings.warn(
+                    "partial_fit starts anew: fit() keeps no state to go on from, so its rows are not part of this model.",
+                    FoldwiseWarning,
+                    stacklevel=2,
                 )
-        source = open_for_fit(self, X, sample_weight, first=stream is None)
-        if stream is None:
+            source = scan(X, weights=sample_weight)
             stream = Stream(Moments.of, source)
+        else:
+            source = open_for_use(self, X, sample_weight)
         if stream.sparse != source.sparse:
             raise DataError("a batch is sparse and another dense", advice="Give all batches to partial_fit in one form")
+        if np.promote_types(stream.dtype, source.dtype) != stream.dtype:
+            raise DataError(
+                f"this batch is {source.dtype} and the ones before were {stream.dtype}: digits would be lost",
+                advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
+            )
         stream.push(source)
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _ABOUT_COLUMNS]:
-            delattr(self, name)
+        for name in WORKED_OUT | {"manifest_"}:
+            self.__dict__.pop(name, None)
+        remember_columns(self, source)
         setattr(self, _FITTED_BY_STREAM, stream)
         self.n_samples_seen_ = stream.rows
         return self
@@ -176,7 +165,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def __getattr__(self, name: str) -> Any:
         """Work out the directions of a partial fit when they are first asked for."""
         stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
-        if stream is None or name not in _WORKED_OUT or "components_" in self.__dict__:
+        if stream is None or name not in WORKED_OUT or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._finish(covariance.from_moments(stream.value(), self._plan(None)), stream.dtype)
         return getattr(self, name)
@@ -219,7 +208,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                     )
         seed, checkpoint = self._seed(), None
         if self.checkpoint is not None and source is not None:
-            about = {name: value for name, value in self.get_params().items() if name not in _NOT_ABOUT_THE_RESULT}
+            about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
             checkpoint = Checkpoint(self.checkpoint, f"PCA {sorted(about.items())} {seed} {source.fingerprint()}")
         return Plan(
             n_components=k,
@@ -240,7 +229,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _finish(self, spectrum: Spectrum, dtype: np.dtype[np.floating]) -> None:
         """Turn a spectrum into the attributes that users know."""
-        spectrum = spectrum.signed()
+        spectrum = spectrum.settled()
         self.rank_ = self._rank(spectrum)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
         d, total, kept = len(spectrum.mean), spectrum.total_variance, spectrum.variances[:k]
@@ -397,26 +386,3 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self.svd_solver != "full"
         return tags
-
-
-# What a partial fit works out when it is first asked for it: all that `_finish` sets.
-_WORKED_OUT = frozenset(
-    (
-        "components_",
-        "explained_variance_",
-        "explained_variance_ratio_",
-        "mean_",
-        "n_components_",
-        "n_iter_",
-        "n_samples_",
-        "noise_variance_",
-        "outcome_",
-        "rank_",
-        "residuals_",
-        "scale_",
-        "singular_values_",
-        "trace_",
-    )
-)
-_ABOUT_COLUMNS = ("n_features_in_", "feature_names_in_")
-_NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "max_iter", "random_state")

@@ -10,6 +10,7 @@ import numpy as np
 
 from foldwise.fold import blas
 from foldwise.fold.run import Run
+from foldwise.kernels.reference import LEAST_POSITIVE
 from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.triangle import Triangle
 
@@ -19,6 +20,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     triangle = run.fold(Triangle.of)
     factor = triangle.factor
     squares = np.einsum("ij,ij->j", factor, factor)
+    squares = np.where((squares == 0) & factor.any(axis=0), LEAST_POSITIVE, squares)
     total = check(triangle.weight, triangle.rows, squares, plan)
     scale = spread(triangle.weight, squares, plan)
     if scale is not None:

@@ -38,7 +38,6 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
     error = np.sqrt(2 / max(weight - 1, 1) * ((1 - cumulative) ** 2 * heads + cumulative**2 * tails))
 
     def least(shares: Floats) -> int:
-        # A hair is allowed for rounding: a share that is reached exactly in decimals must not miss it in binary.
         beyond = np.flatnonzero(shares > share)
         return int(beyond[0]) + 1 if beyond.size else len(shares)
 

@@ -46,7 +46,35 @@ class Spectrum:
     outcome: Outcome = field(default_factory=lambda: Outcome(Reason.CONVERGED, 1, 0.0))
     resumed_at: int = 0
 
-    def signed(self) -> Spectrum:
+    def settled(self) -> Spectrum:
+        """The same with all that is free settled by convention, alike from every solver: null directions and signs."""
+        return self._with_canonical_null()._signed()
+
+    def _with_canonical_null(self) -> Spectrum:
+        """Directions without variance replaced by ones that only depend on those with variance.
+
+        Any basis of that space would do, and every solver finds another one by rounding. Ours takes the coordinate axes that
+        stick out most, in turn, made orthogonal; among axes that are equal to one part in a million the first.
+        """
+        k, d = self.directions.shape
+        floor = self.variances.max(initial=0.0) * np.finfo(np.float64).eps * max(d, self.rows)
+        kept = min(int(np.count_nonzero(self.variances > floor)), max(self.rows - 1, 0))
+        if kept == k or (k - kept) * k * d > _MOST_WORK:
+            return self
+        directions = self.directions.copy()
+        outside = 1.0 - np.einsum("ij,ij->j", directions[:kept], directions[:kept])
+        for i in range(kept, k):
+            axis = int(np.argmax(outside >= outside.max() * (1 - 1e-6)))
+            found, new = directions[:i], np.zeros(d)
+            new[axis] = 1.0
+            for _ in range(2):  # once leaves rounding errors where little of the axis is left
+                new -= found.T @ (found @ new)
+                new /= np.linalg.norm(new)
+            directions[i] = new
+            outside = outside - new**2
+        return replace(self, directions=directions)
+
+    def _signed(self) -> Spectrum:
         """The same with the sign convention applied.
 
         Of each direction the largest loading is positive; among loadings that are equal to one part in a million the first
@@ -58,6 +86,12 @@ class Spectrum:
         leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
         negative = self.directions[np.arange(len(leading)), leading] < 0
         return replace(self, directions=np.where(negative[:, None], -self.directions, self.directions))
+
+
+_LEAST_VARIANCE = (
+    1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
+)
+_MOST_WORK = 20e9  # multiplications spent on directions without variance
 
 
 def lengths(columns: Floats) -> Floats:
@@ -82,14 +116,22 @@ def column_variances(weight: float, squares: Floats, scale: Floats | None, plan:
 
 def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
     """The total variance, if there is one that a float64 can hold."""
-    if rows < 2 or weight <= plan.ddof:
+    if weight <= plan.ddof:
         raise DataError(
             f"Found array with {rows} sample(s) (total weight {weight:g}) while a minimum of 2 is required by PCA: "
             f"a variance with ddof={plan.ddof:g} cannot be formed",
             advice="Give more rows",
         )
-    total = float(squares.sum()) / (weight - plan.ddof)
+    variances = squares / (weight - plan.ddof)
+    total = float(variances.sum())
     column = int(np.argmax(squares))
+    lost = (variances > 0) & (variances < _LEAST_VARIANCE)
+    if (plan.scale and lost.any()) or (lost.any() and total < _LEAST_VARIANCE):
+        raise DataError(
+            "values differ by so little that their variance is lost below the range of float64",
+            column=int(np.argmax(lost)),
+            advice="Multiply the data by a constant first",
+        )
     if not np.isfinite(total):
         raise DataError(
             "values are so large that their variance overflows float64",
