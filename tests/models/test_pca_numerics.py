@@ -123,20 +123,36 @@ def test_overflow_in_one_column_is_named() -> None:
     assert caught.value.column == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="squares below 1e-308 vanish in the kernels, and nobody notices: a design question"
-)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_variances_that_underflow_are_not_silently_nothing(solver: str) -> None:
     x = spreads(50) * 1e-180  # the squares are below the least float64
-    try:
-        pca = fw.PCA(2, svd_solver=solver).fit(x)
-    except DataError as error:
-        assert "small" in str(error)  # noqa: PT017  (either way is right: the answer, or a clear error)
-    else:
-        np.testing.assert_allclose(
-            pca.explained_variance_ratio_, fw.PCA(2).fit(spreads(50)).explained_variance_ratio_, rtol=1e-3
-        )
+    with pytest.raises(DataError, match="lost below the range"):
+        fw.PCA(2, svd_solver=solver).fit(x)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_tiny_column_beside_others_only_matters_when_scaled(solver: str) -> None:
+    x = spreads(50)
+    x[:, 1] *= 1e-180
+    pca = fw.PCA(2, svd_solver=solver).fit(x)
+    without = fw.PCA(2).fit(np.delete(x, 1, axis=1))
+    np.testing.assert_allclose(pca.explained_variance_, without.explained_variance_, rtol=1e-10)
+    with pytest.raises(DataError, match="lost below the range") as caught:
+        fw.PCA(2, svd_solver=solver, scale=True).fit(x)
+    assert caught.value.column == 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_blocks_that_drift_at_a_large_offset(solver: str) -> None:
+    """Means of blocks differ by less than a float64 near 1e8 can tell exactly; they are kept in two parts."""
+    rng = np.random.default_rng(0)
+    n = 60_000
+    x = rng.standard_normal((n, 4)) * [3.0, 2.0, 1.5, 1.0] + np.linspace(0, 2, n)[:, None] + 1e8
+    wide = x.astype(np.longdouble) - x[0]
+    wide -= wide.mean(axis=0)
+    true = np.linalg.eigvalsh(np.asarray(wide.T @ wide / (n - 1), dtype=np.float64))[::-1]
+    pca = fw.PCA(svd_solver=solver).fit(x)
+    np.testing.assert_allclose(pca.explained_variance_, true, rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 # Stands for a sum of squares too small for a float64: a column that varies never looks constant.
 LEAST_POSITIVE = 5e-324
 

@@ -6,13 +6,15 @@ that a merge needs, and in two parts it is known to full precision.
 
 from __future__ import annotations
 
+import numpy as np
+
 from foldwise.data.block import Floats
 from foldwise.kernels.reference import two_parts
 
 
 def distance(left: Floats, right: Floats) -> Floats:
     """right - left."""
-    return (right[0] - left[0]) + (right[1] - left[1])
+    return np.asarray((right[0] - left[0]) + (right[1] - left[1]))
 
 
 def moved(centre: Floats, step: Floats) -> Floats:

@@ -50,4 +50,4 @@ class Columns:
     @property
     def mean(self) -> Floats:
         """The mean of each column."""
-        return self.centre[0]
+        return np.asarray(self.centre[0])

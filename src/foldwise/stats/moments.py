@@ -50,7 +50,7 @@ class Moments:
     @property
     def mean(self) -> Floats:
         """The mean of each column."""
-        return self.centre[0]
+        return np.asarray(self.centre[0])
 
     @property
     def squares(self) -> Floats:

@@ -54,4 +54,4 @@ class Triangle:
     @property
     def mean(self) -> Floats:
         """The mean of each column."""
-        return self.centre[0]
+        return np.asarray(self.centre[0])

@@ -125,7 +125,7 @@ def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
     variances = squares / (weight - plan.ddof)
     total = float(variances.sum())
     column = int(np.argmax(squares))
-    lost = (variances > 0) & (variances < _LEAST_VARIANCE)
+    lost = (squares > 0) & (variances < _LEAST_VARIANCE)
     if (plan.scale and lost.any()) or (lost.any() and total < _LEAST_VARIANCE):
         raise DataError(
             "values differ by so little that their variance is lost below the range of float64",
