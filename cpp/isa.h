@@ -14,8 +14,9 @@ struct Kernels {
     // scatter (d x d, upper triangle) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
     double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
-    void (*merge_scatter)(const double *left, const double *right, const double *delta, double factor, size_t d,
-                          double *out);
+    void (*merge_moments)(const double *left, const double *left_scatter, double left_weight, const double *right,
+                          const double *right_scatter, double right_weight, size_t d, double *centre,
+                          double *scatter);
     double (*columns_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
     double (*columns_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
     ptrdiff_t (*finite_f32)(const float *x, size_t n);

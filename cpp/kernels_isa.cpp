@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 extern const Kernels kernels = {
-    FW_TEXT(FW_ISA), scatter_f32,   scatter_f64,    merge_scatter,  columns<float>,
+    FW_TEXT(FW_ISA), scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
 };
 

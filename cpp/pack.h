@@ -16,21 +16,19 @@ inline float coarse(double value, double spread, float) {
 }
 inline double coarse(double value, double, double) { return value; }
 
-// A weighted mean of some of the first rows, in the dtype of x. Taken relative to one row, so that a constant
+// A weighted mean of some rows spread over the block, in the dtype of x. Taken relative to one row, so that a constant
 // column yields exactly its constant. That row is the heaviest: should it outweigh all others, the mean is
 // close to it. Rows of weight 0 are skipped: what they hold must not matter. `work` has room for 2 d.
 template <class In>
 void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, In *pivot) {
-    size_t first = 0, heaviest = 0;
-    if (w) {
-        while (first + 1 < n && w[first] == 0) ++first;
+    size_t heaviest = 0;
+    if (w)
         for (size_t i = 1; i < n; ++i)
             if (w[i] > w[heaviest]) heaviest = i;
-    }
     const In *origin = x + heaviest * d;
     double total = w ? w[heaviest] : 1, *sums = work, *spreads = work + d;
     for (size_t j = 0; j < 2 * d; ++j) work[j] = 0;
-    for (size_t i = first; i < least(n, first + pivot_rows); ++i) {
+    for (size_t i = 0; i < n; i += n / pivot_rows + 1) {
         const double weight = w ? w[i] : 1;
         if (weight == 0 || i == heaviest) continue;
         total += weight;

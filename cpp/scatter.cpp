@@ -74,12 +74,16 @@ double scatter(Matrix x, Doubles weights, MatrixOut mean, MatrixOut out) {
     return moments<Scatter>(x, weights, mean, out.data());
 }
 
-void merge_scatter(Square left, Square right, Doubles delta, double factor, MatrixOut out) {
-    const size_t d = delta.shape(0);
-    for (size_t side : {left.shape(0), left.shape(1), right.shape(0), right.shape(1), out.shape(0), out.shape(1)})
-        require(side == d, "left, right and out must be square, as wide as delta is long");
+void merge_moments(Square left, Square left_scatter, double left_weight, Square right, Square right_scatter,
+                   double right_weight, MatrixOut centre, MatrixOut scatter) {
+    const size_t d = centre.shape(1);
+    for (size_t side : {left.shape(1), left_scatter.shape(0), left_scatter.shape(1), right.shape(1),
+                        right_scatter.shape(0), right_scatter.shape(1), scatter.shape(0), scatter.shape(1)})
+        require(side == d, "both sides and the result must have the same number of columns");
+    require(left.shape(0) == 2 && right.shape(0) == 2 && centre.shape(0) == 2, "a centre has two parts");
     nb::gil_scoped_release released;
-    fw::chosen().merge_scatter(left.data(), right.data(), delta.data(), factor, d, out.data());
+    fw::chosen().merge_moments(left.data(), left_scatter.data(), left_weight, right.data(), right_scatter.data(),
+                               right_weight, d, centre.data(), scatter.data());
 }
 
 double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
@@ -126,8 +130,9 @@ void register_scatter(nb::module_ &m) {
     const auto out = nb::arg("out").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     m.def("scatter", &scatter, x, weights, mean, out);
-    m.def("merge_scatter", &merge_scatter, nb::arg("left").noconvert(), nb::arg("right").noconvert(),
-          nb::arg("delta").noconvert(), nb::arg("factor"), out);
+    m.def("merge_moments", &merge_moments, nb::arg("left").noconvert(), nb::arg("left_scatter").noconvert(),
+          nb::arg("left_weight"), nb::arg("right").noconvert(), nb::arg("right_scatter").noconvert(),
+          nb::arg("right_weight"), nb::arg("centre").noconvert(), nb::arg("scatter").noconvert());
     m.def("columns", &columns, x, weights, mean, out);
     m.def("finite", &first_not_finite, x);
     m.def("centred", &centred, x, nb::arg("centre").noconvert(), nb::arg("scale").noconvert().none(), out);

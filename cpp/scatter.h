@@ -2,7 +2,7 @@
 // mean.
 
 constexpr size_t chunk_rows = 128;  // a float32 sum is at most this long; two panels of it fit in L1
-constexpr size_t block_rows = 512;  // rows packed at a time,
+constexpr size_t block_rows = 768;  // rows packed at a time,
 constexpr size_t block_bytes = 3 << 20;  // but no more bytes than this
 constexpr size_t resident_bytes = 256 << 10;  // of right panels that should stay in L2
 constexpr size_t few_rows = 256;  // float32 blocks below this are summed in float64: nothing averages out
@@ -20,11 +20,26 @@ struct Arena {
 
 // The upper triangle of C in blocks of a panel by a panel, each in one piece: adding to C in its final place
 // would touch a page per row.
+//
+// A short sum in T does not start at zero but at `starts`: minus half of what it will come to, as the first sum tells.
+// It then stays half as large, and so do its rounding errors, which for data of few distinct values all point one way
+// and do not average out. What was started with is added back at the end, as often as it was taken.
 template <class T> struct Blocks {
     static constexpr size_t full = Panels<T>::full, size = full * full;
     double *base;
-    double *at(size_t p, size_t q) const { return base + (q * (q + 1) / 2 + p) * size; }
+    T *starts;
+    size_t place(size_t p, size_t q) const { return (q * (q + 1) / 2 + p) * size; }
+    double *at(size_t p, size_t q) const { return base + place(p, q); }
     static size_t total(size_t panels) { return panels * (panels + 1) / 2 * size; }
+
+    void begin(size_t panels) const {
+        if (!short_sums<T>) return;
+        for (size_t i = 0; i < total(panels); ++i) starts[i] = T(base[i] * -0.5);
+    }
+    void complete(size_t panels, size_t sums) const {
+        if (!short_sums<T>) return;
+        for (size_t i = 0; i < total(panels); ++i) base[i] -= double(sums) * double(starts[i]);
+    }
 };
 
 template <class In, class T> struct Work {
@@ -42,33 +57,37 @@ template <class In, class T> struct Work {
         plain = arena.take<T>(padded * rows);
         weighted = has_weights ? arena.take<T>(padded * rows) : plain;
         blocks.base = arena.take<double>(blocks.total(panels.count));
+        blocks.starts = arena.take<T>(short_sums<T> ? blocks.total(panels.count) : 0);
     }
 };
 
 template <class T>
-void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
-               double *out) {
+void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t first, size_t rows, size_t p, size_t q,
+               const Blocks<T> &blocks) {
+    double *out = blocks.at(p, q);
+    const T *start = blocks.starts + blocks.place(p, q);
     for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
-    for (size_t k = 0; k < rows; k += chunk_rows) {
+    for (size_t k = first; k < rows; k += chunk_rows) {
         const size_t depth = least(chunk_rows, rows - k);
-        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, out);
-        else beside<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, out);
+        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, start, out);
+        else beside<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, start, out);
     }
 }
 
-// Adds the products of the packed rows. As many panels as fit in L2 stand on the right while all others pass
+// Adds the products of the packed rows from `first` on. As many panels as fit in L2 stand on the right while all others pass
 // by.
 template <class T>
-void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
+void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t first, size_t rows,
+                  const Blocks<T> &blocks) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
             for (size_t q = p > from ? p : from; q < to; ++q)
-                add_block(packed, panels, rows, p, q, blocks.at(p, q));
+                add_block(packed, panels, first, rows, p, q, blocks);
     }
 }
 
@@ -150,12 +169,16 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     find_pivot(x, w, n, d, work.sums, work.pivot);
     for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
     for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.seen[j] = 0;
-    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) work.blocks.base[i] = 0;
+    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) {
+        work.blocks.base[i] = 0;
+        if (short_sums<T>) work.blocks.starts[i] = 0;
+    }
 
     const size_t reach = panels.count > 1 ? wide : panels.padded();
     const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
     const Packed<T> packed{work.plain, work.weighted, stride, work.sums, work.seen};
     double rounded_total = 0;  // of the weights as T holds them
+    size_t started = 0;
     for (size_t from = 0; from < wide_rows; from += stride) {
         const size_t here = least(stride, wide_rows - from);
         for (size_t k = 0; k < here; k += group) {
@@ -166,8 +189,17 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
             }
             pack_group(rows, from + k, w ? weights : nullptr, k, panels, packed);
         }
-        add_products(packed, panels, round_up(here, group), work.blocks);
+        const size_t packed_rows = round_up(here, group);
+        size_t first = 0;
+        if (from == 0) {
+            first = least(chunk_rows, packed_rows);
+            add_products(packed, panels, 0, first, work.blocks);
+            work.blocks.begin(panels.count);
+        }
+        add_products(packed, panels, first, packed_rows, work.blocks);
+        started += (packed_rows - first + chunk_rows - 1) / chunk_rows;
     }
+    work.blocks.complete(panels.count, started);
     if (!in_range(work.blocks, panels, work.seen, n)) return false;
 
     if (fold > 1) unfold<T>(work.blocks.base, work.sums, d, wide);
@@ -218,12 +250,22 @@ double scatter_f64(const double *x, const double *w, size_t n, size_t d, double 
     return total;
 }
 
-// out = left + right + factor delta delta', upper triangle.
-void merge_scatter(const double *left, const double *right, const double *delta, double factor, size_t d,
-                   double *out) {
+// The moments of two sets of rows together (Chan, Golub and LeVeque): centres in two parts, upper triangles.
+void merge_moments(const double *left, const double *left_scatter, double left_weight, const double *right,
+                   const double *right_scatter, double right_weight, size_t d, double *centre, double *scatter) {
+    const double weight = left_weight + right_weight, share = right_weight / weight, factor = left_weight * share;
+    double *delta = (double *)scratch(d * sizeof(double));
+    for (size_t j = 0; j < d; ++j) {
+        delta[j] = (right[j] - left[j]) + (right[d + j] - left[d + j]);
+        double moved[2];
+        in_two_parts(left[j], delta[j] * share, moved, 1);
+        in_two_parts(moved[0], moved[1] + left[d + j], centre + j, d);
+    }
     for (size_t i = 0; i < d; ++i) {
+        const double *l = left_scatter + i * d, *r = right_scatter + i * d;
+        double *out = scatter + i * d;
         const double here = factor * delta[i];
-        for (size_t j = i; j < d; ++j) out[i * d + j] = left[i * d + j] + right[i * d + j] + here * delta[j];
-        if (out[i * d + i] == 0 && delta[i] != 0) out[i * d + i] = least_positive;
+        for (size_t j = i; j < d; ++j) out[j] = l[j] + r[j] + here * delta[j];
+        if (out[i] == 0 && delta[i] != 0) out[i] = least_positive;
     }
 }

@@ -10,6 +10,9 @@ constexpr size_t tile_rows = 4, tile_vectors = 4;  // 16 of 32
 constexpr size_t tile_rows = 4, tile_vectors = 2;  // 8 of 16: without FMA a product needs a register as well
 #endif
 
+// Whether sums in T are short of digits, so that they start below zero (see Blocks in scatter.h).
+template <class T> constexpr bool short_sums = sizeof(T) < sizeof(double);
+
 // Columns in panels of `tile_vectors` vectors. The first panel takes the remainder and is padded up to whole
 // vectors: off the diagonal it only ever stands on the broadcast side, where the padding is left out.
 template <class T> struct Panels {
@@ -30,14 +33,21 @@ template <class T> struct Panels {
     size_t padded() const { return first + (count - 1) * full; }
 };
 
-// out[i][j] += sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns. The sum
+// out[i][j] += start[i][j] + sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns. The sum
 // over k is taken in T and added in float64: for float32 that bounds the length of a float32 sum by `depth`.
 template <class T, size_t rows, size_t nv>
-inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth, double *out,
-                 size_t out_step) {
+inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth,
+                 const T *start, double *out, size_t out_step) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     V sum[rows][nv] = {};
+    if constexpr (short_sums<T>) {
+        FW_UNROLL(16)
+        for (size_t i = 0; i < rows; ++i) {
+            FW_UNROLL(4)
+            for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(start + i * out_step + v * L);
+        }
+    }
     FW_UNROLL(2)
     for (size_t k = 0; k < depth; ++k) {
         V right[nv];
@@ -67,28 +77,31 @@ inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t de
 
 // A block of C that lies on the diagonal, panel against itself: vectors left of the diagonal are left out.
 template <class T, size_t nv>
-inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
+inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
+                        double *out) {
     constexpr size_t L = lanes<T>, full = Panels<T>::full;
     // A single vector of columns needs more rows to keep the FMA units busy.
     constexpr size_t wanted = nv == 1 ? 2 * tile_rows : tile_rows;
     constexpr size_t rows = wanted < L ? wanted : L;
     const size_t v = width / L - nv;
     for (size_t i = v * L; i < least(used, (v + 1) * L); i += rows)
-        tile<T, rows, nv>(a + i, width, b + v * L, width, depth, out + i * full + v * L, full);
-    if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, out);
+        tile<T, rows, nv>(a + i, width, b + v * L, width, depth, start + i * full + v * L, out + i * full + v * L, full);
+    if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
 }
 
 // The same for a panel whose number of vectors is known only now.
 template <class T, size_t nv = tile_vectors>
-inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
-    if (width == nv * lanes<T>) return on_diagonal<T, nv>(a, b, width, used, depth, out);
-    if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, out);
+inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
+                     double *out) {
+    if (width == nv * lanes<T>) return on_diagonal<T, nv>(a, b, width, used, depth, start, out);
+    if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
 }
 
 // A block of C right of the diagonal: the panel on the right is a full one.
 template <class T>
-inline void beside(const T *a, size_t width, size_t used, const T *b, size_t depth, double *out) {
+inline void beside(const T *a, size_t width, size_t used, const T *b, size_t depth, const T *start,
+                   double *out) {
     constexpr size_t full = Panels<T>::full;
     for (size_t i = 0; i < used; i += tile_rows)
-        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, out + i * full, full);
+        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, start + i * full, out + i * full, full);
 }

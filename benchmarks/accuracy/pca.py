@@ -78,7 +78,9 @@ def main() -> None:
                 cells.append("-")
                 continue
             found = run(x)
-            error = float(np.max(np.abs(found - true[: len(found)]) / true[: len(found)]))
+            # Near 1e8 a float32 column of spread 0.5 is constant: where the truth is zero, relative to the largest.
+            sizes = np.where(true > 1e-12 * true[0], true, true[0])[: len(found)]
+            error = float(np.max(np.abs(found - true[: len(found)]) / sizes))
             cells.append(f"{error:.0e}")
             if name.startswith("foldwise"):
                 worst[dtype] = max(worst[dtype], error)

@@ -60,8 +60,8 @@ class ArraySource:
             values = values[:, self._chosen]
         if values.dtype != self.dtype or not values.flags.carray:
             values = self._converted(values, start)
-        check.finite(values, start, self.where, None, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop])
+        finite = check.finiteness(start, self.where, None, self._chosen)
+        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
 
     def _converted(self, values: NDArray[Any], start: int) -> NDArray[Any]:
         if values.dtype.kind in "OUST":
@@ -74,14 +74,14 @@ class ArraySource:
             )
         if values.dtype == self.dtype and values.flags.c_contiguous and values.flags.aligned:
             return values  # only read-only
-        with np.errstate(over="ignore"):  # check.finite says it better
+        with np.errstate(over="ignore"):  # check.finiteness says it better
             return np.array(values, dtype=self.dtype, order="C")
 
     def fingerprint(self) -> str:
         """Shape, dtype and checksums of the first and last block."""
         rows = cut.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).values.data) for at in sorted(ends)]
+        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))
         return f"array {self.n_rows}x{self.n_columns} {self.dtype.name} " + " ".join(f"{s:08x}" for s in sums)

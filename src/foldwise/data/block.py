@@ -5,7 +5,8 @@ Models and statistics ask a block for the few products below and never test whet
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -20,11 +21,17 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DenseBlock:
-    """Rows as a C-ordered array of finite float32 or float64."""
+    """Rows as a C-ordered array of float32 or float64.
+
+    `check` raises for a value that is not finite, and says where it is. It is called before the values are used, except by the
+    moments: a NaN or infinity shows in them, and looking at the rows twice is saved.
+    """
 
     values: NDArray[Any]
     start: int = 0
     weights: Floats | None = None
+    check: Callable[[NDArray[Any]], None] | None = None
+    _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -43,15 +50,20 @@ class DenseBlock:
 
     def moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
-        return kernels.scatter(self.values, self.weights)
+        return self._if_finite(kernels.scatter(self.values, self.weights))
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean in two parts and centred sum of squares of each column."""
-        return kernels.columns(self.values, self.weights)
+        return self._if_finite(kernels.columns(self.values, self.weights))
+
+    def _if_finite(self, moments: tuple[float, Floats, Floats]) -> tuple[float, Floats, Floats]:
+        if not np.isfinite(moments[1]).all():
+            self.dense()
+        return moments
 
     def centred(self, centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """(x - centre) / scale, subtracted in float64, in the block's own dtype."""
-        return kernels.centred(self.values, centre, scale)
+        return kernels.centred(self.dense(), centre, scale)
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale) @ basis in float64."""
@@ -79,7 +91,10 @@ class DenseBlock:
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
     def dense(self) -> NDArray[Any]:
-        """The rows as an ordinary array."""
+        """The rows as an ordinary array, all finite."""
+        if self.check is not None and not self._checked:
+            self.check(self.values)
+            object.__setattr__(self, "_checked", True)
         return self.values
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -83,24 +83,19 @@ def bad_value(value: float, dtype: np.dtype[Any], *, where: str, row: int | None
     )
 
 
-def finite(
-    values: NDArray[Any],
-    start: int,
-    where: str,
-    names: Sequence[str] | None = None,
-    positions: Sequence[int] | None = None,
-) -> None:
-    """Refuse a block with a NaN or an infinity; `start` is its first row's number."""
-    at = kernels.finite(values)
-    if at >= 0:
-        row, column = divmod(at, values.shape[1])
-        bad_value(
-            float(values[row, column]),
-            values.dtype,
-            where=where,
-            row=start + row,
-            column=label(column, names, positions),
-        )
+def finiteness(
+    start: int, where: str, names: Sequence[str] | None = None, positions: Sequence[int] | None = None
+) -> Callable[[NDArray[Any]], None]:
+    """A function that refuses a block with a NaN or an infinity; `start` is the number of the block's first row."""
+
+    def finite(values: NDArray[Any]) -> None:
+        at = kernels.finite(values)
+        if at >= 0:
+            row, column = divmod(at, values.shape[1])
+            value, name = float(values[row, column]), label(column, names, positions)
+            bad_value(value, values.dtype, where=where, row=start + row, column=name)
+
+    return finite
 
 
 def as_numbers(

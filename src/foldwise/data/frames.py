@@ -61,14 +61,14 @@ class FrameSource:
         values, missing = self._load_columns(self._chosen, start, stop, self.dtype)
         if missing is not None:
             values[missing] = np.nan
-        check.finite(values, start, _WHERE, self.names, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop])
+        finite = check.finiteness(start, _WHERE, self.names, self._chosen)
+        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
 
     def fingerprint(self) -> str:
         """Shape, names, dtype and checksums of the first and last block."""
         rows = cut.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).values.data) for at in sorted(ends)]
+        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))

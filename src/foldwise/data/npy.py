@@ -87,8 +87,8 @@ class NpySource:
         raw = self._strips(file, start, stop) if self._fortran else self._rows(file, start, stop)
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(raw, dtype=self.dtype)
-        check.finite(values, start, self.where, None, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop])
+        finite = check.finiteness(start, self.where, None, self._chosen)
+        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
 
     def _rows(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:
         raw = np.empty((stop - start, self._width), dtype=self._stored)

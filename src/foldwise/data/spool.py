@@ -138,7 +138,8 @@ class _Spool:
 
     def _keep(self, block: Block) -> None:
         assert isinstance(block, DenseBlock)
-        parts = [block.values] if block.weights is None else [block.values, block.weights]
+        rows = block.dense()
+        parts = [rows] if block.weights is None else [rows, block.weights]
         size = sum(part.nbytes for part in parts)
         with self._lock:
             if self.full or self.bytes + size > self._limit:

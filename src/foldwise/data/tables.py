@@ -174,12 +174,16 @@ class TableSource:
         values, missing = rows_of(parts, self.n_columns, self.dtype)
         if missing is not None:
             values[missing] = np.nan
-        try:
-            check.finite(values, start, self.where, self.names)
-        except DataError:
-            self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
-            raise
-        return DenseBlock(values, start, self._block_weights(start, parts))
+        finite = check.finiteness(start, self.where, self.names)
+
+        def explained(values: NDArray[Any]) -> None:
+            try:
+                finite(values)
+            except DataError:
+                self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
+                raise
+
+        return DenseBlock(values, start, self._block_weights(start, parts), explained)
 
     def _block_weights(self, start: int, parts: list[Part]) -> NDArray[np.float64] | None:
         if self._weight is None:

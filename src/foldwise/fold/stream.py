@@ -47,7 +47,7 @@ class Stream(Generic[S]):
             while start < block.n_rows:
                 # The batch's memory belongs to the caller: what has to wait is copied.
                 take = min(block.n_rows - start, self._block_rows - self.rows % self._block_rows)
-                rows = (block.matrix if isinstance(block, SparseBlock) else block.values)[start : start + take]
+                rows = (block.matrix if isinstance(block, SparseBlock) else block.dense())[start : start + take]
                 self._waiting.append((rows.astype(self.dtype, copy=True), weights[start : start + take].copy()))
                 start += take
                 self.rows += take

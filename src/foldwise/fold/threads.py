@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from threading import Lock
 from typing import TypeVar
 
 from foldwise.data.block import Block
@@ -46,24 +46,38 @@ if hasattr(os, "register_at_fork"):
 
 
 def run(pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int) -> None:
-    """Call `take(number, work(block))` for every piece, in up to `n_threads` threads at once and in no fixed order."""
+    """Call `take(number, work(block))` for every piece, in `n_threads` threads at once and in no fixed order.
 
-    def one(number: int, piece: Piece) -> None:
-        take(number, work(piece()))
+    Every thread, this one among them, takes the next piece when it is done with its last. So a slow block holds up nobody,
+    no more blocks are in memory than threads, and no queue is kept in between.
+    """
+    numbered, turn = enumerate(pieces), Lock()
+    stopped = False
 
-    # Two pieces per thread are in hand: enough that no thread waits, few enough to bound memory.
-    pool, under_way = _pool(n_threads), deque[Future[None]]()
+    def loop() -> None:
+        nonlocal stopped
+        try:
+            while True:
+                with turn:
+                    if stopped:
+                        return
+                    number, piece = next(numbered, (-1, None))
+                if piece is None:
+                    return
+                take(number, work(piece()))
+        except BaseException:
+            stopped = True
+            raise
+
+    helpers = [_pool(n_threads - 1).submit(loop) for _ in range(n_threads - 1)] if n_threads > 1 else []
     try:
-        for number, piece in enumerate(pieces):
-            if len(under_way) == 2 * n_threads:
-                under_way.popleft().result()
-            under_way.append(pool.submit(one, number, piece))
-        while under_way:
-            under_way.popleft().result()
-    except BaseException:
-        for future in under_way:
-            future.cancel()
-        for future in under_way:  # a block still being worked on must not outlive the data it reads
-            if not future.cancelled():
-                future.exception()
-        raise
+        loop()
+    finally:
+        # A block still being worked on must not outlive the data it reads.
+        problems = [problem for helper in helpers if (problem := _outcome(helper)) is not None]
+    if problems:
+        raise problems[0]
+
+
+def _outcome(helper: Future[None]) -> BaseException | None:
+    return None if helper.cancel() else helper.exception()

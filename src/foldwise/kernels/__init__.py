@@ -14,7 +14,7 @@ from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
 
-__all__ = ["centred", "columns", "finite", "instruction_set", "merge_scatter", "scatter"]
+__all__ = ["centred", "columns", "finite", "instruction_set", "merge_moments", "scatter"]
 
 
 def scatter(
@@ -26,13 +26,18 @@ def scatter(
     return _core.scatter(x, weights, mean, out), mean, out
 
 
-def merge_scatter(
-    left: NDArray[np.float64], right: NDArray[np.float64], delta: NDArray[np.float64], factor: float
-) -> NDArray[np.float64]:
-    """The upper triangle of left + right + factor delta delta'; see `reference.merge_scatter`."""
-    out = np.zeros_like(left)
-    _core.merge_scatter(left, right, delta, factor, out)
-    return out
+def merge_moments(
+    left: NDArray[np.float64],
+    left_scatter: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_scatter: NDArray[np.float64],
+    right_weight: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre and upper triangle of the scatter of two sets of rows together; see `reference.merge_moments`."""
+    centre, scatter = np.empty_like(left), np.zeros_like(left_scatter)
+    _core.merge_moments(left, left_scatter, left_weight, right, right_scatter, right_weight, centre, scatter)
+    return centre, scatter
 
 
 def columns(

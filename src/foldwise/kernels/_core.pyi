@@ -8,12 +8,15 @@ from numpy.typing import NDArray
 def scatter(
     x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]
 ) -> float: ...
-def merge_scatter(
+def merge_moments(
     left: NDArray[np.float64],
+    left_scatter: NDArray[np.float64],
+    left_weight: float,
     right: NDArray[np.float64],
-    delta: NDArray[np.float64],
-    factor: float,
-    out: NDArray[np.float64],
+    right_scatter: NDArray[np.float64],
+    right_weight: float,
+    centre: NDArray[np.float64],
+    scatter: NDArray[np.float64],
 ) -> None: ...
 def columns(
     x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]

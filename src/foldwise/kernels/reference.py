@@ -45,13 +45,22 @@ def scatter(
     return total, two_parts(pivot, shift), matrix
 
 
-def merge_scatter(
-    left: NDArray[np.float64], right: NDArray[np.float64], delta: NDArray[np.float64], factor: float
-) -> NDArray[np.float64]:
-    """left + right + factor * delta delta': upper triangle, zeros below."""
-    matrix = np.triu(left + right + factor * np.outer(delta, delta))
-    np.fill_diagonal(matrix, np.where((matrix.diagonal() == 0) & (delta != 0), LEAST_POSITIVE, matrix.diagonal()))
-    return matrix
+def merge_moments(
+    left: NDArray[np.float64],
+    left_scatter: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_scatter: NDArray[np.float64],
+    right_weight: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre, and scatter (upper triangle, zeros below), of two sets of rows together (Chan, Golub and LeVeque 1983)."""
+    share = right_weight / (left_weight + right_weight)
+    delta = (right[0] - left[0]) + (right[1] - left[1])
+    moved = two_parts(left[0], delta * share)
+    scatter = np.triu(left_scatter + right_scatter + left_weight * share * np.outer(delta, delta))
+    lost = (scatter.diagonal() == 0) & (delta != 0)
+    np.fill_diagonal(scatter, np.where(lost, LEAST_POSITIVE, scatter.diagonal()))
+    return two_parts(moved[0], moved[1] + left[1]), scatter
 
 
 def columns(

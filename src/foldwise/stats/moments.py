@@ -8,7 +8,6 @@ import numpy as np
 
 from foldwise import kernels
 from foldwise.data.block import Block, Floats
-from foldwise.stats.centre import distance, moved
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,9 @@ class Moments:
         if self.weight == 0.0:
             return other
         weight = self.weight + other.weight
-        delta = distance(self.centre, other.centre)
-        scatter = kernels.merge_scatter(self.scatter, other.scatter, delta, self.weight * other.weight / weight)
-        centre = moved(self.centre, delta * (other.weight / weight))
+        centre, scatter = kernels.merge_moments(
+            self.centre, self.scatter, self.weight, other.centre, other.scatter, other.weight
+        )
         return Moments(weight, self.rows + other.rows, centre, scatter)
 
     @property

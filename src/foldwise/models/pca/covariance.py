@@ -25,7 +25,7 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
         matrix /= np.outer(scale, scale)
     d = len(matrix)
     k = components(plan, moments.rows, moments.weight, d)
-    with blas.single(d**3):
+    with blas.pair(d**3):
         values, vectors = leading(matrix, k)
         residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
     return Spectrum(

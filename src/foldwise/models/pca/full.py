@@ -27,7 +27,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         factor = factor / scale
     divisor = triangle.weight - plan.ddof
     k = components(plan, triangle.rows, triangle.weight, factor.shape[1])
-    with blas.single(factor.size * factor.shape[1]):
+    with blas.pair(factor.size * factor.shape[1]):
         _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
         # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
         singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])[:k]

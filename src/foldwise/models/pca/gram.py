@@ -36,10 +36,10 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     divisor = columns.weight - plan.ddof
 
     gram = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ _values(strip).T)).value
-    with blas.single(n**3):
+    with blas.pair(n**3):
         _, codes = leading(gram, min(k, n))
     raw = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ codes)).value
-    with blas.single(d * k * k):
+    with blas.pair(d * k * k):
         # Householder's QR makes directions orthonormal even where a variance is nothing but rounding.
         # Weights can stand for more rows than there are: what is then asked for beyond them has no variance.
         beyond = np.random.default_rng(plan.seed).standard_normal((d, k - raw.shape[1]))
