@@ -96,7 +96,9 @@ _MOST_WORK = 20e9  # multiplications spent on directions without variance
 
 def lengths(columns: Floats) -> Floats:
     """The length of each column, also where the squares of its numbers would overflow or vanish."""
-    size = float(np.abs(columns).max(initial=0.0))
+    size = float(max(columns.max(initial=0.0), -columns.min(initial=0.0)))
+    if 1e-150 < size < 1e150:
+        return np.sqrt(np.einsum("ij,ij->j", columns, columns))
     return np.asarray(np.linalg.norm(columns / size, axis=0) * size) if size > 0 else np.zeros(columns.shape[1])
 
 
