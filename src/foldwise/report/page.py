@@ -56,7 +56,7 @@ def _plane(pca: Any, source: Any, names: list[str]) -> str | None:
     if pca.n_components_ < 2:
         return None
     deviations = np.sqrt(pca.explained_variance_[:2])
-    cloud = Cloud(*(3.2 * deviations))
+    cloud = Cloud(*(2.8 * deviations))
     directions = np.asarray(pca.components_[:2], dtype=np.float64)
 
     def of(block: Any) -> Any:

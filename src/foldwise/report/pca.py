@@ -66,7 +66,7 @@ def column_names(pca: Any) -> list[str]:
 def top_loadings(direction: Any, names: list[str]) -> str:
     """The largest few of a direction's loadings, with their columns."""
     order = np.argsort(-np.abs(direction), kind="stable")[:_LOADINGS]
-    return "  ".join(f"{direction[j]:+.2f} {names[j]}" for j in order)
+    return ", ".join(f"{direction[j]:+.2f} {names[j]}" for j in order)
 
 
 def advice(pca: Any) -> str | None:
@@ -88,4 +88,4 @@ def advice(pca: Any) -> str | None:
     if rows >= columns:
         rules.append(rank.by_minka(variances, rows, columns))
     lines = [[rule.rule, str(rule.chosen), f"{rule.low} to {rule.high}"] for rule in rules]
-    return "how many to keep\n" + table(["rule", "keeps", "would defend"], lines)
+    return table(["how many to keep", "components", "would defend"], lines)
