@@ -98,7 +98,7 @@ def lengths(columns: Floats) -> Floats:
     """The length of each column, also where the squares of its numbers would overflow or vanish."""
     size = float(max(columns.max(initial=0.0), -columns.min(initial=0.0)))
     if 1e-150 < size < 1e150:
-        return np.sqrt(np.einsum("ij,ij->j", columns, columns))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
     return np.asarray(np.linalg.norm(columns / size, axis=0) * size) if size > 0 else np.zeros(columns.shape[1])
 
 
