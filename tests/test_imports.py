@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
 HEAVY = {"sklearn", "duckdb", "matplotlib", "torch", "scipy", "pandas"}
 
 IMPORT = """
 import json, sys, time
-began = time.perf_counter()
+began = time.process_time()
 import foldwise
-seconds = time.perf_counter() - began
+seconds = time.process_time() - began
 print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
 
 HELP = """
 import contextlib, io, json, sys, time
-began = time.perf_counter()
 out = io.StringIO()
 sys.argv = ["foldwise", "--help"]
 with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
     from foldwise.cli import main
     main()
-seconds = time.perf_counter() - began
+seconds = time.process_time()  # since the interpreter started; processor time, for other work on the machine does not count
 print(json.dumps([seconds, sorted({name.partition(".")[0] for name in sys.modules}), out.getvalue()]))
 """
 
 
 def run(code: str) -> list:
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -49,11 +45,6 @@ def test_import_is_light() -> None:
     assert best < 0.15
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("foldwise.cli.main") is None
-    and "main" not in (SOURCE / "foldwise" / "cli" / "__init__.py").read_text(),
-    reason="foldwise.cli has no main() yet",
-)
 def test_help_is_light() -> None:
     runs = [run(HELP) for _ in range(5)]
     best = min(seconds for seconds, _, _ in runs)

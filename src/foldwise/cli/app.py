@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 import foldwise
 from foldwise.cli.apply import apply
@@ -12,6 +12,8 @@ app = App(
     name="foldwise",
     help="Find the directions and the groups in unlabelled data, and say how far to trust them.",
     version=foldwise.__version__,
+    default_parameter=Parameter(negative=()),
+    help_format="plaintext",  # markdown would have to be imported, which takes longer than all the rest
 )
 app.command(pca)
 app.command(apply)
