@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -12,7 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from foldwise.errors import FoldwiseError
 
     try:
-        app(arguments, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            app(arguments, result_action="return_value")
     except FoldwiseError as error:
         print(f"foldwise: {error}", file=sys.stderr)
         return 2
@@ -23,3 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("foldwise: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _show(message: Any, *_: Any, **__: Any) -> None:
+    """A warning as one line of ours, without the place in the code that gave it."""
+    print(f"foldwise: {message}", file=sys.stderr)
