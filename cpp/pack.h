@@ -110,7 +110,7 @@ inline void pack_panel(const In *from, size_t step, const In *pivots, const doub
         for (size_t k = 0; k < group; ++k) {
             y[k] = load_as<T>(from + k * step + v * L) - pivot;
             store(plain + k * width, y[k]);
-            seen |= (Bits<T>)y[k];
+            if (!w || w[k] > 0) seen |= (Bits<T>)y[k];
         }
         store(packed.seen + j, (V)seen);
         if (w) {

@@ -92,3 +92,63 @@ def test_report_is_one_small_page_that_loads_nothing(tmp_path, capsys):
 def test_the_installed_command():
     done = subprocess.run([sys.executable, "-m", "foldwise", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == fw.__version__
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (["pca", str(WINE), "-k", "-1"], []),
+        (["pca", str(WINE), "-k", "1.5"], ["--components 1.5"]),
+        (["pca", str(WINE), "--report", "no-such-folder/r.html"], ["no-such-folder", "does not exist"]),
+        (["pca", str(WINE), "--report", "r.pdf"], [".html"]),
+        (["pca", str(WINE), "--checkpoint", "c"], ["krylov or power"]),
+    ],
+)
+def test_wrong_options_are_told_before_any_work(call, words, capsys):
+    try:
+        code = main(call)
+    except SystemExit as stop:  # cyclopts tells about values that are no options
+        code = stop.code
+    captured = capsys.readouterr()
+    assert code
+    assert "component  variance" not in captured.out
+    for word in words:
+        assert word in captured.err
+
+
+def test_the_data_are_not_overwritten(tmp_path, capsys):
+    copy = tmp_path / "wine.csv"
+    copy.write_bytes(WINE.read_bytes())
+    assert main(["pca", str(copy), "--out", str(copy)]) == 2
+    assert "destroy" in capsys.readouterr().err
+    assert copy.read_bytes() == WINE.read_bytes()
+
+
+def test_columns_of_npy_by_position_and_names_by_comma(tmp_path, capsys):
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    np.save(tmp_path / "x.npy", rows)
+    assert main(["pca", str(tmp_path / "x.npy"), "--columns", "0,2"]) == 0
+    assert "50 rows, 2 columns" in capsys.readouterr().out
+    assert main(["pca", str(WINE), "--columns", "alcohol,hue"]) == 0
+    assert "178 rows, 2 columns" in capsys.readouterr().out
+
+
+def test_a_model_without_names_says_when_the_width_is_wrong(tmp_path, capsys):
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    np.save(tmp_path / "x.npy", rows)
+    np.save(tmp_path / "y.npy", rows[:, :3])
+    assert main(["pca", str(tmp_path / "x.npy"), "--model", str(tmp_path / "m.fw")]) == 0
+    assert main(["apply", str(tmp_path / "m.fw"), str(tmp_path / "y.npy"), "--out", str(tmp_path / "o.csv")]) == 2
+    assert "3 features" in capsys.readouterr().err
+
+
+def test_nothing_to_write_is_told(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((100, 4)))
+    assert main(["pca", str(tmp_path / "x.npy"), "-k", "0", "--out", str(tmp_path / "o.csv")]) == 2
+    assert "no column to write" in capsys.readouterr().err
+
+
+def test_a_wrong_number_of_threads_in_the_environment(monkeypatch, capsys):
+    monkeypatch.setenv("FOLDWISE_THREADS", "abc")
+    assert main(["pca", str(WINE)]) == 2
+    assert "FOLDWISE_THREADS" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def refused(x, *parts, where=None, row=None, column=None, **options):
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
 def test_a_word_in_row_1_000_001(put, name):
     path = put(name, "a,b\n" + "1,2\n" * 1_000_000 + "3,oops\n" + "1,2\n" * 5)
-    refused(path, "'oops' is not a number", "line 1000002", "where=", where=path, row=1_000_000, column="b")
+    refused(path, "'oops' is not a number", "line 1000002", "columns=", where=path, row=1_000_000, column="b")
 
 
 def test_a_word_within_the_sniffed_rows(put):

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            app(arguments, result_action="return_value")
+            return int(app(arguments, result_action="return_value") or 0)
     except FoldwiseError as error:
         print(f"foldwise: {error}", file=sys.stderr)
         return 2
@@ -24,9 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        print("foldwise: interrupted", file=sys.stderr)
+        print("foldwise: interrupted; nothing was written", file=sys.stderr)
         return 130
-    return 0
 
 
 def _show(message: Any, *_: Any, **__: Any) -> None:

@@ -20,9 +20,10 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads
         Where to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
     """
     from foldwise import load
-    from foldwise.cli.options import open_new_rows, write_rows
+    from foldwise.cli.options import check_outputs, open_new_rows, write_rows
     from foldwise.cli.show import show
 
+    check_outputs(file, out)
     fitted = load(model)
     fitted.n_threads = threads
     show(f"scores: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")

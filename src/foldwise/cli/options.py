@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from foldwise.errors import LeftOutWarning, ParameterError
 
 File: TypeAlias = str
 Columns: TypeAlias = Annotated[
     list[str] | None,
-    Parameter(help="Columns to use, repeated or as a list: --columns a --columns b. Default: all that are numbers."),
+    Parameter(help="Columns to use, as in --columns a,b; numbers from 0 on for .npy. Default: all that are numbers."),
 ]
 Where: TypeAlias = Annotated[str | None, Parameter(help='Only rows for which this SQL condition holds, as in "x > 0".')]
 Weights: TypeAlias = Annotated[str | None, Parameter(help="A column that says how many times each row counts.")]
-Threads: TypeAlias = Annotated[int | None, Parameter(help="Threads to use; the result does not depend on it.")]
+Threads: TypeAlias = Annotated[
+    int | None,
+    Parameter(help="Threads to use; the result does not depend on it.", validator=validators.Number(gte=1)),
+]
 
 
 def number_or_rule(text: str | None) -> int | float | str | None:
@@ -31,15 +36,44 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     if text is None or text in ("mle", "parallel", "gavish-donoho"):
         return text
     try:
-        return int(text)
+        value = float(text)
     except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(
-            f"--components {text}: give a number, a share of variance such as 0.95, or mle, parallel, gavish-donoho."
-        ) from None
+        value = -1.0
+    if value >= 1 and value.is_integer():
+        return int(value)
+    if text == "0" or 0 < value < 1:
+        return value or 0
+    raise ParameterError(
+        f"--components {text}: give a number, a share of variance such as 0.95, or mle, parallel, gavish-donoho."
+    )
+
+
+def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:
+    """`--columns` as `scan` takes them: commas separate names, and a .npy file has positions instead.
+
+    >>> column_list(["a,b", "c"], "x.csv"), column_list(["0,2"], "x.npy")
+    (['a', 'b', 'c'], [0, 2])
+    """
+    if columns is None:
+        return None
+    names = [name for text in columns for name in text.split(",")]
+    return [int(name) for name in names] if file.endswith(".npy") and all(n.isdigit() for n in names) else names
+
+
+def check_outputs(file: str, *outputs: Path | None, report: Path | None = None) -> None:
+    """Refuse, before any work is done, what could not be written or would overwrite the data."""
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--report {report}: the report is a web page; give a name that ends in .html.")
+    sources = [path for path in glob.glob(file) if os.path.exists(path)]
+    for output in (*outputs, report):
+        if output is None:
+            continue
+        if not output.absolute().parent.is_dir():
+            raise ParameterError(f"{output}: the folder {output.parent} does not exist. Make it first.")
+        if output.exists() and any(os.path.samefile(output, source) for source in sources):
+            raise ParameterError(
+                f"{output}: this is the file that is read; writing would destroy it. Give another name."
+            )
 
 
 @contextmanager
@@ -53,10 +87,13 @@ def left_out_quietly() -> Iterator[None]:
 def open_new_rows(model: Any, file: str, where: str | None) -> Any:
     """The columns of the fit, by name where they have names."""
     from foldwise import scan
+    from foldwise.models.base import check_columns
 
     names = getattr(model, "feature_names_in_", None)
     with left_out_quietly():
-        return scan(file, columns=None if names is None else list(names), where=where)
+        source = scan(file, columns=None if names is None else list(names), where=where)
+    check_columns(model, source)
+    return source
 
 
 def write_rows(model: Any, source: Any, out: Path) -> str:

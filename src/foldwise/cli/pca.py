@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,7 +27,7 @@ def pca(
     solver: Literal["auto", "full", "covariance_eigh", "krylov", "power"] = "auto",
     checkpoint: Path | None = None,
     threads: Threads = None,
-) -> None:
+) -> int:
     """Find the directions in which the rows of a table vary most.
 
     Prints the variance of each direction, its share, and the columns that make it up.
@@ -53,12 +54,19 @@ def pca(
         For krylov and power: a file to go on from if the fit is stopped.
     """
     from foldwise import PCA, progress, save, scan
-    from foldwise.cli.options import left_out_quietly, number_or_rule, write_rows
+    from foldwise.cli.options import check_outputs, column_list, left_out_quietly, number_or_rule, write_rows
     from foldwise.cli.show import show
+    from foldwise.data.files import format_of
+    from foldwise.errors import ParameterError
     from foldwise.report.pca import summary
 
+    check_outputs(file, out, model, report=report)
+    if out is not None:
+        format_of(os.fspath(out))
+    if checkpoint is not None and solver not in ("krylov", "power"):
+        raise ParameterError(f"--checkpoint is for --solver krylov or power: {solver} takes one pass and cannot go on.")
     with left_out_quietly():
-        source = scan(file, columns=columns, where=where, weights=weights)
+        source = scan(file, columns=column_list(columns, file), where=where, weights=weights)
     fitted = PCA(
         number_or_rule(components),
         scale=scale,
@@ -79,3 +87,4 @@ def pca(
         from foldwise.report.page import write_pca_page
 
         show(f"report: {write_pca_page(fitted, source, report)}")
+    return 130 if fitted.outcome_.reason == "interrupted" else 0

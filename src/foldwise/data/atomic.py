@@ -9,31 +9,52 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from foldwise.errors import DataError
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file to write to; it takes the place of `path` when the block ends well, else it is removed."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    name = begin(path)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(name, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        settle(name, target)
+        settle(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def settle(temporary: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Give a finished temporary file its name, with the usual permissions, and make the new name survive a power cut."""
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(temporary, 0o666 & ~umask)
-    os.replace(temporary, target)
-    folder = os.open(Path(target).parent, os.O_RDONLY)
+def begin(path: str | os.PathLike[str]) -> str:
+    """An empty temporary file beside `path`."""
+    target = Path(path).absolute()
+    if not target.parent.is_dir():
+        raise DataError("there is no such folder to write to", where=os.fspath(target.parent), advice="Make it first")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    os.chmod(name, 0o666 & ~_UMASK)  # mkstemp's are private
+    return name
+
+
+def settle(temporary: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Give a finished temporary file its name, and make both survive a power cut."""
+    _sync(temporary)
+    os.replace(temporary, path)
+    _sync(Path(path).absolute().parent)
+
+
+def _sync(path: str | os.PathLike[str]) -> None:
+    number = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(number)
     finally:
-        os.close(folder)
+        os.close(number)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _umask()  # read once: to read it is to change it, which would disturb other threads

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise import kernels
+from foldwise.errors import DataError
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -57,7 +58,7 @@ class DenseBlock:
         return self._if_finite(kernels.columns(self.values, self.weights))
 
     def _if_finite(self, moments: tuple[float, Floats, Floats]) -> tuple[float, Floats, Floats]:
-        if not np.isfinite(moments[1]).all():
+        if moments[0] == 0.0 or not np.isfinite(moments[1]).all():
             self.dense()
         return moments
 
@@ -67,26 +68,35 @@ class DenseBlock:
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale) @ basis in float64."""
-        rows = self.centred(centre, scale)
-        return np.asarray(rows.astype(np.float64, copy=False) @ basis)
+        return np.asarray(self._centred_wide(centre, scale) @ basis)
 
     def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale).T @ codes in float64."""
-        rows = self.centred(centre, scale)
-        return np.asarray(rows.astype(np.float64, copy=False).T @ codes)
+        return np.asarray(self._centred_wide(centre, scale).T @ codes)
+
+    def _centred_wide(self, centre: Floats, scale: Floats | None) -> Floats:
+        """(x - centre) / scale in float64: float32 values at both ends of their range lie further apart than it reaches."""
+        return kernels.centred(self.dense().astype(np.float64, copy=False), centre, scale)
 
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """((X - centre) / scale) @ directions.T in the block's own dtype."""
-        return np.asarray(self.centred(centre, scale) @ directions.T.astype(self.values.dtype, copy=False))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, with advice
+            codes = np.asarray(self.centred(centre, scale) @ directions.T.astype(self.values.dtype, copy=False))
+        if not np.isfinite(codes).all():
+            raise DataError(
+                f"scores leave the range of {codes.dtype}",
+                advice="Use fw.scan(x, dtype=np.float64), or divide the data first",
+            )
+        return codes
 
     def squared_norms(self, centre: Floats, scale: Floats | None = None) -> Floats:
         """The squared length of each row of (X - centre) / scale."""
-        rows = self.centred(centre, scale).astype(np.float64, copy=False)
+        rows = self._centred_wide(centre, scale)
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
     def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """The squared length of what is left of each row outside the span of the orthonormal directions."""
-        rows = self.centred(centre, scale).astype(np.float64, copy=False)
+        rows = self._centred_wide(centre, scale)
         rows = rows - (rows @ directions.T) @ directions
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
@@ -134,12 +144,11 @@ class SparseBlock:
         large offset: where a zero is among large values, the variance is as large as they are.
         """
         rows = self.matrix.astype(np.float64)
-        stored = np.bincount(rows.indices, minlength=self.n_columns)
-        full = stored == self.n_rows
+        counted = rows if self.weights is None else rows[self.weights > 0]  # what rows of weight 0 lack does not matter
+        full = np.bincount(counted.indices, minlength=self.n_columns) == counted.shape[0]
         pivot = np.zeros(self.n_columns)
-        if full.any() and self.n_rows:
-            first = np.asarray(self.matrix[[0]].toarray(), dtype=np.float64).ravel()
-            pivot = np.where(full, first, 0.0)
+        if full.any() and counted.shape[0]:
+            pivot = np.where(full, counted[[0]].toarray().ravel(), 0.0)
             rows.data -= pivot[rows.indices]  # astype gave us our own copy
         return rows, pivot
 
@@ -172,7 +181,8 @@ class SparseBlock:
     def _never_lost(self, squares: Floats) -> Floats:
         """Sums of squares, of which none is below zero, nor zero in a column that varies."""
         rows, _ = self._shifted
-        varies = np.bincount(rows.indices[rows.data != 0], minlength=self.n_columns) > 0
+        counted = rows if self.weights is None else rows[self.weights > 0]
+        varies = np.bincount(counted.indices[counted.data != 0], minlength=self.n_columns) > 0
         return np.where((squares <= 0) & varies, LEAST_POSITIVE, np.maximum(squares, 0.0))
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:

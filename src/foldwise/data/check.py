@@ -140,7 +140,7 @@ def not_a_number(
         where=where,
         row=row,
         column=column,
-        advice="Replace it, leave the row out with where=, or leave the column out with columns=",
+        advice="Replace it, or leave the column out with columns=",
     ) from None
 
 

@@ -26,6 +26,7 @@ class SparseSource:
     def __init__(self, matrix: Any, weights: NDArray[np.float64] | None, dtype: np.dtype[np.floating] | None) -> None:
         self._matrix, self._weights = matrix, weights
         self.n_rows, self.n_columns = (int(n) for n in matrix.shape)
+        self.fill = matrix.nnz / max(1, self.n_rows * self.n_columns)
         single = matrix.dtype == np.float32
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import check, columns, cut, diagnose, readers
+from foldwise.data import check, columns, cores, cut, diagnose, readers
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import Files
 from foldwise.data.parts import Part, grouped, rows_of
@@ -26,17 +26,13 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
 
-def _threads() -> int:
-    return int(os.environ.get("FOLDWISE_THREADS") or len(os.sched_getaffinity(0)))
-
-
 def connect() -> Any:
     """A DuckDB connection with as many threads as the caller may use and bounded memory."""
     import duckdb
 
     connection = duckdb.connect(
         config={
-            "threads": _threads(),
+            "threads": cores.count(),
             "memory_limit": "1GB",  # what does not fit (a sort in a query, say) goes to the scratch folder
             "temp_directory": os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir(),
             "preserve_insertion_order": True,  # rows come in the file's order
@@ -54,7 +50,7 @@ def _bound_parquet_memory(listed: str, run: Callable[[str], Any]) -> None:
         "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
         f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
     )[0]
-    megabytes = 256 + 2 * min(_threads(), groups) * int(largest or 0) // 1_000_000
+    megabytes = 256 + 2 * min(cores.count(), groups) * int(largest or 0) // 1_000_000
     run(f"SET GLOBAL memory_limit = '{megabytes}MB'")
 
 

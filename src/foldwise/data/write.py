@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data import atomic
 from foldwise.data.files import format_of
 from foldwise.data.readers import literal, quoted
 from foldwise.errors import DataError
@@ -35,18 +36,15 @@ class Writer:
         self.rows = 0
         self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
         self._format: _Format | None = None
+        if not names:
+            raise DataError("there is no column to write", where=self.path)
         if len({name.lower() for name in names}) < len(names) and self._kind != "npy":
             # DuckDB would rename the second of them
             raise DataError(f"two of the columns {list(names)} have one name, but for case", where=self.path)
         self._temporary = ""
 
     def __enter__(self) -> Writer:
-        folder, name = os.path.split(os.path.abspath(self.path))
-        if not os.path.isdir(folder):
-            raise DataError("there is no such folder to write to", where=folder)
-        number, self._temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
-        os.close(number)
-        os.chmod(self._temporary, 0o666 & ~_umask())  # mkstemp's are private
+        self._temporary = atomic.begin(self.path)
         try:
             if self._kind == "npy":
                 self._format = _Npy(self._temporary, len(self._names), self._dtype)
@@ -71,32 +69,18 @@ class Writer:
     ) -> None:
         assert self._format is not None
         try:
+            try:
+                if kind is None:
+                    self._format.finish()
+            finally:
+                self._format.close()
             if kind is None:
-                self._format.finish()
-            self._format.close()
-            if kind is None:
-                _sync(self._temporary)
-                os.replace(self._temporary, self.path)
-                _sync(os.path.dirname(os.path.abspath(self.path)))
+                atomic.settle(self._temporary, self.path)
                 self._temporary = ""
         finally:
             self._format = None
             if self._temporary:
                 os.unlink(self._temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync(path: str) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 class _Npy:

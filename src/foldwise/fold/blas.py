@@ -1,39 +1,56 @@
-"""How many threads BLAS uses is settled here: bits must not depend on how a library happens to split a product."""
+"""One BLAS thread while we work: parallelism comes from the fold, and bits must not depend on how a library splits."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from threading import Lock
 from typing import Any
+
+_lock = Lock()
+_users = 0
+_before: list[int] = []
 
 
 @lru_cache(maxsize=1)
-def _controller() -> Any:
+def _libraries() -> list[Any]:
     import scipy.linalg  # noqa: F401  (its own BLAS must be loaded before libraries are listed)
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def single(work: float = float("inf")) -> AbstractContextManager[Any]:
-    """A context in which BLAS runs on one thread: inside a fold, which brings its own parallelism.
+def _set(library: Any, n_threads: int) -> None:
+    # From 3.8 on threadpoolctl lets one thread of the process set OpenBLAS's limit and ignores all others in silence; ours is
+    # set under a lock of our own, so it goes past that.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+def single(work: float = float("inf")) -> AbstractContextManager[None]:
+    """A context in which BLAS runs on one thread.
 
     `work` is the number of multiplications about to be done: below some hundred thousand no BLAS starts threads, and the
     context, which costs some 50 microseconds, is left out.
     """
-    return _limited(1, work)
+    return nullcontext() if work < 100_000 else _limited()
 
 
-def pair(work: float = float("inf")) -> AbstractContextManager[Any]:
-    """A context in which BLAS runs on two threads: for what finishes a model after the fold.
-
-    Two, whatever the number of cores or the environment says, so that the same sums are formed everywhere.
-    """
-    return _limited(2, work)
-
-
-def _limited(n_threads: int, work: float) -> AbstractContextManager[Any]:
-    if work < 100_000:
-        return nullcontext()
-    context: AbstractContextManager[Any] = _controller().limit(limits=n_threads, user_api="blas")
-    return context
+@contextmanager
+def _limited() -> Iterator[None]:
+    """The limit holds for the whole process: the first of several fits at a time sets it, the last one lifts it."""
+    global _users, _before
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _before = [library.get_num_threads() for library in _libraries()]
+            for library in _libraries():
+                _set(library, 1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                for library, n_threads in zip(_libraries(), _before, strict=True):
+                    _set(library, n_threads)

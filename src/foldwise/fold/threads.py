@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Lock
 from typing import TypeVar
 
 from foldwise.data.block import Block
+from foldwise.data.cores import count
 from foldwise.data.source import Piece
-from foldwise.errors import ParameterError
+
+__all__ = ["count", "run"]
 
 T = TypeVar("T")
-
-
-def count(n_threads: int | None = None) -> int:
-    """How many threads to use: the argument, else FOLDWISE_THREADS, else the cores this process may run on."""
-    if n_threads is not None:
-        chosen, origin = n_threads, "n_threads"
-    elif text := os.environ.get("FOLDWISE_THREADS", ""):
-        try:
-            chosen, origin = int(text), "FOLDWISE_THREADS"
-        except ValueError:
-            raise ParameterError(f"FOLDWISE_THREADS={text!r} is not a whole number.") from None
-    else:
-        return _cores()
-    if chosen < 1:
-        raise ParameterError(f"{origin}={chosen} must be at least 1; leave it out to use all {_cores()} cores.")
-    return chosen
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=4)
@@ -52,32 +34,29 @@ def run(pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int
     no more blocks are in memory than threads, and no queue is kept in between.
     """
     numbered, turn = enumerate(pieces), Lock()
-    stopped = False
+    problems: list[tuple[int, BaseException]] = []
 
     def loop() -> None:
-        nonlocal stopped
+        number = -1  # a source that fails between two pieces comes before any of them
         try:
             while True:
                 with turn:
-                    if stopped:
+                    if problems:
                         return
                     number, piece = next(numbered, (-1, None))
                 if piece is None:
                     return
                 take(number, work(piece()))
-        except BaseException:
-            stopped = True
-            raise
+        except BaseException as problem:
+            problems.append((number, problem))
 
     helpers = [_pool(n_threads - 1).submit(loop) for _ in range(n_threads - 1)] if n_threads > 1 else []
     try:
         loop()
     finally:
-        # A block still being worked on must not outlive the data it reads.
-        problems = [problem for helper in helpers if (problem := _outcome(helper)) is not None]
+        for helper in helpers:  # a block still being worked on must not outlive the data it reads
+            if not helper.cancel():
+                helper.result()
     if problems:
-        raise problems[0]
-
-
-def _outcome(helper: Future[None]) -> BaseException | None:
-    return None if helper.cancel() else helper.exception()
+        # Of several bad blocks the first is named, whichever thread was faster.
+        raise min(problems, key=lambda found: found[0])[1]

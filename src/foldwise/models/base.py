@@ -29,14 +29,19 @@ def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # the fit has told
         source = scan(X, weights=weights)
-    _check_names(estimator, known, source)
+    check_columns(estimator, source)
+    return source
+
+
+def check_columns(estimator: Any, source: Source) -> None:
+    """Refuse rows whose columns are not those of the fit."""
+    _check_names(estimator, getattr(estimator, "feature_names_in_", None), source)
     if source.n_columns != estimator.n_features_in_:
         raise DataError(
             f"X has {source.n_columns} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input",
             where=source.where if source.where != "array" else None,
         )
-    return source
 
 
 def _check_names(estimator: Any, known: Any, source: Source) -> None:

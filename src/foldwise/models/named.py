@@ -27,7 +27,10 @@ class Named:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
 
-    def __getitem__(self, key: tuple[str, str]) -> float:
+    def __getitem__(self, key: str | tuple[str, str]) -> Any:
+        """A column by its name, or one value by the names of row and column."""
+        if isinstance(key, str):
+            return self.values[:, self.columns.index(key)]
         row, column = key
         return float(self.values[self.rows.index(row), self.columns.index(column)])
 

@@ -23,14 +23,14 @@ def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
     from jinja2 import Environment, PackageLoader
 
     names, kept = column_names(pca), min(pca.n_components_, _MOST_COMPONENTS)
-    cumulative = np.cumsum(pca.explained_variance_ratio_)
+    cumulative, loadings = np.cumsum(pca.explained_variance_ratio_), np.asarray(pca.loadings_)
     lines = [
         {
             "name": name,
             "variance": number(float(pca.explained_variance_[i])),
             "share": percent(float(pca.explained_variance_ratio_[i])),
             "cumulative": percent(float(cumulative[i])),
-            "loadings": top_loadings(np.asarray(pca.components_[i], dtype=float), names),
+            "loadings": top_loadings(loadings[:, i], names),
         }
         for i, name in enumerate(pca.get_feature_names_out()[:kept])
     ]
@@ -42,7 +42,7 @@ def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
         scree=scree([float(share) for share in pca.explained_variance_ratio_[:kept]]),
         plane=_plane(pca, source, names),
         advice=advice(pca),
-        manifest=pca.manifest_.as_dict(),
+        manifest=pca.manifest_.as_dict() | {"seconds": f"{pca.manifest_.seconds:.2f}"},
         worst=float(pca.residuals_.max(initial=0.0)),
         version=foldwise.__version__,
     )

@@ -25,7 +25,7 @@ def header(pca: Any) -> str:
     """One line on the data, one on the work done, and what was left out."""
     ran = pca.manifest_
     lines = [
-        f"{ran.source}: {ran.rows:,} rows, {ran.columns} columns ({ran.dtype})",
+        f"{ran.source}: {ran.rows:,} rows, {ran.columns} {'column' if ran.columns == 1 else 'columns'} ({ran.dtype})",
         f"{'scaled columns, ' if pca.scale_ is not None else ''}{ran.algorithm}, {ran.passes} "
         f"{'pass' if ran.passes == 1 else 'passes'}, {ran.seconds:.2f} s",
     ]
@@ -40,7 +40,7 @@ def header(pca: Any) -> str:
 
 def components_table(pca: Any) -> str:
     """Variances, shares and top loadings, aligned."""
-    names, directions = column_names(pca), np.asarray(pca.components_, dtype=float)
+    names, loadings = column_names(pca), np.asarray(pca.loadings_)
     cumulative = np.cumsum(pca.explained_variance_ratio_)
     rows = [
         [
@@ -48,7 +48,7 @@ def components_table(pca: Any) -> str:
             number(float(pca.explained_variance_[i])),
             percent(float(pca.explained_variance_ratio_[i])),
             percent(float(cumulative[i])),
-            top_loadings(directions[i], names),
+            top_loadings(loadings[:, i], names),
         ]
         for i, name in enumerate(pca.get_feature_names_out()[:_MOST_LINES])
     ]
@@ -63,10 +63,16 @@ def column_names(pca: Any) -> list[str]:
     return list(names) if names is not None else [f"x{j}" for j in range(pca.n_features_in_)]
 
 
-def top_loadings(direction: Any, names: list[str]) -> str:
-    """The largest few of a direction's loadings, with their columns."""
-    order = np.argsort(-np.abs(direction), kind="stable")[:_LOADINGS]
-    return ", ".join(f"{direction[j]:+.2f} {names[j]}" for j in order)
+def top_loadings(loadings: Any, names: list[str]) -> str:
+    """The largest few of a component's loadings, with their columns; what is next to nothing is left out."""
+    order = np.argsort(-np.abs(loadings), kind="stable")[:_LOADINGS]
+    floor = 0.005 * float(np.abs(loadings).max(initial=0.0))
+    return ", ".join(f"{loadings[j]:+.{_digits(loadings[j])}f} {names[j]}" for j in order if abs(loadings[j]) > floor)
+
+
+def _digits(value: float) -> int:
+    """Decimals that show two or three digits."""
+    return int(np.clip(2 - np.floor(np.log10(max(abs(value), 1e-12))), 0, 8)) if abs(value) < 0.1 else 2
 
 
 def advice(pca: Any) -> str | None:
@@ -77,13 +83,12 @@ def advice(pca: Any) -> str | None:
             f"{chosen.rule} keeps {chosen.chosen} (would also defend {chosen.low} to {chosen.high}: {chosen.meaning})"
         )
     variances = pca.explained_variance_
-    rows, columns = pca.n_samples_, pca.n_features_in_
+    rows, columns = pca.total_weight_, pca.n_features_in_
     if pca.n_components_ < min(rows, columns) or columns > 500 or columns < 3 or rows < 3 or variances.sum() == 0:
         return None
     total = float(variances.sum())
     rules = [rank.by_share(variances, total, 0.9, rows)]
-    spreads = np.ones(columns) if pca.scale_ is not None else pca.get_covariance().diagonal()
-    rules.append(rank.by_parallel_analysis(variances, spreads, rows, seed=0))
+    rules.append(rank.by_parallel_analysis(variances, pca.column_variances_, rows, seed=0))
     rules.append(rank.by_gavish_donoho(variances, rows, columns))
     if rows >= columns:
         rules.append(rank.by_minka(variances, rows, columns))

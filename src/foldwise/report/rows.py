@@ -12,13 +12,6 @@ from foldwise.fold.run import Run
 def write_transformed(model: Any, source: Any, path: str | os.PathLike[str]) -> int:
     """Stream the codes of all rows to `path`; gives the number of rows written."""
     names = [str(name) for name in model.get_feature_names_out()]
-    written = 0
     with open_writer(path, names, source.dtype) as writer:
-
-        def sink(codes: Any) -> None:
-            nonlocal written
-            writer.write(codes)
-            written += len(codes)
-
-        Run(source, n_threads=model.n_threads).in_order(model.codes_of, sink)
-    return written
+        Run(source, n_threads=model.n_threads).in_order(model.codes_of, writer.write)
+    return writer.rows

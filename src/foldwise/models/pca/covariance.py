@@ -7,7 +7,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 
@@ -25,8 +25,8 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
         matrix /= np.outer(scale, scale)
     d = len(matrix)
     k = components(plan, moments.rows, moments.weight, d)
-    with blas.pair(d**3):
-        values, vectors = leading(matrix, k)
+    with blas.single(d**3):
+        values, vectors, dropped = leading(matrix, k)
         residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
     return Spectrum(
         weight=moments.weight,
@@ -38,11 +38,16 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
         variances=values,
         directions=np.ascontiguousarray(vectors.T),
         residuals=residuals,
+        floor=d * EPS * float(values.max(initial=0.0)),
+        dropped=dropped,
     )
 
 
-def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
-    """The k largest eigenvalues, falling, none below zero, and their vectors as columns; only the upper triangle is read."""
+def leading(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
+    """The k largest eigenvalues, falling, none below zero, their vectors as columns, and the sum of the others if known.
+
+    Only the upper triangle is read.
+    """
     d = len(upper)
     if d > 64 and k <= d // 2:
         from scipy.linalg import eigh
@@ -57,8 +62,8 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats]:
         )
     else:
         values, vectors = np.linalg.eigh(upper, UPLO="U")
-    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-    return np.maximum(values, 0.0), vectors
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1][:, :k]
+    return values[:k], vectors, float(values[k:].sum()) if len(values) == d else None
 
 
 def _symmetric_times(upper: Floats, vectors: Floats) -> Floats:

@@ -28,6 +28,7 @@ from foldwise.models.pca import covariance, full, gram, krylov, power, ppca, ran
 from foldwise.models.pca.choose import choose
 from foldwise.models.pca.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, WORKED_OUT
 from foldwise.models.pca.spectrum import Plan, Spectrum
+from foldwise.stats.columns import Columns
 from foldwise.stats.moments import Moments
 
 _SOLVERS = {
@@ -39,6 +40,7 @@ _SOLVERS = {
 }
 _MULTI_PASS = ("krylov", "power", "gram")
 _FITTED_BY_STREAM = "_stream"
+_WIDE = 1000
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,6 +141,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in a batch of any size; after the last one the model is, to the last bit, that of one fit.
 
+        That is, of a fit by `covariance_eigh` to all the rows, of which there should be more than columns.
+
         The directions are worked out when they are first asked for, so many small batches cost little.
         """
         stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
@@ -199,6 +203,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if asked != "auto":
             return asked
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
+        if n is None and d > _WIDE:  # how many rows decides between ways that differ by gigabytes
+            n = Run(source, n_threads=self.n_threads).fold(Columns.of).rows
         return choose(n, d, k, sparse=source.sparse, fill=getattr(source, "fill", 1.0))
 
     def _plan(self, source: Source | None) -> Plan:
@@ -248,8 +254,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.explained_variance_ = kept
         self.explained_variance_ratio_ = kept / total if total > 0 else np.zeros(k)
         self.singular_values_ = np.sqrt(kept * (spectrum.weight - self.ddof))
+        self.column_variances_ = spectrum.column_variances
+        self.total_weight_ = spectrum.weight
         rest = min(spectrum.weight, d) - k  # weights mean repetition, here too
-        self.noise_variance_ = max(0.0, float(total - kept.sum())) / rest if rest > 0 else 0.0
+        beyond = spectrum.dropped if spectrum.dropped is not None else max(0.0, float(total - spectrum.variances.sum()))
+        self.noise_variance_ = (beyond + float(spectrum.variances[k:].sum())) / rest if rest > 0 else 0.0
         self.residuals_ = spectrum.residuals[:k]
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)
@@ -277,7 +286,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """What `transform` gives for one block: for those who stream."""
         codes = self._scores_of(block)
         if self.whiten:
-            codes /= self._deviations().astype(codes.dtype)
+            codes = (codes / self._deviations()).astype(
+                codes.dtype
+            )  # divided in float64: a tiny one must not become zero
         return codes
 
     def _scores_of(self, block: Block) -> NDArray[Any]:
@@ -346,10 +357,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """How much of each column's variance (or, given rows, of each row's squared length) each component shows."""
         check_is_fitted(self)
         if X is None:
-            squares = self.loadings_.values**2
-            variances = self.get_covariance().diagonal()
-            if self.scale_ is not None:
-                variances = variances / self.scale_**2
+            squares, variances = self.loadings_.values**2, self.column_variances_
             return self._by_column(squares / np.where(variances > 0, variances, 1.0)[:, None])
 
         def of(block: Block) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from foldwise.fold import blas
 from foldwise.fold.run import Run
 from foldwise.kernels.reference import LEAST_POSITIVE
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.triangle import Triangle
 
 
@@ -27,12 +27,12 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         factor = factor / scale
     divisor = triangle.weight - plan.ddof
     k = components(plan, triangle.rows, triangle.weight, factor.shape[1])
-    with blas.pair(factor.size * factor.shape[1]):
+    with blas.single(factor.size * factor.shape[1]):
         _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
         # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
-        singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])[:k]
+        singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])
         directions = directions[:k]
-        variances = singular**2 / divisor
+        variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor
         applied = factor.T @ (factor @ directions.T) / divisor
     return Spectrum(
         weight=triangle.weight,
@@ -44,4 +44,6 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         variances=variances,
         directions=directions,
         residuals=lengths(applied - directions.T * variances),
+        floor=(factor.shape[1] * EPS) ** 2 * float(variances.max(initial=0.0)),
+        dropped=dropped,
     )

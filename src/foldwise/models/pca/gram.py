@@ -18,7 +18,7 @@ from foldwise.data.source import Piece
 from foldwise.fold import blas
 from foldwise.fold.run import Run
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -30,16 +30,18 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     columns = run.fold(Columns.of)
     total = check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
-    rows = run.rows(partial(_centred, centre=columns.mean, scale=scale))
+    # Weights are brought to one on average, so that their roots stay in the range of float32.
+    average = columns.weight / columns.rows
+    rows = run.rows(partial(_centred, centre=columns.mean, scale=scale, average=average))
     n, d = rows.shape
     k = components(plan, columns.rows, columns.weight, d)
-    divisor = columns.weight - plan.ddof
+    divisor = (columns.weight - plan.ddof) / average
 
     gram = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ _values(strip).T)).value
-    with blas.pair(n**3):
-        _, codes = leading(gram, min(k, n))
+    with blas.single(n**3):
+        _, codes, _ = leading(gram, min(k, n))
     raw = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ codes)).value
-    with blas.pair(d * k * k):
+    with blas.single(d * k * k):
         # Householder's QR makes directions orthonormal even where a variance is nothing but rounding.
         # Weights can stand for more rows than there are: what is then asked for beyond them has no variance.
         beyond = np.random.default_rng(plan.seed).standard_normal((d, k - raw.shape[1]))
@@ -59,6 +61,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         variances=variances,
         directions=np.ascontiguousarray(directions.T),
         residuals=lengths(applied - directions * variances),
+        floor=n * EPS * float(variances.max(initial=0.0)),
     )
 
 
@@ -72,11 +75,11 @@ class _Stack:
         return _Stack(np.vstack([self.value, other.value]))
 
 
-def _centred(block: Block, *, centre: Floats, scale: Floats | None) -> NDArray[Any]:
+def _centred(block: Block, *, centre: Floats, scale: Floats | None, average: float) -> NDArray[Any]:
     assert isinstance(block, DenseBlock)
     rows = block.centred(centre, scale)
     if block.weights is not None:
-        rows *= np.sqrt(block.weights)[:, None].astype(rows.dtype)
+        rows *= np.sqrt(block.weights / average)[:, None].astype(rows.dtype)
     return rows
 
 

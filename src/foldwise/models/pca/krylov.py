@@ -15,15 +15,14 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
 _OVERSAMPLING = 8
 _RESTART = 12  # blocks held before the basis is condensed to its best part
-_TOLERANCE = (
-    1e-10  # residual relative to the largest variance; the error of a variance is about its square over the gap
-)
+# Residual relative to the variance itself; the error of a variance is about the residual's square over the gap.
+_TOLERANCE = 1e-10
 _ROUNDING = 1e-14
 _MAX_ITER = 300
 
@@ -38,6 +37,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     width = min(d, k + _OVERSAMPLING)
     tolerance = plan.tol or _TOLERANCE
     divisor = columns.weight - plan.ddof
+    if plan.checkpoint is not None:
+        plan.checkpoint.bind(columns.weight, columns.centre, columns.squares)
 
     def images(basis: Floats) -> Floats:
         of = partial(Product.of, basis=basis, centre=columns.mean, scale=scale)
@@ -72,7 +73,9 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
         values, _, residuals = _ritz(state["basis"], state["images"], k)
-        return bool(residuals.max(initial=0.0) <= tolerance * max(float(values.max(initial=0.0)), np.finfo(float).tiny))
+        # Each direction to its own scale; below the rounding of the largest nothing can be known.
+        rounding = 16 * EPS * float(values.max(initial=0.0))
+        return bool(np.all(residuals <= tolerance * np.abs(values) + rounding))
 
     state, outcome, resumed_at = iterate(
         start,
@@ -96,6 +99,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         variances=np.maximum(values, 0.0),
         directions=np.ascontiguousarray(directions),
         residuals=residuals,
+        floor=d * EPS * float(values.max(initial=0.0)),
         outcome=outcome,
         resumed_at=resumed_at,
     )

@@ -34,6 +34,7 @@ CONSTRAINTS: dict[str, Any] = {
 # What a partial fit works out when it is first asked for it: all that `_finish` sets.
 WORKED_OUT = frozenset(
     (
+        "column_variances_",
         "components_",
         "explained_variance_",
         "explained_variance_ratio_",
@@ -47,6 +48,7 @@ WORKED_OUT = frozenset(
         "residuals_",
         "scale_",
         "singular_values_",
+        "total_weight_",
         "trace_",
     )
 )

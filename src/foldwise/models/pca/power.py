@@ -6,12 +6,16 @@ shrinks by about l2/l1 a step. Take that direction out (S := S - l v v') and sta
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
+from foldwise.fold.outcome import Reason
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.stats.columns import Columns
 from foldwise.stats.moments import Moments
 
 _TOLERANCE = 1e-12
@@ -21,6 +25,9 @@ _STEPS_PER_COMPONENT = 20_000
 def solve(run: Run, plan: Plan) -> Spectrum:
     """One pass for the covariance, then steps on it until the vector stands still, for one component after the other."""
     tolerance = plan.tol or _TOLERANCE
+    if plan.checkpoint is not None:  # a cheap pass that makes sure that a checkpoint goes on with the same rows
+        columns = run.fold(Columns.of)
+        plan.checkpoint.bind(columns.weight, columns.centre, columns.squares)
     rng = np.random.default_rng(plan.seed)
 
     def start() -> State:
@@ -43,6 +50,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             "deflated": S,
             "found": np.zeros((0, d)),
             "variances": np.zeros(0),
+            "steps": np.zeros(2),  # on this component, and how many components were given up on
             "guesses": guesses,
             "v": guesses[0] / np.linalg.norm(guesses[0]) if k else np.zeros(d),
         }
@@ -58,7 +66,11 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         change = float(np.linalg.norm(new - v))
         figures = {"component": float(len(found)), "variance": variance, "change": change}
         state = {**state, "v": new}
-        if change <= tolerance or variance <= floor:
+        steps, given_up = state["steps"] + [1, 0]
+        state["steps"] = np.array([steps, given_up])
+        finished = change <= tolerance or variance <= floor
+        if finished or steps >= _STEPS_PER_COMPONENT:  # one that hardly moves must not keep the others waiting
+            state["steps"] = np.array([0.0, given_up + (not finished)])
             found = np.vstack([found, new])
             exact = max(float(new @ state["S"] @ new), 0.0)
             state |= {
@@ -83,6 +95,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             time_budget=plan.time_budget,
             checkpoint=plan.checkpoint,
         )
+        if outcome.converged and state["steps"][1]:
+            outcome = replace(outcome, reason=Reason.CAPPED)
         directions, variances = _all(state)
         residuals = lengths(state["S"] @ directions.T - directions.T * variances)
     weight, squares = float(state["weight"]), state["squares"]
@@ -97,6 +111,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         variances=variances,
         directions=directions,
         residuals=residuals,
+        floor=len(state["S"]) * EPS * float(variances.max(initial=0.0)),
         outcome=outcome,
         resumed_at=resumed_at,
     )

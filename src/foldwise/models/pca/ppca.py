@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data.block import Block, Floats
+from foldwise.errors import DataError
 
 
 def covariance(directions: Floats, variances: Floats, noise: float, scale: Floats | None) -> Floats:
@@ -21,7 +22,13 @@ def precision(directions: Floats, variances: Floats, noise: float, scale: Floats
         shares = (variances - noise) / np.where(variances > 0, variances, 1.0)
         matrix = (np.eye(d) - (directions.T * shares) @ directions) / noise
     else:
-        matrix = np.asarray(np.linalg.inv(covariance(directions, variances, noise, None)), dtype=np.float64)
+        try:
+            matrix = np.asarray(np.linalg.inv(covariance(directions, variances, noise, None)), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise DataError(
+                "the model has directions without any variance, so it has no density",
+                advice="Keep fewer components, so that some noise is left for the others",
+            ) from None
     return matrix if scale is None else matrix / np.outer(scale, scale)
 
 

@@ -43,6 +43,8 @@ class Spectrum:
     variances: Floats
     directions: Floats
     residuals: Floats
+    floor: float = 0.0  # variances up to here are nothing but this solver's rounding
+    dropped: float | None = None  # the sum of the variances beyond these, where it is known better than by subtraction
     outcome: Outcome = field(default_factory=lambda: Outcome(Reason.CONVERGED, 1, 0.0))
     resumed_at: int = 0
 
@@ -57,8 +59,7 @@ class Spectrum:
         stick out most, in turn, made orthogonal; among axes that are equal to one part in a million the first.
         """
         k, d = self.directions.shape
-        floor = self.variances.max(initial=0.0) * np.finfo(np.float64).eps * max(d, self.rows)
-        kept = min(int(np.count_nonzero(self.variances > floor)), max(self.rows - 1, 0))
+        kept = min(int(np.count_nonzero(self.variances > self.floor)), max(self.rows - 1, 0))
         if kept == k or (k - kept) * k * d > _MOST_WORK:
             return self
         directions = self.directions.copy()
@@ -72,7 +73,9 @@ class Spectrum:
                 new /= np.linalg.norm(new)
             directions[i] = new
             outside = outside - new**2
-        return replace(self, directions=directions)
+        # All of the space at right angles to what was kept has variances below the floor, so S v is no longer than that.
+        residuals = np.concatenate([self.residuals[:kept], np.full(k - kept, self.floor)])
+        return replace(self, directions=directions, residuals=residuals)
 
     def _signed(self) -> Spectrum:
         """The same with the sign convention applied.
@@ -88,6 +91,7 @@ class Spectrum:
         return replace(self, directions=np.where(negative[:, None], -self.directions, self.directions))
 
 
+EPS = float(np.finfo(np.float64).eps)
 _LEAST_VARIANCE = (
     1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
 )
@@ -122,7 +126,9 @@ def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
         raise DataError(
             f"Found array with {rows} sample(s) (total weight {weight:g}) while a minimum of 2 is required by PCA: "
             f"a variance with ddof={plan.ddof:g} cannot be formed",
-            advice="Give more rows",
+            advice="Weights mean repetition: scale them to add up to the number of rows"
+            if rows > 1
+            else "Give more rows",
         )
     variances = squares / (weight - plan.ddof)
     total = float(variances.sum())
