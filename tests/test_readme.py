@@ -35,5 +35,5 @@ def test_the_command_prints_what_is_shown(monkeypatch, capsys, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="make")
 def test_commands_named_in_the_readme_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`?make (\w+)", README):
+    for target in re.findall(r"(?:^|`)make (\w+)", README, re.MULTILINE):
         assert f"\n{target}:" in makefile
