@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Block, Floats
+from foldwise.kernels.reference import LEAST_POSITIVE
 from foldwise.stats.centre import distance, moved
 
 
@@ -55,3 +56,9 @@ class Triangle:
     def mean(self) -> Floats:
         """The mean of each column."""
         return np.asarray(self.centre[0])
+
+    @property
+    def squares(self) -> Floats:
+        """The centred sum of squares of each column; never zero where a column varies."""
+        squares = np.einsum("ij,ij->j", self.factor, self.factor)
+        return np.asarray(np.where((squares == 0) & self.factor.any(axis=0), LEAST_POSITIVE, squares))

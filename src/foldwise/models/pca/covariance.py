@@ -7,7 +7,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 
@@ -18,7 +18,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
 
 def from_moments(moments: Moments, plan: Plan) -> Spectrum:
     """The directions of largest variance of rows with these moments."""
-    total = check(moments.weight, moments.rows, moments.squares, plan)
+    check(moments.weight, moments.rows, moments.squares, plan)
     matrix = moments.covariance(plan.ddof)
     scale = spread(moments.weight, moments.squares, plan)
     if scale is not None:
@@ -28,15 +28,11 @@ def from_moments(moments: Moments, plan: Plan) -> Spectrum:
     with blas.single(d**3):
         values, vectors, dropped = leading(matrix, k)
         residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
-    return Spectrum(
-        weight=moments.weight,
-        rows=moments.rows,
-        mean=moments.mean,
-        scale=scale,
-        total_variance=total,
-        column_variances=column_variances(moments.weight, moments.squares, scale, plan),
+    return Spectrum.of(
+        moments,
+        plan,
         variances=values,
-        directions=np.ascontiguousarray(vectors.T),
+        directions=vectors.T,
         residuals=residuals,
         floor=d * EPS * float(values.max(initial=0.0)),
         dropped=dropped,

@@ -10,8 +10,7 @@ import numpy as np
 
 from foldwise.fold import blas
 from foldwise.fold.run import Run
-from foldwise.kernels.reference import LEAST_POSITIVE
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.triangle import Triangle
 
 
@@ -19,9 +18,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     """One pass, any number of rows."""
     triangle = run.fold(Triangle.of)
     factor = triangle.factor
-    squares = np.einsum("ij,ij->j", factor, factor)
-    squares = np.where((squares == 0) & factor.any(axis=0), LEAST_POSITIVE, squares)
-    total = check(triangle.weight, triangle.rows, squares, plan)
+    squares = triangle.squares
+    check(triangle.weight, triangle.rows, squares, plan)
     scale = spread(triangle.weight, squares, plan)
     if scale is not None:
         factor = factor / scale
@@ -34,13 +32,9 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         directions = directions[:k]
         variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor
         applied = factor.T @ (factor @ directions.T) / divisor
-    return Spectrum(
-        weight=triangle.weight,
-        rows=triangle.rows,
-        mean=triangle.mean,
-        scale=scale,
-        total_variance=total,
-        column_variances=column_variances(triangle.weight, squares, scale, plan),
+    return Spectrum.of(
+        triangle,
+        plan,
         variances=variances,
         directions=directions,
         residuals=lengths(applied - directions.T * variances),

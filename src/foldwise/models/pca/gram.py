@@ -18,7 +18,7 @@ from foldwise.data.source import Piece
 from foldwise.fold import blas
 from foldwise.fold.run import Run
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -28,7 +28,7 @@ _STRIP_BYTES = 8 << 20
 def solve(run: Run, plan: Plan) -> Spectrum:
     """Two passes over the rows; sparse rows are not for this solver."""
     columns = run.fold(Columns.of)
-    total = check(columns.weight, columns.rows, columns.squares, plan)
+    check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     # Weights are brought to one on average, so that their roots stay in the range of float32.
     average = columns.weight / columns.rows
@@ -51,15 +51,11 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     variances = np.einsum("ij,ij->j", images, images) / divisor
     order = np.argsort(-variances, kind="stable")
     directions, applied, variances = directions[:, order], applied[:, order], variances[order]
-    return Spectrum(
-        weight=columns.weight,
-        rows=columns.rows,
-        mean=columns.mean,
-        scale=scale,
-        total_variance=total,
-        column_variances=column_variances(columns.weight, columns.squares, scale, plan),
+    return Spectrum.of(
+        columns,
+        plan,
         variances=variances,
-        directions=np.ascontiguousarray(directions.T),
+        directions=directions.T,
         residuals=lengths(applied - directions * variances),
         floor=n * EPS * float(variances.max(initial=0.0)),
     )

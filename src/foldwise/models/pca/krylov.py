@@ -15,7 +15,7 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.product import Product
 
@@ -30,7 +30,7 @@ _MAX_ITER = 300
 def solve(run: Run, plan: Plan) -> Spectrum:
     """One pass for the means, then one for each step."""
     columns = run.fold(Columns.of)
-    total = check(columns.weight, columns.rows, columns.squares, plan)
+    check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     d = len(columns.mean)
     k = components(plan, columns.rows, columns.weight, d)
@@ -89,15 +89,11 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         state, _ = step(state)
     values, vectors, residuals = _ritz(state["basis"], state["images"], k)
     directions = (state["basis"] @ vectors[:, :k]).T
-    return Spectrum(
-        weight=columns.weight,
-        rows=columns.rows,
-        mean=columns.mean,
-        scale=scale,
-        total_variance=total,
-        column_variances=column_variances(columns.weight, columns.squares, scale, plan),
+    return Spectrum.of(
+        columns,
+        plan,
         variances=np.maximum(values, 0.0),
-        directions=np.ascontiguousarray(directions),
+        directions=directions,
         residuals=residuals,
         floor=d * EPS * float(values.max(initial=0.0)),
         outcome=outcome,

@@ -14,7 +14,7 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.fold.run import Run
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, column_variances, components, lengths, spread
+from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.columns import Columns
 from foldwise.stats.moments import Moments
 
@@ -44,7 +44,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         return {
             "weight": np.array(moments.weight),
             "rows": np.array(moments.rows),
-            "mean": moments.mean,
+            "centre": moments.centre,
             "squares": moments.squares,
             "S": S,
             "deflated": S,
@@ -99,15 +99,10 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             outcome = replace(outcome, reason=Reason.CAPPED)
         directions, variances = _all(state)
         residuals = lengths(state["S"] @ directions.T - directions.T * variances)
-    weight, squares = float(state["weight"]), state["squares"]
-    scale = spread(weight, squares, plan)
-    return Spectrum(
-        weight=weight,
-        rows=int(state["rows"]),
-        mean=state["mean"],
-        scale=scale,
-        total_variance=check(weight, int(state["rows"]), squares, plan),
-        column_variances=column_variances(weight, squares, scale, plan),
+    about = Columns(float(state["weight"]), int(state["rows"]), state["centre"], state["squares"])
+    return Spectrum.of(
+        about,
+        plan,
         variances=variances,
         directions=directions,
         residuals=residuals,

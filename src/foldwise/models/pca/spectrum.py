@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -27,6 +28,26 @@ class Plan:
     checkpoint: Checkpoint | None = None
 
 
+class Summary(Protocol):
+    """A statistic that knows the columns' weight, rows, means and centred sums of squares."""
+
+    @property
+    def weight(self) -> float:
+        """Total weight."""
+
+    @property
+    def rows(self) -> int:
+        """Rows with weight."""
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each column."""
+
+    @property
+    def squares(self) -> Floats:
+        """The centred sum of squares of each column."""
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """The answer: leading variances (falling) and unit directions (rows), with a certificate.
@@ -43,10 +64,43 @@ class Spectrum:
     variances: Floats
     directions: Floats
     residuals: Floats
-    floor: float = 0.0  # variances up to here are nothing but this solver's rounding
-    dropped: float | None = None  # the sum of the variances beyond these, where it is known better than by subtraction
-    outcome: Outcome = field(default_factory=lambda: Outcome(Reason.CONVERGED, 1, 0.0))
-    resumed_at: int = 0
+    floor: float  # variances up to here are nothing but this solver's rounding
+    dropped: float | None  # the sum of the variances beyond these, where it is known better than by subtraction
+    outcome: Outcome
+    resumed_at: int
+
+    @classmethod
+    def of(
+        cls,
+        about: Summary,
+        plan: Plan,
+        *,
+        variances: Floats,
+        directions: Floats,
+        residuals: Floats,
+        floor: float,
+        dropped: float | None = None,
+        outcome: Outcome | None = None,
+        resumed_at: int = 0,
+    ) -> Spectrum:
+        """What a solver found, with what any statistic of the columns tells."""
+        scale = spread(about.weight, about.squares, plan)
+        column_variances = about.squares / (about.weight - plan.ddof)
+        return cls(
+            weight=about.weight,
+            rows=about.rows,
+            mean=about.mean,
+            scale=scale,
+            total_variance=check(about.weight, about.rows, about.squares, plan),
+            column_variances=column_variances if scale is None else column_variances / scale**2,
+            variances=variances,
+            directions=np.ascontiguousarray(directions),
+            residuals=residuals,
+            floor=floor,
+            dropped=dropped,
+            outcome=outcome or Outcome(Reason.CONVERGED, 1, 0.0),
+            resumed_at=resumed_at,
+        )
 
     def settled(self) -> Spectrum:
         """The same with all that is free settled by convention, alike from every solver: null directions and signs."""
@@ -112,12 +166,6 @@ def spread(weight: float, squares: Floats, plan: Plan) -> Floats | None:
         return None
     deviation = np.sqrt(squares / (weight - plan.ddof))
     return np.where(deviation > 0, deviation, 1.0)
-
-
-def column_variances(weight: float, squares: Floats, scale: Floats | None, plan: Plan) -> Floats:
-    """The variance of each column, after scaling."""
-    variances = squares / (weight - plan.ddof)
-    return variances if scale is None else variances / scale**2
 
 
 def check(weight: float, rows: int, squares: Floats, plan: Plan) -> float:
