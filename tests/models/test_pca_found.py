@@ -123,3 +123,23 @@ def test_a_slow_component_does_not_keep_the_others_waiting(monkeypatch):
     with pytest.warns(errors.NotFinishedWarning, match="capped"):
         pca = fw.PCA(6, svd_solver="power").fit(basis)
     np.testing.assert_allclose(pca.explained_variance_[3:], fw.PCA().fit(basis).explained_variance_[3:], rtol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["covariance_eigh", "krylov"])
+def test_a_nan_is_refused_also_in_a_block_of_weight_zero(solver):
+    x = rng.standard_normal((20_000, 60))
+    x[-10, 3] = np.nan
+    weights = np.ones(20_000)
+    weights[15_000:] = 0
+    with pytest.raises(DataError, match="NaN"):
+        fw.PCA(2, svd_solver=solver).fit(x, sample_weight=weights)
+
+
+def test_the_advice_of_the_report_counts_weights():
+    from foldwise.report.pca import advice
+
+    x = rng.standard_normal((60, 5)) @ np.diag([2.0, 1, 1, 1, 1])
+    pca = fw.PCA().fit(x, sample_weight=np.full(60, 100.0))
+    lines = {line.split()[0]: int(line.split()[1]) for line in advice(pca).splitlines()[2:]}
+    for rule in ("parallel", "gavish-donoho", "mle"):
+        assert lines[rule] == fw.PCA(rule).fit(x, sample_weight=np.full(60, 100.0)).n_components_
