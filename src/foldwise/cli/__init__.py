@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        print("foldwise: interrupted; nothing was written", file=sys.stderr)
+        print("foldwise: interrupted; no file was left half written", file=sys.stderr)
         return 130
 
 

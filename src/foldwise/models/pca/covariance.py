@@ -45,17 +45,12 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
     Only the upper triangle is read.
     """
     d = len(upper)
+    if k == 0:
+        return np.zeros(0), np.zeros((d, 0)), None
     if d > 64 and k <= d // 2:
         from scipy.linalg import eigh
 
-        values, vectors = (
-            eigh(upper, lower=False, subset_by_index=[d - k, d - 1], check_finite=False)
-            if k
-            else (
-                np.zeros(0),
-                np.zeros((d, 0)),
-            )
-        )
+        values, vectors = eigh(upper, lower=False, subset_by_index=[d - k, d - 1], check_finite=False)
     else:
         values, vectors = np.linalg.eigh(upper, UPLO="U")
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1][:, :k]

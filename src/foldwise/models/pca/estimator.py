@@ -38,7 +38,7 @@ _SOLVERS = {
     "krylov": krylov.solve,
     "power": power.solve,
 }
-_MULTI_PASS = ("krylov", "power", "gram")
+_MULTI_PASS = ("krylov", "gram")
 _FITTED_BY_STREAM = "_stream"
 _WIDE = 1000
 
@@ -124,7 +124,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             solver = self._solver(source)
-            if solver in _MULTI_PASS:
+            # power reads its rows once, and once more only to make sure that a checkpoint belongs to them
+            if solver in _MULTI_PASS or (solver == "power" and self.checkpoint is not None):
                 source = stack.enter_context(spooled(source))
             run = Run(source, n_threads=self.n_threads)
             plan = self._plan(source)
@@ -286,9 +287,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """What `transform` gives for one block: for those who stream."""
         codes = self._scores_of(block)
         if self.whiten:
-            codes = (codes / self._deviations()).astype(
-                codes.dtype
-            )  # divided in float64: a tiny one must not become zero
+            # Divided in float64: a tiny deviation must not become zero.
+            codes = (codes / self._deviations()).astype(codes.dtype)
         return codes
 
     def _scores_of(self, block: Block) -> NDArray[Any]:

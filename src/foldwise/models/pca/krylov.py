@@ -47,7 +47,8 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     def start() -> State:
         rng = np.random.default_rng(plan.seed)
         block, _ = np.linalg.qr(rng.standard_normal((d, width)))
-        return {"basis": np.zeros((d, 0)), "images": np.zeros((d, 0)), "block": block}
+        nothing = np.zeros((d, 0))
+        return {"basis": nothing, "images": nothing, "block": block, "values": np.zeros(0), "residuals": np.zeros(0)}
 
     def step(state: State) -> tuple[State, Figures]:
         with blas.single():
@@ -65,14 +66,14 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             "residual": float(residuals[:k].max(initial=0.0)),
             "basis": float(basis.shape[1]),
         }
-        return {"basis": basis, "images": image, "block": block}, figures
+        return {"basis": basis, "images": image, "block": block, "values": values, "residuals": residuals}, figures
 
     def done(state: State) -> bool:
         if state["basis"].shape[1] < k:
             return False
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
-        values, _, residuals = _ritz(state["basis"], state["images"], k)
+        values, residuals = state["values"], state["residuals"]
         # Each direction to its own scale; below the rounding of the largest nothing can be known.
         rounding = 16 * EPS * float(values.max(initial=0.0))
         return bool(np.all(residuals <= tolerance * np.abs(values) + rounding))

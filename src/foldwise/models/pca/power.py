@@ -60,7 +60,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         image = S @ v
         image = image - found.T @ (found @ image)  # deflation leaves rounding errors along what was found
         variance = float(lengths(image[:, None])[0])
-        floor = np.finfo(float).eps * np.trace(state["S"])
+        floor = EPS * np.trace(state["S"])
         # Where nothing is left, any direction at right angles to those found is as good as another.
         new = image / variance if variance > floor else _at_right_angles(v, found)
         change = float(np.linalg.norm(new - v))
