@@ -3,13 +3,37 @@
 
 #include <cstddef>
 
+#include "targets.h"
+
 namespace fw {
 
 using std::ptrdiff_t;
 using std::size_t;
 
+// Sums of values cut in two stay exact (transfer.h): 1.5 * 2^52 times the two units.
+struct Grid {
+    double coarse, fine;
+};
+
+// What k-means does with rows of one dtype.
+template <class T> struct RowKernels {
+    Assigned (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next);
+    Assigned (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b);
+    void (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
+                     const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
+                     double *weight);
+    void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
+                      double *each);
+    void (*extent)(const T *x, size_t n, size_t d, T *low, T *high);
+    double (*closer)(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest,
+                     double *potential);
+};
+
 struct Kernels {
     const char *name;
+    size_t panel_targets;  // targets in a full panel (panel.h)
+    RowKernels<float> f32;
+    RowKernels<double> f64;
     // Return the total weight; write the mean in two parts (2 x d) and the
     // scatter (d x d, upper triangle) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);

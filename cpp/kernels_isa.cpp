@@ -17,11 +17,21 @@ namespace {
 #include "scatter.h"
 #include "columns.h"
 #include "elementwise.h"
+#include "panel.h"
+#include "settle.h"
+#include "nearest.h"
+#include "bounded.h"
+#include "transfer.h"
+#include "closer.h"
+
+template <class T>
+constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
+                                       residuals<T>, extent<T>,          closer<T>};
 
 }  // namespace
 
 extern const Kernels kernels = {
-    FW_TEXT(FW_ISA), scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
+    FW_TEXT(FW_ISA), panel_targets, row_kernels<float>, row_kernels<double>, scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
 };
 

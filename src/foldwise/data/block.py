@@ -57,6 +57,15 @@ class DenseBlock:
         """Weight, mean in two parts and centred sum of squares of each column."""
         return self._if_finite(kernels.columns(self.values, self.weights))
 
+    def extent(self) -> tuple[Floats, Floats]:
+        """Least and greatest value of each column over the rows that count."""
+        rows = self.dense()
+        if self.weights is not None and not self.weights.all():
+            rows = np.ascontiguousarray(rows[self.weights > 0])
+        return (
+            kernels.extent(rows) if len(rows) else (np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf))
+        )
+
     def _if_finite(self, moments: tuple[float, Floats, Floats]) -> tuple[float, Floats, Floats]:
         if moments[0] == 0.0 or not np.isfinite(moments[1]).all():
             self.dense()
@@ -99,6 +108,11 @@ class DenseBlock:
         rows = self._centred_wide(centre, scale)
         rows = rows - (rows @ directions.T) @ directions
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows as kernels take them, all finite."""
+        return self.dense()
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array, all finite."""
@@ -216,6 +230,21 @@ class SparseBlock:
         """
         inside = self.times(directions.T, centre, scale)
         return np.asarray(np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0))
+
+    def extent(self) -> tuple[Floats, Floats]:
+        """Least and greatest value of each column over the rows that count."""
+        rows = self.matrix if self.weights is None else self.matrix[self.weights > 0]
+        if not rows.shape[0]:
+            return np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf)
+        low, high = (
+            np.asarray(part.todense(), dtype=np.float64).ravel() for part in (rows.min(axis=0), rows.max(axis=0))
+        )
+        return low, high
+
+    @property
+    def rows(self) -> Any:
+        """The rows as kernels take them."""
+        return self.matrix
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array."""

@@ -14,7 +14,7 @@ from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
 
-__all__ = ["centred", "columns", "finite", "instruction_set", "merge_moments", "scatter"]
+__all__ = ["centred", "columns", "extent", "finite", "instruction_set", "merge_moments", "scatter"]
 
 
 def scatter(
@@ -54,3 +54,10 @@ def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.floa
     out = np.empty_like(x)
     _core.centred(x, centre, scale, out)
     return out
+
+
+def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Least and greatest value of each column; see `reference.extent`."""
+    low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+    _core.extent(x, low, high)
+    return low.astype(np.float64), high.astype(np.float64)

@@ -26,6 +26,66 @@ def centred(
     x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None, out: NDArray[Any]
 ) -> None: ...
 def isa() -> str: ...
+def extent(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None: ...
+
+class Targets:
+    """Points that rows are compared with; see `foldwise.kernels.targets`."""
+
+    def __init__(
+        self,
+        centres: NDArray[Any],
+        pivot: NDArray[np.float64],
+        scale: float,
+        order: NDArray[np.int32] | None = None,
+        ends: NDArray[np.int32] | None = None,
+    ) -> None: ...
+    def nearest(
+        self,
+        x: NDArray[Any],
+        labels: NDArray[np.int32],
+        near: NDArray[Any] | None = None,
+        next: NDArray[Any] | None = None,
+    ) -> tuple[int, int, int]: ...
+    def nearest_bounded(
+        self,
+        x: NDArray[Any],
+        labels: NDArray[np.int32],
+        upper: NDArray[Any],
+        lower: NDArray[Any],
+        drift: NDArray[Any],
+        group_drift: NDArray[Any],
+        fresh: bool,
+    ) -> tuple[int, int, int]: ...
+    def transfer(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        weight_scale: float,
+        before: NDArray[np.int32] | None,
+        after: NDArray[np.int32],
+        slots: NDArray[np.int32],
+        coarse: float,
+        fine: float,
+        high: NDArray[np.float64],
+        low: NDArray[np.float64],
+        weight: NDArray[np.float64],
+    ) -> None: ...
+    def residuals(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        labels: NDArray[np.int32],
+        total: NDArray[np.float64],
+        each: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def closer(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        taken: int,
+        closest: NDArray[Any],
+        potential: NDArray[np.float64],
+    ) -> float: ...
 
 class Batch:
     """Some rows of a table, by column."""

@@ -91,3 +91,17 @@ def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.floa
     if scale is not None:
         shifted /= scale
     return shifted.astype(x.dtype)
+
+
+def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Least and greatest value of each column."""
+    return x.min(axis=0).astype(np.float64), x.max(axis=0).astype(np.float64)
+
+
+def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
+    """The nearest target of each row, in extended precision; the lowest number among equals."""
+    rows, points = x.astype(np.longdouble), targets.astype(np.longdouble)
+    out = np.empty(len(x), dtype=np.int32)
+    for i, row in enumerate(rows):
+        out[i] = ((row - points) ** 2).sum(axis=1).argmin()
+    return out

@@ -1,0 +1,77 @@
+// Seeding: how much nearer the rows would come to their nearest seed with each of a few candidates.
+
+// The first `taken` targets are new seeds: `closest` (squared distances, n) is brought up to date with them. The others are
+// candidates: `potential` gets, for each, the weighted sum of squared distances if it were a seed too. Returns the sum
+// as it is.
+template <class T>
+double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest, double *potential) {
+    using V = Vec<T>;
+    constexpr size_t N = panel_rows<T>, L = lanes<T>;
+    const size_t candidates = t.k - taken;
+    char *memory;
+    Desk<T> desk(t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
+    T *all = (T *)memory, *weight = all + t.k * N;
+    // Below this a squared distance from scores has too few digits, and is taken by differences.
+    const T coarse = T(64 * unit<T> * chain(t.d));
+    double total = 0;
+    for (size_t c = 0; c < candidates; ++c) potential[c] = 0;
+    for (size_t first = 0; first < n; first += N) {
+        const size_t count = least(N, n - first);
+        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + (first + i) * t.d;
+        desk.pack(count, t);
+        score_groups<T>(desk.panel, t, desk.partial, [](size_t) { return true; }, [&](size_t, size_t slot, auto &sum) {
+            constexpr size_t nc = sizeof(sum) / sizeof(sum[0]);
+            FW_UNROLL(8)
+            for (size_t i = 0; i < nc; ++i) {
+                FW_UNROLL(4)
+                for (size_t v = 0; v < panel_vectors; ++v) store(all + (slot + i) * N + v * L, sum[i][v]);
+            }
+        });
+        V near[panel_vectors], factor[panel_vectors];
+        T lane[N];
+        for (size_t i = 0; i < N; ++i) lane[i] = i < count ? closest[first + i] : T(0);
+        for (size_t v = 0; v < panel_vectors; ++v) near[v] = load<V>(lane + v * L);
+        for (size_t i = 0; i < N; ++i) weight[i] = i < count ? (w ? T(w[first + i]) : T(1)) : T(0);
+        for (size_t v = 0; v < panel_vectors; ++v) factor[v] = load<V>(weight + v * L);
+        for (size_t c = 0; c < t.k; ++c) {
+            T *scores = all + c * N;
+            double sum = 0;
+            V part = {};
+            for (size_t v = 0; v < panel_vectors; ++v) {
+                const V square = load<V>(desk.squares + v * L);
+                V found = square - 2 * load<V>(scores + v * L);
+                const V limit = (square + T(t.longest * t.longest)) * coarse;
+                const auto doubtful = (found < limit) & (found - limit < near[v]);
+                bool any = false;
+                for (size_t i = 0; i < L; ++i) any |= doubtful[i] != 0;
+                if (any) {
+                    T parts[L];
+                    store(parts, found);
+                    for (size_t i = 0; i < least(L, count > v * L ? count - v * L : 0); ++i)
+                        if (doubtful[i])
+                            parts[i] = T(direct(x + (first + v * L + i) * t.d, t.wide_scale,
+                                                t.exact + size_t(t.ids[c]) * t.d, t.d));
+                    found = load<V>(parts);
+                }
+                found = smaller(found, near[v]);
+                if (c < taken) near[v] = found;
+                else part += found * factor[v];
+            }
+            if (c >= taken) {
+                T parts[L];
+                store(parts, part);
+                for (size_t i = 0; i < L; ++i) sum += double(parts[i]);
+                potential[c - taken] += sum;
+            }
+        }
+        T now[N];
+        for (size_t v = 0; v < panel_vectors; ++v) store(now + v * L, near[v]);
+        double sum = 0;
+        for (size_t i = 0; i < count; ++i) {
+            closest[first + i] = now[i];
+            sum += double(now[i]) * double(weight[i]);
+        }
+        total += sum;
+    }
+    return total;
+}

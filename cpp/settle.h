@@ -1,0 +1,115 @@
+// Near ties, settled as brute force in more than double precision would.
+
+// The sum of a few products along the features, in lanes.
+template <class T> inline T dot(const T *a, const T *b, size_t d) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    V s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    size_t j = 0;
+    for (; j + 4 * L <= d; j += 4 * L) {
+        s0 += load<V>(a + j) * load<V>(b + j);
+        s1 += load<V>(a + j + L) * load<V>(b + j + L);
+        s2 += load<V>(a + j + 2 * L) * load<V>(b + j + 2 * L);
+        s3 += load<V>(a + j + 3 * L) * load<V>(b + j + 3 * L);
+    }
+    for (; j + L <= d; j += L) s0 += load<V>(a + j) * load<V>(b + j);
+    T parts[L], sum = 0;
+    store(parts, (s0 + s1) + (s2 + s3));
+    for (size_t i = 0; i < L; ++i) sum += parts[i];
+    for (; j < d; ++j) sum += a[j] * b[j];
+    return sum;
+}
+
+// The squared distance of a row to a target by differences: no digits are lost to the offset. `limit` ends it early.
+template <class T> inline double direct(const T *x, double scale, const double *target, size_t d) {
+    using V = Vec<double>;
+    constexpr size_t L = lanes<double>;
+    V s0 = {}, s1 = {};
+    size_t j = 0;
+    for (; j + 2 * L <= d; j += 2 * L) {
+        const V a = load_as<double>(x + j) * scale - load<V>(target + j);
+        const V b = load_as<double>(x + j + L) * scale - load<V>(target + j + L);
+        s0 += a * a;
+        s1 += b * b;
+    }
+    double parts[L], sum = 0;
+    store(parts, s0 + s1);
+    for (size_t i = 0; i < L; ++i) sum += parts[i];
+    for (; j < d; ++j) {
+        const double a = double(x[j]) * scale - target[j];
+        sum += a * a;
+    }
+    return sum;
+}
+
+struct Pair {
+    double high, low;
+};
+
+// The same in pairs of float64, some 100 bits.
+template <class T> Pair direct_pair(const T *x, double scale, const double *target, size_t d) {
+    Pair sum{0, 0};
+    for (size_t j = 0; j < d; ++j) {
+        const double a = double(x[j]) * scale, b = target[j];
+        const double h = a - b, back = h - a;
+        const double l = (a - (h - back)) - (b + back);
+        const double p = h * h;
+        const double q = __builtin_fma(h, h, -p) + (2 * h * l + l * l);
+        const double s = sum.high + p, t = s - sum.high;
+        const double e = ((sum.high - (s - t)) + (p - t)) + (sum.low + q);
+        sum.high = s + e;
+        sum.low = e - (sum.high - s);
+    }
+    return sum;
+}
+
+// The nearest target of one row, for certain; the lowest number among equals. `y` has room for d, `scores` for k.
+template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) {
+    const size_t k = t.k, d = t.d;
+    double square = 0;
+    for (size_t j = 0; j < d; ++j) {
+        y[j] = x[j] * t.scale - t.pivot[j];
+        square += double(y[j]) * double(y[j]);
+    }
+    T best = -T(__builtin_inff());
+    for (size_t c = 0; c < k; ++c) {
+        const T *target = t.shifted + c * d;
+        scores[c] = dot(y, target, d);
+        // halves are kept by slot
+    }
+    for (size_t s = 0; s < k; ++s) {
+        T &score = scores[t.ids[s]];
+        score -= t.half[s];
+        if (score > best) best = score;
+    }
+    const double reach = unit<T> * chain(d) * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;
+    int winner = -1;
+    double least_found = 0;
+    bool close = false;
+    const double doubt = (double(d) + 8) * 0x1p-52;
+    for (size_t c = 0; c < k; ++c) {
+        if (double(best) - double(scores[c]) > reach) continue;
+        const double found = direct(x, t.wide_scale, t.exact + c * d, d);
+        scores[c] = T(__builtin_inff());  // a candidate
+        if (winner < 0 || found < least_found) {
+            close = winner >= 0 && least_found - found <= doubt * least_found;
+            winner = int(c);
+            least_found = found;
+        } else if (found - least_found <= doubt * found) {
+            close = true;
+        }
+    }
+    if (!close) return winner;
+    winner = -1;
+    Pair least_pair{0, 0};
+    for (size_t c = 0; c < k; ++c) {
+        if (scores[c] != T(__builtin_inff())) continue;
+        const Pair found = direct_pair(x, t.wide_scale, t.exact + c * d, d);
+        if (winner < 0 || found.high < least_pair.high ||
+            (found.high == least_pair.high && found.low < least_pair.low)) {
+            winner = int(c);
+            least_pair = found;
+        }
+    }
+    return winner;
+}

@@ -1,0 +1,285 @@
+// Python's view of the k-means kernels: an object holds the targets, packed once for a whole pass; its methods take rows.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "isa.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+template <class... Extra> using Array = nb::ndarray<nb::c_contig, nb::device::cpu, Extra...>;
+using Matrix = Array<nb::ro, nb::ndim<2>>;
+using Doubles = Array<const double, nb::ndim<1>>;
+using Ints = Array<const int, nb::ndim<1>>;
+using IntsOut = Array<int, nb::ndim<1>>;
+using DoublesOut = Array<double, nb::ndim<1>>;
+using Doubles2Out = Array<double, nb::ndim<2>>;
+using AnyOut = Array<nb::ndim<1>>;
+using Any2Out = Array<nb::ndim<2>>;
+using Any = Array<nb::ro, nb::ndim<1>>;
+
+void require(bool condition, const char *message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+template <class T> const fw::RowKernels<T> &kernels();
+template <> const fw::RowKernels<float> &kernels<float>() { return fw::chosen().f32; }
+template <> const fw::RowKernels<double> &kernels<double>() { return fw::chosen().f64; }
+
+// The memory behind a fw::Targets.
+template <class T> struct Held {
+    std::vector<T> pivot, shifted, packed, half;
+    std::vector<double> exact, wide_pivot;
+    std::vector<int> ids, ends;
+    fw::Targets<T> view{};
+
+    void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, const Ints &order,
+              const Ints &group_ends) {
+        wide_pivot.resize(d);
+        pivot.resize(d);
+        for (size_t j = 0; j < d; ++j) {
+            wide_pivot[j] = given_pivot[j] * scale;
+            pivot[j] = T(wide_pivot[j]);
+        }
+        shifted.resize(k * d);
+        exact.resize(k * d);
+        packed.resize(k * d);
+        half.resize(k);
+        std::vector<double> squares(k);
+        double longest = 0;
+        for (size_t c = 0; c < k; ++c) {
+            double square = 0;
+            for (size_t j = 0; j < d; ++j) {
+                const double value = double(centres[c * d + j]) * scale;
+                exact[c * d + j] = value;
+                const T y = T(value - wide_pivot[j]);
+                shifted[c * d + j] = y;
+                square += double(y) * double(y);
+            }
+            squares[c] = square;
+            longest = square > longest ? square : longest;
+        }
+        ids.resize(k);
+        for (size_t s = 0; s < k; ++s) ids[s] = order.is_valid() ? order.data()[s] : int(s);
+        if (group_ends.is_valid())
+            ends.assign(group_ends.data(), group_ends.data() + group_ends.shape(0));
+        else
+            ends.assign(1, int(k));
+        const size_t most = fw::chosen().panel_targets;
+        size_t slot = 0;
+        for (const int end : ends) {
+            const size_t count = size_t(end) - slot, panels = (count + most - 1) / most;
+            for (size_t p = 0; p < panels; ++p) {
+                const size_t width = count / panels + (p < count % panels);
+                T *to = packed.data() + slot * d;
+                for (size_t i = 0; i < width; ++i) {
+                    const T *from = shifted.data() + size_t(ids[slot + i]) * d;
+                    for (size_t j = 0; j < d; ++j) to[j * width + i] = from[j];
+                    half[slot + i] = T(squares[size_t(ids[slot + i])] / 2);
+                }
+                slot += width;
+            }
+        }
+        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), half.data(), ids.data(),
+                ends.size(), ends.data(), std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
+    }
+};
+
+class Targets {
+    bool single_;
+    size_t k_, d_;
+    Held<float> f32_;
+    Held<double> f64_;
+
+    static std::tuple<size_t, size_t, size_t> tuple(fw::Assigned a) {
+        fw::trim_scratch();
+        return {a.moved, a.computed, a.settled};
+    }
+
+    size_t rows(const Matrix &x) const {
+        require(x.shape(1) == d_, "rows must have as many columns as the targets");
+        return x.shape(0);
+    }
+
+    template <class F> auto with(const Matrix &x, F f) const {
+        if (single_) {
+            if (x.dtype() != nb::dtype<float>()) throw nb::type_error("rows must have the targets' dtype, float32");
+            return f((const float *)x.data(), f32_.view);
+        }
+        if (x.dtype() != nb::dtype<double>()) throw nb::type_error("rows must have the targets' dtype, float64");
+        return f((const double *)x.data(), f64_.view);
+    }
+
+    template <class T, class A> static T *optional(const A &array, size_t n) {
+        if (!array.is_valid()) return nullptr;
+        require(array.shape(0) == n && array.dtype() == nb::dtype<T>(), "one entry per row, in the rows' dtype");
+        return (T *)array.data();
+    }
+
+    static const double *optional_weights(const Doubles &weights, size_t n) {
+        if (!weights.is_valid()) return nullptr;
+        require(weights.shape(0) == n, "weights must have one entry per row");
+        return weights.data();
+    }
+
+    static bool known_slot(const Ints &slots, int label, size_t m) {
+        return label >= 0 && size_t(label) < slots.shape(0) && slots.data()[label] >= 0 && size_t(slots.data()[label]) < m;
+    }
+
+    void check_labels(const int *labels, size_t n) const {
+        for (size_t i = 0; i < n; ++i) require(labels[i] >= 0 && size_t(labels[i]) < k_, "a label is not a target");
+    }
+
+    void check_groups(const Ints &order, const Ints &ends) const {
+        require(order.is_valid() == ends.is_valid(), "order and ends of groups come together");
+        if (!order.is_valid()) return;
+        require(order.shape(0) == k_ && ends.shape(0) > 0 && ends.data()[ends.shape(0) - 1] == int(k_),
+                "groups must hold every target once");
+        std::vector<bool> seen(k_);
+        for (size_t s = 0; s < k_; ++s) {
+            const int id = order.data()[s];
+            require(id >= 0 && size_t(id) < k_ && !seen[size_t(id)], "groups must hold every target once");
+            seen[size_t(id)] = true;
+        }
+        int last = 0;
+        for (size_t g = 0; g < ends.shape(0); ++g) {
+            require(ends.data()[g] > last, "no group may be empty");
+            last = ends.data()[g];
+        }
+    }
+
+public:
+    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends)
+        : single_(centres.dtype() == nb::dtype<float>()), k_(centres.shape(0)), d_(centres.shape(1)) {
+        require(single_ || centres.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
+        require(pivot.shape(0) == d_, "pivot must have one entry per column");
+        require(k_ > 0 && d_ > 0, "there must be a target and a column");
+        check_groups(order, ends);
+        if (single_)
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, order, ends);
+        else
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends);
+    }
+
+    // (moved, computed, settled)
+    std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next) const {
+        const size_t n = rows(x);
+        require(labels.shape(0) == n, "labels must have one entry per row");
+        return with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            T *first = optional<T>(near, n), *second = optional<T>(next, n);
+            nb::gil_scoped_release released;
+            return tuple(kernels<T>().nearest(values, n, t, labels.data(), first, second));
+        });
+    }
+
+    std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, Any2Out lower,
+                                                       Any drift, Any group_drift, bool fresh) const {
+        const size_t n = rows(x);
+        require(labels.shape(0) == n, "labels must have one entry per row");
+        return with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            require(lower.shape(0) == n && lower.shape(1) == t.groups && lower.dtype() == nb::dtype<T>(),
+                    "lower must have one entry per row and group, in the rows' dtype");
+            require(drift.shape(0) == k_ && group_drift.shape(0) == t.groups && drift.dtype() == nb::dtype<T>() &&
+                        group_drift.dtype() == nb::dtype<T>(),
+                    "drift must have one entry per target and per group, in the rows' dtype");
+            if (!fresh) check_labels(labels.data(), n);
+            fw::Bounds<T> bounds{optional<T>(upper, n), (T *)lower.data(), (const T *)drift.data(),
+                                 (const T *)group_drift.data(), fresh};
+            nb::gil_scoped_release released;
+            return tuple(kernels<T>().nearest_bounded(values, n, t, labels.data(), bounds));
+        });
+    }
+
+    void transfer(Matrix x, Doubles weights, double weight_scale, Ints before, Ints after, Ints slots, double coarse,
+                  double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
+        const size_t n = rows(x), m = high.shape(0);
+        const double *w = optional_weights(weights, n);
+        require(after.shape(0) == n && (!before.is_valid() || before.shape(0) == n), "labels: one entry per row");
+        require(slots.shape(0) == k_, "slots must have one entry per target");
+        require(high.shape(1) == d_ && low.shape(0) == m && low.shape(1) == d_ && weight.shape(0) == 2 &&
+                    weight.shape(1) == m,
+                "sums must be slots by columns");
+        const int *old = before.is_valid() ? before.data() : nullptr;
+        for (size_t i = 0; i < n; ++i) {
+            if (old && old[i] == after.data()[i]) continue;
+            require(known_slot(slots, after.data()[i], m) && (!old || old[i] < 0 || known_slot(slots, old[i], m)),
+                    "a label has no slot");
+        }
+        with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            nb::gil_scoped_release released;
+            kernels<T>().transfer(values, w, n, t, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
+                                  high.data(), low.data(), weight.data());
+        });
+    }
+
+    void residuals(Matrix x, Doubles weights, Ints labels, DoublesOut total, DoublesOut each) const {
+        const size_t n = rows(x);
+        const double *w = optional_weights(weights, n);
+        require(labels.shape(0) == n && total.shape(0) == k_, "labels per row, totals per target");
+        require(!each.is_valid() || each.shape(0) == n, "each must have one entry per row");
+        check_labels(labels.data(), n);
+        with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            nb::gil_scoped_release released;
+            kernels<T>().residuals(values, w, n, t, labels.data(), total.data(), each.is_valid() ? each.data() : nullptr);
+        });
+    }
+
+    double closer(Matrix x, Doubles weights, size_t taken, AnyOut closest, DoublesOut potential) const {
+        const size_t n = rows(x);
+        const double *w = optional_weights(weights, n);
+        require(taken <= k_ && potential.shape(0) == k_ - taken, "potential must have one entry per candidate");
+        return with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            T *distances = optional<T>(closest, n);
+            require(distances != nullptr, "closest is needed");
+            nb::gil_scoped_release released;
+            return kernels<T>().closer(values, w, n, t, taken, distances, potential.data());
+        });
+    }
+};
+
+void extent(Matrix x, AnyOut low, AnyOut high) {
+    const size_t n = x.shape(0), d = x.shape(1);
+    require(n > 0 && low.shape(0) == d && high.shape(0) == d && low.dtype() == x.dtype() && high.dtype() == x.dtype(),
+            "low and high must have one entry per column, in the dtype of x");
+    nb::gil_scoped_release released;
+    if (x.dtype() == nb::dtype<float>())
+        kernels<float>().extent((const float *)x.data(), n, d, (float *)low.data(), (float *)high.data());
+    else
+        kernels<double>().extent((const double *)x.data(), n, d, (double *)low.data(), (double *)high.data());
+}
+
+}  // namespace
+
+void register_targets(nb::module_ &m) {
+    const auto x = nb::arg("x").noconvert(), labels = nb::arg("labels").noconvert();
+    const auto weights = nb::arg("weights").noconvert().none();
+    nb::class_<Targets>(m, "Targets")
+        .def(nb::init<Matrix, Doubles, double, Ints, Ints>(), nb::arg("centres").noconvert(),
+             nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
+             nb::arg("ends").noconvert().none() = nb::none())
+        .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
+             nb::arg("next").noconvert().none() = nb::none())
+        .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
+             nb::arg("lower").noconvert(), nb::arg("drift").noconvert(), nb::arg("group_drift").noconvert(),
+             nb::arg("fresh"))
+        .def("transfer", &Targets::transfer, x, weights, nb::arg("weight_scale"),
+             nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
+             nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),
+             nb::arg("weight").noconvert())
+        .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),
+             nb::arg("each").noconvert().none() = nb::none())
+        .def("closer", &Targets::closer, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
+             nb::arg("potential").noconvert());
+    m.def("extent", &extent, x, nb::arg("low").noconvert(), nb::arg("high").noconvert());
+}

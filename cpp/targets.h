@@ -1,0 +1,41 @@
+// Points that rows are compared with, prepared for the kernels of one instruction set. Shared by all of them,
+// so there is no code here.
+#pragma once
+
+#include <cstddef>
+
+namespace fw {
+
+// Rows are looked at as y = x * scale - pivot, where scale is a power of two that brings |y| below 1 and pivot
+// is near the mean of the data (already multiplied by scale): the products of far away or huge rows then keep
+// their digits.
+template <class T> struct Targets {
+    std::size_t k, d;
+    T scale;
+    const T *pivot;        // d
+    const T *shifted;      // k x d: the targets as y, in T
+    const double *exact;   // k x d: the targets times scale, not shifted
+    const T *packed;       // panels [feature][width], slot by slot
+    const T *half;         // by slot: half the squared length of the shifted target
+    const int *ids;        // by slot: the number of the target
+    std::size_t groups;
+    const int *ends;       // by group: the slot after its last
+    double longest;        // the greatest length of a shifted target
+    double wide_scale;     // scale as float64, and
+    const double *wide_pivot;
+};
+
+// The state that bounds need, beside the rows of a block.
+template <class T> struct Bounds {
+    T *upper;              // n: never below the distance to the own target
+    T *lower;              // n x groups: never above the distance to any other target of the group
+    const T *drift;        // k: how far each target has moved since, rounded up
+    const T *group_drift;  // groups: the greatest of them
+    bool fresh;            // nothing is known yet
+};
+
+struct Assigned {
+    std::size_t moved, computed, settled;  // rows: with a new label, not pruned by bounds, near ties settled exactly
+};
+
+}  // namespace fw

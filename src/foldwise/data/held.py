@@ -1,0 +1,50 @@
+"""Blocks of data in memory, kept between passes: views, so that nothing is loaded, converted or checked twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from foldwise.data.arrays import ArraySource
+from foldwise.data.block import Block
+from foldwise.data.frames import FrameSource
+from foldwise.data.mapped import MappedSource
+from foldwise.data.source import Piece, Source
+from foldwise.data.sparse import SparseSource
+
+
+class HeldSource:
+    """A source whose blocks are kept once they were loaded."""
+
+    slow = False
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._blocks: dict[int, Block] = {}
+        self.where, self.names, self.left_out = source.where, source.names, source.left_out
+        self.n_columns, self.n_rows, self.dtype, self.sparse = (
+            source.n_columns,
+            source.n_rows,
+            source.dtype,
+            source.sparse,
+        )
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks to load, or those at hand."""
+        for number, piece in enumerate(self._source.pieces()):
+            yield lambda number=number, piece=piece: self._load(number, piece)  # type: ignore[misc]
+
+    def _load(self, number: int, piece: Piece) -> Block:
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = piece()
+        return block
+
+    def fingerprint(self) -> str:
+        """That of the source behind."""
+        return self._source.fingerprint()
+
+
+def held(source: Source) -> Source:
+    """The source, with blocks kept if they are in memory anyway."""
+    inner = source.source if isinstance(source, MappedSource) else source
+    return HeldSource(source) if isinstance(inner, (ArraySource, SparseSource, FrameSource)) else source

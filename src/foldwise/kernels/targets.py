@@ -1,0 +1,176 @@
+"""Points that rows are compared with: cluster centres, seeds, candidates. Packed once for a pass, then given rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.kernels import _core
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows are looked at as y = (x - pivot) * scale: near the middle of the data, and never above 1 in size.
+
+    `scale` is a power of two, so that nothing is rounded by it, and `pivot` has values of the data's own dtype.
+    """
+
+    pivot: Floats
+    scale: float
+
+    def seen(self, points: NDArray[Any]) -> Floats:
+        """Points as y."""
+        return np.asarray(points.astype(np.float64) * self.scale - self.pivot * self.scale)
+
+    def back(self, y: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """From y to where the data are, rounded to their dtype."""
+        return np.asarray((y / self.scale + self.pivot).astype(dtype))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of at most 1 are cut in two multiples of powers of two, so that sums of up to `rows` of them are exact.
+
+    Exact sums do not depend on the order of their terms, and what is added and taken away again leaves no trace.
+    """
+
+    coarse: float
+    fine: float
+
+    @classmethod
+    def of(cls, rows: int) -> Grid:
+        """The finest grid for that many terms."""
+        bits = 51 - max(rows - 1, 0).bit_length()
+        return cls(1.5 * 2.0 ** (52 - bits), 1.5 * 2.0 ** (52 - 2 * bits))
+
+    def cut(self, values: Floats) -> tuple[Floats, Floats]:
+        """The two parts; what is below the second is dropped (some 2^-60 of the largest value)."""
+        high = (values + self.coarse) - self.coarse
+        return high, ((values - high) + self.fine) - self.fine
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Targets in groups of near ones, for bounds: `order` lists them group by group, `ends` says where each ends."""
+
+    order: Labels
+    ends: Labels
+
+    def largest(self, values: Floats) -> Floats:
+        """The largest of each group."""
+        return np.asarray(np.maximum.reduceat(values[self.order], np.concatenate([[0], self.ends[:-1]])))
+
+
+class DenseTargets:
+    """Targets for dense rows of one dtype."""
+
+    def __init__(self, points: NDArray[Any], frame: Frame, groups: Groups | None = None) -> None:
+        self.points, self.frame, self.groups = points, frame, groups
+        order, ends = (None, None) if groups is None else (groups.order, groups.ends)
+        self._core = _core.Targets(points, frame.pivot, frame.scale, order, ends)
+
+    def nearest(
+        self, rows: NDArray[Any], labels: Labels, near: NDArray[Any] | None = None, next_: NDArray[Any] | None = None
+    ) -> tuple[int, int, int]:
+        """Write each row's nearest target to `labels`: exactly, the lowest number among equals.
+
+        Returns how many labels changed, how many rows were multiplied, and how many were near ties. `near` and `next_` get
+        the squared distances, times scale squared, to the nearest and the second nearest target: to rounding in the rows'
+        dtype.
+        """
+        return self._core.nearest(rows, labels, near, next_)
+
+    def nearest_bounded(
+        self,
+        rows: NDArray[Any],
+        labels: Labels,
+        upper: NDArray[Any],
+        lower: NDArray[Any],
+        drift: NDArray[Any],
+        group_drift: NDArray[Any],
+        fresh: bool,
+    ) -> tuple[int, int, int]:
+        """The same with bounds, which are read (unless `fresh`) and written."""
+        return self._core.nearest_bounded(rows, labels, upper, lower, drift, group_drift, fresh)
+
+    def transfer(
+        self,
+        rows: NDArray[Any],
+        weights: Floats | None,
+        weight_scale: float,
+        before: Labels | None,
+        after: Labels,
+        slots: Labels,
+        grid: Grid,
+        sums: tuple[Floats, Floats, Floats],
+    ) -> None:
+        """Move rows whose label changed from the sums of one cluster to those of another.
+
+        `slots[label]` is the cluster's line in the sums (high and low parts of the weighted y, and two lines of weights).
+        A label of -1 in `before`, or no `before`, means that the row was in no cluster.
+        """
+        self._core.transfer(rows, weights, weight_scale, before, after, slots, grid.coarse, grid.fine, *sums)
+
+    def residuals(
+        self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None
+    ) -> Floats:
+        """The weighted squared distance, times scale squared, of the rows of each target to it; by differences in float64."""
+        total = np.zeros(len(self.points))
+        self._core.residuals(rows, weights, labels, total, each)
+        return total
+
+    def closer(
+        self, rows: NDArray[Any], weights: Floats | None, taken: int, closest: NDArray[Any]
+    ) -> tuple[float, Floats]:
+        """Seeding: bring `closest` up to date with the first `taken` targets, and try each of the others.
+
+        Returns the weighted sum of `closest`, and what it would be with each of the other targets.
+        """
+        potential = np.empty(len(self.points) - taken)
+        return self._core.closer(rows, weights, taken, closest, potential), potential
+
+    def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The distance of every row to every target, in the rows' dtype."""
+        y, points = self.frame.seen(rows), self.frame.seen(self.points)
+        square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
+        found = square[:, None] + norms - 2 * (y @ points.T)
+        # Where the terms nearly cancel, differences are taken first.
+        row, target = np.nonzero(found < 1e-4 * (square[:, None] + norms))
+        for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // 4_000_000 + 1):
+            gap = y[row[some]] - points[target[some]]
+            found[row[some], target[some]] = np.einsum("ij,ij->i", gap, gap)
+        return np.asarray((np.sqrt(found) / self.frame.scale).astype(rows.dtype))
+
+
+def frame_around(points: NDArray[Any], *, sparse: bool = False) -> Frame:
+    """A frame for rows that are compared with these points."""
+    mean = np.zeros(points.shape[1]) if sparse else (points.astype(np.float64) / len(points)).sum(axis=0)
+    return frame_within(mean, points.min(axis=0), points.max(axis=0), points.dtype)
+
+
+def frame_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: np.dtype[Any]) -> Frame:
+    """A frame with its pivot at `middle`, in which values from `low` to `high` are at most 1 in size."""
+    pivot = middle.astype(dtype).astype(np.float64)
+    # Halved first: the difference of two large float64 values may not be one.
+    reach = float(np.maximum(high / 2.0 - pivot / 2.0, pivot / 2.0 - low / 2.0).max(initial=0.0))
+    if reach == 0.0:
+        return Frame(pivot, 1.0)
+    _, exponent = math.frexp(reach)
+    most = 126 if dtype == np.float32 else 1022
+    return Frame(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
+
+
+def targets_of(points: NDArray[Any], frame: Frame, *, sparse: bool) -> Any:
+    """Targets for dense or for sparse rows."""
+    if sparse:
+        from foldwise.kernels.sparse import SparseTargets
+
+        return SparseTargets(points, frame)
+    return DenseTargets(points, frame)

@@ -1,0 +1,5 @@
+"""K-means and its relatives."""
+
+from foldwise.models.kmeans.estimator import KMeans
+
+__all__ = ["KMeans"]

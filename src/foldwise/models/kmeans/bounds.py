@@ -1,0 +1,108 @@
+"""When bounds are kept and when they are not. They never change a label, so the choice may follow what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels
+
+_GROUP = 10  # targets in a group, about
+_MOST_BYTES = 512 << 20
+
+
+class Bounds:
+    """Upper and lower bounds of every row's distances, with the rule for using them."""
+
+    def __init__(self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool) -> None:
+        self.mode = "off" if sparse else mode
+        self.n, self.d, self.dtype = n, d, dtype
+        self._groups: Groups | None = None
+        self._upper: NDArray[Any] | None = None
+        self._lower: NDArray[Any] | None = None
+        self._centres: NDArray[Any] | None = None  # what the bounds belong to
+        self._drift: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._passes = self._rest = 0
+        self._penalty = 2
+        self._pruning = 0
+
+    def forget(self) -> None:
+        """Labels were changed from outside, or the number of centres was."""
+        self._centres = self._upper = self._lower = self._groups = None
+        self._passes = self._rest = 0
+        self._penalty = 2
+
+    def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
+        """The targets if this pass is to use bounds, else None."""
+        k = len(centres)
+        self._passes += 1
+        if not self._wanted(k):
+            self._centres = None
+            return None
+        if self._centres is None or self._groups is None:
+            self._groups = _grouped(centres, frame, self._number_of_groups(k))
+            self._upper = np.empty(self.n, self.dtype)
+            self._lower = np.empty((self.n, len(self._groups.ends)), self.dtype)
+            zero = np.zeros(k)
+            drift, self._fresh = zero, True
+        else:
+            step = (centres.astype(np.float64) - self._centres.astype(np.float64)) * frame.scale
+            drift, self._fresh = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-12 * self.d), False
+        up = np.array(np.inf, self.dtype)
+        self._drift = (
+            np.nextafter(drift.astype(self.dtype), up),
+            np.nextafter(self._groups.largest(drift).astype(self.dtype), up),
+        )
+        self._centres = centres
+        return DenseTargets(centres, frame, self._groups)
+
+    def nearest(self, targets: DenseTargets, rows: NDArray[Any], labels: Labels, start: int) -> tuple[int, int, int]:
+        """The nearest target of a block's rows; `start` is where the block's bounds are."""
+        assert self._upper is not None and self._lower is not None and self._drift is not None
+        stop = start + len(rows)
+        return targets.nearest_bounded(
+            rows, labels, self._upper[start:stop], self._lower[start:stop], *self._drift, self._fresh
+        )
+
+    def _number_of_groups(self, k: int) -> int:
+        groups = max(1, k // _GROUP) if k >= 40 else 1
+        return max(1, min(groups, _MOST_BYTES // max(1, self.n * self.dtype.itemsize)))
+
+    def _wanted(self, k: int) -> bool:
+        if self.mode != "auto":
+            return self.mode == "on" and k > 1
+        if k * self.d < 256 or k == 1:
+            return False
+        if self._rest:
+            self._rest -= 1
+            return False
+        return self._passes >= 3
+
+    def learn(self, computed: int, moved: int, n: int) -> None:
+        """See how many rows the bounds left over; if too many, go without for a while."""
+        if self.mode != "auto" or self._centres is None or self._fresh:
+            return
+        if computed > 0.7 * n:
+            self._rest, self._penalty = self._penalty, 2 * self._penalty
+            self._centres = None
+
+
+def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:
+    """Centres in groups of near ones: a few rounds of k-means among them."""
+    k = len(centres)
+    if groups == 1:
+        return Groups(np.arange(k, dtype=np.int32), np.array([k], dtype=np.int32))
+    points = frame.seen(centres)
+    heads = points[np.linspace(0, k - 1, groups).astype(int)]
+    for _ in range(5):
+        # k x groups: small beside a pass over the rows
+        label = np.argmax(points @ heads.T - 0.5 * np.einsum("ij,ij->i", heads, heads), axis=1)
+        counts = np.bincount(label, minlength=groups)
+        sums = np.zeros_like(heads)
+        np.add.at(sums, label, points)
+        heads = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], heads)
+    order = np.argsort(label, kind="stable").astype(np.int32)
+    ends = np.cumsum(np.bincount(label, minlength=groups))
+    return Groups(order, np.unique(ends[ends > 0]).astype(np.int32))

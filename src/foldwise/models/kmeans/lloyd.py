@@ -1,0 +1,51 @@
+"""One step of Lloyd's algorithm, and the rule for stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.models.kmeans.repair import fill_empty
+from foldwise.models.kmeans.rows import Rows
+
+
+@dataclass(frozen=True)
+class Step:
+    """New centres and what the step found: inertias (in units of the scaled data) after the E- and the M-half."""
+
+    centres: NDArray[Any]
+    after_e: float
+    after_m: float
+    moved: int
+    computed: int
+    settled: int
+    filled: int
+    shift: float  # summed squared movement of the centres
+
+
+def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Step:
+    """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
+    done = rows.assign(centres)
+    filled = fill_empty(rows, centres)
+    new = rows.means(centres)
+    if project is not None:
+        new = project(new)
+    after_e, after_m = rows.inertias(centres, new)
+    gap = (new.astype(np.float64) - centres.astype(np.float64)) * rows.frame.scale
+    return Step(
+        new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, float(np.vdot(gap, gap))
+    )
+
+
+def settle_down(rows: Rows, centres: NDArray[Any], max_iter: int = 100) -> NDArray[Any]:
+    """Steps until nothing moves, for small problems along the way."""
+    for _ in range(max_iter):
+        done = step(rows, centres)
+        centres = done.centres
+        if done.shift == 0.0:
+            break
+    return centres

@@ -1,0 +1,49 @@
+"""Empty clusters: each takes the row that lies farthest from its centre, which lowers the inertia; labels and sums stay true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.models.kmeans.rows import Rows
+
+
+def fill_empty(rows: Rows, centres: NDArray[Any]) -> int:
+    """Move rows to clusters that have none, and say how many.
+
+    Fewer than there are empty clusters only if no row is left that lies off its centre and is not alone with it: then there are
+    fewer distinct points than clusters.
+    """
+    empty = np.flatnonzero(rows.sums.weights <= 0)
+    if not len(empty):
+        return 0
+    distance = np.empty(rows.n)
+    rows.residuals(centres, distance)
+    filled, taken = 0, set()
+    # Members of a cluster can all be equal: more rows than needed are looked at, but never all of them.
+    for number in _farthest(distance, 20 * len(empty) + 100):
+        if filled == len(empty) or distance[number] <= 0.0:
+            break
+        value = rows.take([int(number)])
+        mine = 1.0 if rows.weights is None else float(rows.weights[number])
+        if value.tobytes() in taken or mine == 0.0:
+            continue
+        if rows.cluster_weights[rows.labels[number]] <= mine:
+            continue  # alone with its centre: its own cluster would be the next to be empty
+        rows.move(int(number), int(empty[filled]))
+        taken.add(value.tobytes())
+        filled += 1
+    return filled
+
+
+def _farthest(distance: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """The rows with the largest distances, the first of equals first."""
+    count = min(count, len(distance))
+    if count < len(distance):
+        least = np.partition(distance, len(distance) - count)[len(distance) - count]
+        some = np.flatnonzero(distance >= least)
+    else:
+        some = np.arange(len(distance))
+    return np.asarray(some[np.argsort(-distance[some], kind="stable")])

@@ -1,0 +1,242 @@
+"""The rows of one fit and what is kept beside them: labels, bounds, and the exact sums of the clusters they form.
+
+`assign` is the E-step; since it keeps the sums up to date with the rows that moved, the M-step needs no pass of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats
+from foldwise.data.cut import rows_per_block
+from foldwise.fold.run import Run
+from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
+from foldwise.models.kmeans.bounds import Bounds
+from foldwise.stats.extent import Extent
+from foldwise.stats.sums import Sums
+
+
+@dataclass
+class Pass:
+    """What one E-step did: rows with a new label, rows multiplied (not pruned), near ties settled."""
+
+    moved: int = 0
+    computed: int = 0
+    settled: int = 0
+
+
+class Rows:
+    """Passes over one source for one fit."""
+
+    def __init__(self, run: Run, *, bounds: str = "auto") -> None:
+        self.run, self.source = run, run.source
+        weights: dict[int, Floats] = {}
+
+        def of(block: Block) -> Extent:
+            if block.weights is not None:
+                weights[block.start] = np.array(block.weights)
+            return Extent.of(block)
+
+        self.extent = run.fold(of)
+        self.weights = np.concatenate([weights[start] for start in sorted(weights)]) if weights else None
+        self.n, self.d = self.extent.count, self.source.n_columns
+        self.dtype = self.source.dtype
+        mean = self.extent.columns.mean
+        middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would fill in zeros
+        self.frame = frame_within(middle, self.extent.low, self.extent.high, self.dtype)
+        self.grid = Grid.of(self.n)
+        self.weight_scale = 2.0 ** -math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 1.0
+        self.block_rows = rows_per_block(self.d, self.dtype, sparse=self.source.sparse)
+        self.labels: Labels = np.full(self.n, -1, dtype=np.int32)
+        self.sums = Sums.zero(np.arange(0, dtype=np.int32), self.d)
+        self.centres: NDArray[Any] | None = None  # whose nearest the labels are, if anybody's
+        self._whole = True  # whether the sums are those of the labels: not if a pass was cut short
+        self.bounds = Bounds(bounds, self.n, self.d, self.dtype, sparse=self.source.sparse)
+        self._lock = Lock()
+
+    # ------------------------------------------------------------ targets and blocks
+
+    def targets(self, points: NDArray[Any]) -> Any:
+        """Points that blocks of this source can be compared with."""
+        return targets_of(points, self.frame, sparse=self.source.sparse)
+
+    def part(self, block: Block, array: NDArray[Any]) -> NDArray[Any]:
+        """The part of an array with one entry per row that belongs to a block."""
+        return array[block.start : block.start + block.n_rows]
+
+    def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
+        """Some rows, by number, as a dense array; only their blocks are read."""
+        numbers = np.asarray(which, dtype=np.intp)
+        out = np.empty((len(numbers), self.d), dtype=self.dtype)
+        of_block = numbers // self.block_rows
+        wanted = set(of_block.tolist())
+        for number, piece in enumerate(self.source.pieces()):
+            if number in wanted:
+                block = piece()
+                here = np.flatnonzero(of_block == number)
+                rows = block.rows[numbers[here] - block.start]
+                out[here] = rows.toarray() if self.source.sparse else rows
+                wanted.discard(number)
+                if not wanted:
+                    break
+        return out
+
+    # ------------------------------------------------------------ the E-step
+
+    def assign(self, centres: NDArray[Any]) -> Pass:
+        """Give every row its nearest centre, exactly, and bring the clusters' sums up to date."""
+        k = len(centres)
+        if not self._whole or len(self.sums.which) != k:
+            self.relabel(np.where(np.arange(len(self.sums.which)) < k, self.sums.which, -1), k)
+        bounded = self.bounds.prepare(centres, self.frame)
+        targets = self.targets(centres) if bounded is None else bounded
+        self.centres, self._whole = None, False
+        done = Pass()
+
+        def of(block: Block) -> tuple[Sums | None, int, int, int]:
+            labels = self.part(block, self.labels)
+            before = labels.copy()
+            rows = block.rows
+            if bounded is None:
+                moved, computed, settled = targets.nearest(rows, labels)
+            else:
+                moved, computed, settled = self.bounds.nearest(targets, rows, labels, block.start)
+            return (self._moved(targets, block, before, labels) if moved else None), moved, computed, settled
+
+        def add(number: int, found: tuple[Sums | None, int, int, int]) -> None:
+            sums, moved, computed, settled = found
+            with self._lock:
+                if sums is not None:
+                    self.sums.add(sums)
+                done.moved += moved
+                done.computed += computed
+                done.settled += settled
+
+        self.run.visit(of, add)
+        self.centres, self._whole = centres, True
+        self.bounds.learn(done.computed, done.moved, self.n)
+        return done
+
+    def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums:
+        """What the block's rows that moved take from some clusters and bring to others."""
+        k = len(self.sums.which)
+        which = self.sums.which
+        slots = which
+        if k * self.d > 65536:  # then it pays to know which clusters are touched
+            changed = before != after
+            seen = np.zeros(k + 1, dtype=bool)
+            seen[before[changed]] = True  # -1, no cluster, lands on the last place
+            seen[after[changed]] = True
+            which = np.flatnonzero(seen[:k]).astype(np.int32)
+            slots = np.full(k, -1, dtype=np.int32)
+            slots[which] = np.arange(len(which), dtype=np.int32)
+        sums = Sums.zero(which, self.d)
+        targets.transfer(
+            block.rows,
+            block.weights,
+            self.weight_scale,
+            before,
+            after,
+            slots,
+            self.grid,
+            (sums.high, sums.low, sums.weight),
+        )
+        return sums
+
+    def forget(self) -> None:
+        """Start again from rows without labels."""
+        self._whole = False
+
+    def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
+        """Change the number of clusters: cluster i becomes new[i], or none if that is -1; places without one are empty."""
+        mapping, old = np.asarray(new, dtype=np.int32), self.sums
+        self.sums = Sums.zero(np.arange(k, dtype=np.int32), self.d)
+        self.bounds.forget()
+        self.centres = None
+        if not self._whole:
+            self.labels[:] = -1
+            self._whole = True
+            return
+        kept = np.flatnonzero(mapping >= 0)
+        self.sums.high[mapping[kept]] = old.high[kept]
+        self.sums.low[mapping[kept]] = old.low[kept]
+        self.sums.weight[:, mapping[kept]] = old.weight[:, kept]
+        self.labels = np.append(mapping, np.int32(-1))[self.labels]
+
+    def move(self, number: int, to: int) -> None:
+        """Give one row another label."""
+        row = self.take([number])
+        weights = None if self.weights is None else self.weights[[number]]
+        before, after = self.labels[[number]], np.array([to], dtype=np.int32)
+        which = self.sums.which
+        part = Sums.zero(which, self.d)
+        targets = DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame)
+        targets.transfer(
+            row, weights, self.weight_scale, before, after, which, self.grid, (part.high, part.low, part.weight)
+        )
+        self.sums.add(part)
+        self.labels[number] = to
+        self.bounds.forget()
+
+    # ------------------------------------------------------------ figures
+
+    @property
+    def cluster_weights(self) -> Floats:
+        """The weight of each cluster."""
+        return np.asarray(self.sums.weights / self.weight_scale)
+
+    def means(self, centres: NDArray[Any]) -> NDArray[Any]:
+        """The M-step: each cluster's mean, in the data's dtype; an empty cluster keeps its centre."""
+        means = self.sums.means()
+        empty = self.sums.weights <= 0
+        if empty.any():
+            means[empty] = 0.0
+            new = self.frame.back(means, self.dtype)
+            new[empty] = centres[empty]
+            return new
+        return self.frame.back(means, self.dtype)
+
+    def inertias(self, *centres: NDArray[Any]) -> list[float]:
+        """The weighted sum of squared distances, times scale squared, of the present clusters to each of the given centres.
+
+        From the sums alone: what is left of the whole spread, plus how far centres are from the means.
+        """
+        weights = self.cluster_weights
+        some = weights > 0
+        means = self.sums.means()[some]
+        columns = self.extent.columns
+        offset = (columns.mean - self.frame.pivot) * self.frame.scale
+        squares = columns.squares * self.frame.scale * self.frame.scale
+        total = float(squares.sum() + columns.weight * (offset @ offset))
+        within = total - float(weights[some] @ np.einsum("ij,ij->i", means, means))
+        out = []
+        for points in centres:
+            gap = self.frame.seen(points[some]) - means
+            out.append(max(within, 0.0) + float(weights[some] @ np.einsum("ij,ij->i", gap, gap)))
+        return out
+
+    def residuals(self, centres: NDArray[Any], each: Floats | None = None) -> Floats:
+        """The inertia of each cluster, by differences in float64, in units of the scaled data."""
+        targets = self.targets(centres)
+        parts: dict[int, Floats] = {}
+
+        def of(block: Block) -> Floats:
+            mine = None if each is None else self.part(block, each)
+            return np.asarray(targets.residuals(block.rows, block.weights, self.part(block, self.labels), mine))
+
+        self.run.visit(of, parts.__setitem__)
+        total = np.zeros(len(centres))
+        for number in sorted(parts):
+            total += parts[number]
+        return total
+
+    def unscaled(self, inertia: float) -> float:
+        """An inertia in the units of the data."""
+        return inertia / self.frame.scale / self.frame.scale

@@ -1,0 +1,43 @@
+"""Where the data lie: mean, spread and range of each column, in one pass before k-means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldwise.data.block import Block, Floats
+from foldwise.stats.columns import Columns
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The column moments, the number of all rows, and least and greatest values and the largest weight among rows that count."""
+
+    columns: Columns
+    count: int
+    low: Floats
+    high: Floats
+    heaviest: float
+
+    @classmethod
+    def empty(cls, n_columns: int) -> Extent:
+        """The identity of `merge`."""
+        return cls(Columns.empty(n_columns), 0, np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0)
+
+    @classmethod
+    def of(cls, block: Block) -> Extent:
+        """The extent of a block's rows."""
+        low, high = block.extent()
+        heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
+        return cls(Columns.of(block), block.n_rows, low, high, heaviest)
+
+    def merge(self, other: Extent) -> Extent:
+        """The extent of both sets of rows together."""
+        return Extent(
+            self.columns.merge(other.columns),
+            self.count + other.count,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            max(self.heaviest, other.heaviest),
+        )
