@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "sparse_rows.h"
 #include "targets.h"
 
 namespace fw {
@@ -47,6 +48,8 @@ struct Kernels {
     ptrdiff_t (*finite_f64)(const double *x, size_t n);
     void (*centred_f32)(const float *x, const double *c, const double *s, size_t n, size_t d, float *out);
     void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
+    SparseTable<float> sparse_f32;
+    SparseTable<double> sparse_f64;
 };
 
 namespace baseline { extern const Kernels kernels; }

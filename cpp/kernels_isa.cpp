@@ -23,6 +23,7 @@ namespace {
 #include "bounded.h"
 #include "transfer.h"
 #include "closer.h"
+#include "sparse.h"
 
 template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
@@ -33,6 +34,7 @@ constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfe
 extern const Kernels kernels = {
     FW_TEXT(FW_ISA), panel_targets, row_kernels<float>, row_kernels<double>, scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
+    sparse_table<float>, sparse_table<double>,
 };
 
 }  // namespace FW_ISA

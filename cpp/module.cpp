@@ -4,10 +4,12 @@
 void register_scatter(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
+void register_sparse(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
     register_scatter(m);
     register_arrow(m);
     register_targets(m);
+    register_sparse(m);
 }

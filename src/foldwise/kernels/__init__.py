@@ -14,7 +14,7 @@ from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
 
-__all__ = ["centred", "columns", "extent", "finite", "instruction_set", "merge_moments", "scatter"]
+__all__ = ["centred", "columns", "extent", "finite", "instruction_set", "merge_moments", "scatter", "unit_rows"]
 
 
 def scatter(
@@ -61,3 +61,9 @@ def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     _core.extent(x, low, high)
     return low.astype(np.float64), high.astype(np.float64)
+
+
+def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Rows divided by their lengths, and how many have none because they are zero; see `reference.unit_rows`."""
+    out = np.empty_like(x)
+    return out, _core.unit_rows(x.reshape(-1), None, x.shape[1], out.reshape(-1))

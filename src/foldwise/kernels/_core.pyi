@@ -87,6 +87,61 @@ class Targets:
         potential: NDArray[np.float64],
     ) -> float: ...
 
+class SparseTargets:
+    """Points that sparse rows are compared with; see `foldwise.kernels.sparse`."""
+
+    def __init__(self, points: NDArray[Any], scale: float) -> None: ...
+    def nearest(
+        self,
+        values: NDArray[Any],
+        columns: NDArray[Any],
+        starts: NDArray[Any],
+        labels: NDArray[np.int32],
+        near: NDArray[Any] | None = None,
+        next: NDArray[Any] | None = None,
+    ) -> tuple[int, int, int]: ...
+    def transfer(
+        self,
+        values: NDArray[Any],
+        columns: NDArray[Any],
+        starts: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        weight_scale: float,
+        before: NDArray[np.int32] | None,
+        after: NDArray[np.int32],
+        slots: NDArray[np.int32],
+        coarse: float,
+        fine: float,
+        high: NDArray[np.float64],
+        low: NDArray[np.float64],
+        weight: NDArray[np.float64],
+    ) -> None: ...
+    def residuals(
+        self,
+        values: NDArray[Any],
+        columns: NDArray[Any],
+        starts: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        labels: NDArray[np.int32],
+        total: NDArray[np.float64],
+        each: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def closer(
+        self,
+        values: NDArray[Any],
+        columns: NDArray[Any],
+        starts: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        taken: int,
+        closest: NDArray[Any],
+        potential: NDArray[np.float64],
+    ) -> float: ...
+    def distances(
+        self, values: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], out: NDArray[Any]
+    ) -> None: ...
+
+def unit_rows(values: NDArray[Any], starts: NDArray[np.int64] | None, columns: int, out: NDArray[Any]) -> int: ...
+
 class Batch:
     """Some rows of a table, by column."""
 

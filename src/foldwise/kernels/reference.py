@@ -105,3 +105,13 @@ def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
     for i, row in enumerate(rows):
         out[i] = ((row - points) ** 2).sum(axis=1).argmin()
     return out
+
+
+def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Each row divided by its length; rows of zeros stay, and are counted."""
+    largest = np.abs(x).max(axis=1, keepdims=True)
+    zero = largest[:, 0] == 0
+    # Divided by the largest value first: squares of very large or small ones would leave float64.
+    wide = x.astype(np.longdouble) / np.where(largest == 0, 1, largest)
+    lengths = np.sqrt((wide**2).sum(axis=1, keepdims=True))
+    return (wide / np.where(lengths == 0, 1, lengths)).astype(x.dtype), int(zero.sum())

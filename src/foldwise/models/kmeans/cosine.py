@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock
+from foldwise import kernels
+from foldwise.data.block import Block, DenseBlock, SparseBlock
 from foldwise.data.mapped import MappedSource
 from foldwise.data.source import Source
 from foldwise.errors import DataError
+from foldwise.kernels import sparse
 
 
 def on_the_sphere(source: Source) -> Source:
@@ -18,31 +20,22 @@ def on_the_sphere(source: Source) -> Source:
 
     def change(block: Block) -> Block:
         if isinstance(block, SparseBlock):
-            return _sparse(block, source.where)
-        rows = block.dense().astype(np.float64)
-        # Divided by the largest value first: squares of very large or small ones would leave float64.
-        largest = np.abs(rows).max(axis=1)
-        _refuse_zero(largest, block, source.where)
-        rows /= largest[:, None]
-        rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-        return DenseBlock(rows.astype(block.values.dtype), block.start, block.weights)
+            matrix, without = sparse.unit_rows(block.matrix)
+            changed: Block = SparseBlock(matrix, block.start, block.weights)
+        else:
+            rows, without = kernels.unit_rows(block.dense())
+            changed = DenseBlock(rows, block.start, block.weights)
+        if without:
+            _refuse_zero(block, source.where)
+        return changed
 
     return MappedSource(source, change)
 
 
-def _sparse(block: SparseBlock, where: str) -> SparseBlock:
-    matrix = block.matrix.astype(np.float64)
-    largest = np.asarray(abs(matrix).max(axis=1).todense()).ravel()
-    _refuse_zero(largest, block, where)
-    per_value = np.repeat(largest, np.diff(matrix.indptr))
-    matrix.data = matrix.data / per_value
-    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    matrix.data /= np.repeat(lengths, np.diff(matrix.indptr))
-    return SparseBlock(matrix.astype(block.matrix.dtype), block.start, block.weights)
-
-
-def _refuse_zero(largest: Floats, block: Block, where: str) -> None:
-    zero = largest == 0.0
+def _refuse_zero(block: Block, where: str) -> None:
+    """Say which row is zero, unless all of them have weight 0."""
+    rows = abs(block.rows).max(axis=1)
+    zero = np.asarray(rows.todense() if isinstance(block, SparseBlock) else rows).ravel() == 0.0
     if block.weights is not None:
         zero &= block.weights > 0
     if zero.any():
@@ -52,7 +45,6 @@ def _refuse_zero(largest: Floats, block: Block, where: str) -> None:
             row=block.start + int(np.argmax(zero)),
             advice="Leave such rows out (where=...), give them weight 0, or use metric='euclidean'",
         )
-    largest[largest == 0.0] = 1.0
 
 
 def project(centres: NDArray[Any]) -> NDArray[Any]:
