@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -41,7 +42,7 @@ template <class T, class I> const fw::SparseKernels<T, I> &kernels() {
 
 // The memory behind a fw::SparseTargets.
 template <class T> struct Held {
-    std::vector<T> turned;
+    std::unique_ptr<float[]> turned;
     std::vector<fw::Wide> squares;
     std::vector<double> half;
     std::vector<int> first;
@@ -49,11 +50,11 @@ template <class T> struct Held {
 
     void fill(const T *points, size_t k, size_t d, double scale) {
         const size_t stride = (k + 7) / 8 * 8;  // whole vectors of every instruction set
-        turned.resize(d * stride);
+        turned.reset(new float[d * stride]);  // not zeroed: prepare writes all of it
         squares.resize(k);
         half.assign(stride, std::numeric_limits<double>::infinity());
         first.resize(k);
-        table<T>().prepare(points, k, d, scale, stride, turned.data(), squares.data());
+        table<T>().prepare(points, k, d, scale, stride, turned.get(), squares.data());
         double longest = 0;
         std::unordered_map<double, std::vector<int>> alike;
         for (size_t c = 0; c < k; ++c) {
@@ -68,7 +69,7 @@ template <class T> struct Held {
                 }
             if (first[c] == int(c)) same.push_back(int(c));
         }
-        view = {k, d, stride, scale, points, turned.data(), squares.data(), half.data(), first.data(),
+        view = {k, d, stride, scale, points, turned.get(), squares.data(), half.data(), first.data(),
                 std::sqrt(longest) * (1 + 1e-6)};
     }
 };

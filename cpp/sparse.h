@@ -17,13 +17,13 @@ inline void add_product(Wide &sum, double a, double b) {
 
 // The targets column by column, and their squared lengths.
 template <class T>
-void prepare(const T *points, size_t k, size_t d, double scale, size_t stride, T *turned, Wide *squares) {
+void prepare(const T *points, size_t k, size_t d, double scale, size_t stride, float *turned, Wide *squares) {
     constexpr size_t step = 8;
     for (size_t first = 0; first < d; first += step) {
         const size_t count = least(step, d - first);
         for (size_t c = 0; c < k; ++c)
             for (size_t j = 0; j < count; ++j)
-                turned[(first + j) * stride + c] = T(double(points[c * d + first + j]) * scale);
+                turned[(first + j) * stride + c] = float(double(points[c * d + first + j]) * scale);
         for (size_t c = k; c < stride; ++c)
             for (size_t j = 0; j < count; ++j) turned[(first + j) * stride + c] = 0;
     }
@@ -81,16 +81,16 @@ template <class T, class I> double length_of(const SparseRow<T, I> &row, double 
 template <class T, class I, size_t nv>
 inline void score_vectors(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t first, double *scores) {
     using V = Vec<double>;
-    constexpr size_t L = lanes<double>, ahead = 6, line = 64 / sizeof(T);
-    const T *turned = t.turned + first;
+    constexpr size_t L = lanes<double>, ahead = 6, line = 16;
+    const float *turned = t.turned + first;
     V sum[nv] = {};
     for (size_t p = 0; p < row.count; ++p) {
         if (p + ahead < row.count) {
-            const T *later = turned + size_t(row.columns[p + ahead]) * t.stride;
+            const float *later = turned + size_t(row.columns[p + ahead]) * t.stride;
             FW_UNROLL(8)
             for (size_t i = 0; i * line < nv * L; ++i) __builtin_prefetch(later + i * line);
         }
-        const T *column = turned + size_t(row.columns[p]) * t.stride;
+        const float *column = turned + size_t(row.columns[p]) * t.stride;
         const V value = broadcast(double(row.values[p]) * t.scale);
         FW_UNROLL(8)
         for (size_t i = 0; i < nv; ++i) sum[i] += value * load_as<double>(column + i * L);
@@ -141,11 +141,12 @@ inline Lead lead(const double *scores, size_t stride) {
     return out;
 }
 
-// A bound on |computed - true| of the difference of two scores, in units of `unit<double>`: the chain of additions along
-// the stored values, with squared lengths correctly rounded. The last term is for values that `turned` holds as subnormal.
-inline double score_doubt(size_t count, double length, double longest) {
-    const double along = 2 * length * longest + longest * longest;
-    return 0x1p-53 * double(count + 8) * along * 1.01 + 0x1p-140 * length * __builtin_sqrt(double(count));
+// A bound on |computed - true| of the difference of two scores: the rounding of targets to float32 (none if they were), the
+// chain of additions along the stored values, and values that `turned` holds as subnormal. Squared lengths are correctly
+// rounded.
+template <class T> inline double score_doubt(size_t count, double length, double longest) {
+    const double rounding = (sizeof(T) == 8 ? 0x1p-24 : 0) + 0x1p-53 * double(count + 8);
+    return rounding * (2 * length * longest + longest * longest) * 1.01 + 0x1p-140 * length * __builtin_sqrt(double(count));
 }
 
 // A row filled in, for the few that must be: d values of which all others are zero, before and after.
@@ -208,6 +209,21 @@ int settle(const SparseRow<T, I> &row, const SparseTargets<T> &t, const double *
     return int(winner);
 }
 
+// The squared distance of a row to target c: |c|^2 + sum over stored values of y (y - 2 c). Where these nearly cancel,
+// differences are taken over all columns.
+template <class T, class I>
+double apart(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t c, double *zeros) {
+    Wide sum = t.squares[c];
+    const T *point = t.points + c * t.d;
+    for (size_t p = 0; p < row.count; ++p) {
+        const double y = double(row.values[p]) * t.scale;
+        add_product(sum, y, y - 2 * (double(point[row.columns[p]]) * t.scale));
+    }
+    if (sum.high > 1e-3 * t.squares[c].high) return sum.high;
+    const Filled<T, I> filled(zeros, row, t.scale);
+    return direct(point, t.scale, filled.y, t.d);
+}
+
 // Memory for one call.
 template <class T> struct SparseDesk {
     double *scores, *zeros;
@@ -230,15 +246,19 @@ Assigned sparse_nearest(const SparseRows<T, I> &x, const SparseTargets<T> &t, in
         score_all(row, t, desk.scores);
         const Lead found = lead(desk.scores, t.stride);
         int label = int(found.whose);
-        const double length = length_of(row, t.scale, square), doubt = score_doubt(row.count, length, t.longest);
+        const double length = length_of(row, t.scale, square), doubt = score_doubt<T>(row.count, length, t.longest);
         if (!(found.best - found.second > doubt)) {
             label = settle(row, t, desk.scores, found.best, doubt, length, desk.sums, desk.zeros);
             ++result.settled;
         }
         result.moved += labels[i] != label;
         labels[i] = label;
-        if (near) near[i] = T(larger(square - 2 * found.best, 0.0));
-        if (next) next[i] = T(larger(square - 2 * found.second, 0.0));
+        if (near) near[i] = T(apart(row, t, size_t(label), desk.zeros));
+        if (next) {  // the first of the rest with that score, which may be the best one's equal
+            size_t other = 0;
+            while (other + 1 < t.k && (int(other) == label || desk.scores[other] < found.second)) ++other;
+            next[i] = T(t.k > 1 ? apart(row, t, other, desk.zeros) : __builtin_inf());
+        }
     }
     return result;
 }
@@ -281,21 +301,6 @@ void sparse_transfer(const SparseRows<T, I> &x, const double *w, double scale, s
     }
 }
 
-// The squared distance of a row to target c: |c|^2 + sum over stored values of y (y - 2 c). Where these nearly cancel,
-// differences are taken over all columns.
-template <class T, class I>
-double apart(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t c, double *zeros) {
-    Wide sum = t.squares[c];
-    const T *point = t.points + c * t.d;
-    for (size_t p = 0; p < row.count; ++p) {
-        const double y = double(row.values[p]) * t.scale;
-        add_product(sum, y, y - 2 * (double(point[row.columns[p]]) * t.scale));
-    }
-    if (sum.high > 1e-3 * t.squares[c].high) return sum.high;
-    const Filled<T, I> filled(zeros, row, t.scale);
-    return direct(point, t.scale, filled.y, t.d);
-}
-
 template <class T, class I>
 void sparse_residuals(const SparseRows<T, I> &x, const double *w, const SparseTargets<T> &t, const int *labels,
                       double *total, double *each) {
@@ -318,7 +323,7 @@ double sparse_closer(const SparseRows<T, I> &x, const double *w, const SparseTar
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale), weight = w ? w[i] : 1;
-        const double limit = (square + t.longest * t.longest) * 64 * 0x1p-53 * double(row.count + 8);
+        const double limit = 64 * score_doubt<T>(row.count, __builtin_sqrt(square), t.longest);
         double near = double(closest[i]);
         score_all(row, t, desk.scores);
         for (size_t c = 0; c < t.k; ++c) {
@@ -339,10 +344,17 @@ template <class T, class I> void sparse_distances(const SparseRows<T, I> &x, con
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale);
-        score_all(row, t, desk.scores);
         for (size_t c = 0; c < t.k; ++c) {
-            double found = square - 2 * desk.scores[c];
-            if (found < 0.01 * (square + t.squares[c].high)) found = apart(row, t, c, desk.zeros);
+            const T *point = t.points + c * t.d;
+            double dot[4] = {};
+            size_t p = 0;
+            for (; p + 4 <= row.count; p += 4)
+                for (size_t l = 0; l < 4; ++l)
+                    dot[l] += double(row.values[p + l]) * t.scale * (double(point[row.columns[p + l]]) * t.scale);
+            for (; p < row.count; ++p) dot[0] += double(row.values[p]) * t.scale * (double(point[row.columns[p]]) * t.scale);
+            double found = square + t.squares[c].high - 2 * ((dot[0] + dot[1]) + (dot[2] + dot[3]));
+            // Too few digits are left of what nearly cancels.
+            if (!(found > 0.01 * (square + t.squares[c].high))) found = apart(row, t, c, desk.zeros);
             out[i * t.k + c] = T(__builtin_sqrt(found) / t.scale);
         }
     }

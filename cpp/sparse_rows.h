@@ -29,7 +29,8 @@ template <class T> struct SparseTargets {
     std::size_t k, d, stride;
     double scale;
     const T *points;      // k x d, as given
-    const T *turned;      // d x stride: times scale, column by column; zeros beyond k
+    const float *turned;  // d x stride: times scale, column by column; zeros beyond k. In float32, since the speed is
+                          // that of the memory behind it; what it leaves in doubt is settled from `points`
     const Wide *squares;  // k: squared lengths
     const double *half;   // stride: half of them; infinite beyond k
     const int *first;     // k: the lowest number of an equal target
@@ -51,7 +52,7 @@ template <class T, class I> struct SparseKernels {
 template <class T> struct SparseTable {
     SparseKernels<T, std::int32_t> narrow;
     SparseKernels<T, std::int64_t> wide;
-    void (*prepare)(const T *points, size_t k, size_t d, double scale, size_t stride, T *turned, Wide *squares);
+    void (*prepare)(const T *points, size_t k, size_t d, double scale, size_t stride, float *turned, Wide *squares);
     // Rows of length 1, or of zeros as they were; returns how many of those. Without `starts` rows have d values each.
     size_t (*unit)(const T *x, const std::int64_t *starts, size_t n, size_t d, T *out);
 };

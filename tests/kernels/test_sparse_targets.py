@@ -127,6 +127,21 @@ def test_full_rows_far_from_zero(offset: float) -> None:
     np.testing.assert_allclose(targets.distances(x), np.sqrt(truth).astype(float), rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e-20, 1e20, 1e170])
+def test_any_scale(scale: float) -> None:
+    """Everything scales with the data; squares that leave float64 are never formed."""
+    x, points = some_rows(80, 30, 0.3, np.float64), some_rows(6, 30, 0.3, np.float64, 1).toarray()
+    truth = np.sqrt(squared(x, points)).astype(float)
+    labels = labels_of(x, points)[0]
+    x, points = x * scale, points * scale
+    assert np.array_equal(labels_of(x, points)[0], labels)
+    targets = SparseTargets(points, frame_of(x, points))
+    np.testing.assert_allclose(targets.distances(x) / scale, truth, rtol=1e-12)
+    each = np.empty(80)
+    targets.residuals(x, None, labels, each)
+    np.testing.assert_allclose(np.sqrt(each) / targets.frame.scale / scale, truth.min(axis=1), rtol=1e-12)
+
+
 def test_a_row_far_beyond_all_targets() -> None:
     """Its square is no float64, its nearest target is clear all the same."""
     points = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
@@ -169,7 +184,7 @@ def test_closer_is_the_sum_of_the_least_distances(dtype: Any) -> None:
     total, potential = SparseTargets(points, frame).closer(x, weights, 2, closest)
     truth = squared(x, points).astype(float) * frame.scale**2
     least = truth[:, :2].min(axis=1)
-    digits = 1e-6 if dtype == np.float32 else 1e-12
+    digits = 1e-6  # seeds are drawn by it
     np.testing.assert_allclose(closest, least, rtol=digits)
     assert not closest[[3, 77]].any()
     assert total == pytest.approx(weights @ least, rel=digits)
@@ -205,9 +220,9 @@ def test_broken_rows_are_refused() -> None:
         targets.nearest(values, column, starts, np.zeros(2, dtype=np.int32))
     with pytest.raises(ValueError, match="not a target"):
         targets.residuals(values, column, starts, None, np.array([3], dtype=np.int32), np.zeros(3))
+    sums = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3))
+    slots = np.full(3, -1, dtype=np.int32)
     with pytest.raises(ValueError, match="slot"):
-        sums = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3))
-        slots = np.full(3, -1, dtype=np.int32)
         targets.transfer(values, column, starts, None, 1.0, None, labels, slots, 1.0, 1.0, *sums)
 
 
