@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from foldwise.data.open import scan as scan
     from foldwise.fold import fold as fold
     from foldwise.models.kmeans import KMeans as KMeans
+    from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 # Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
 _PUBLIC = {
     "KMeans": "foldwise.models.kmeans",
+    "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "choose_components": "foldwise.selection.components",
     "fold": "foldwise.fold",
@@ -33,7 +35,18 @@ _PUBLIC = {
     "scan": "foldwise.data.open",
 }
 
-__all__ = ["PCA", "KMeans", "__version__", "choose_components", "fold", "load", "progress", "save", "scan"]
+__all__ = [
+    "PCA",
+    "KMeans",
+    "MiniBatchKMeans",
+    "__version__",
+    "choose_components",
+    "fold",
+    "load",
+    "progress",
+    "save",
+    "scan",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,11 @@ from foldwise.fold.checkpoint import write_tensors
 from foldwise.store.encode import decode, encode
 
 _FORMAT = 1
-_MODELS = {"KMeans": "foldwise.models.kmeans", "PCA": "foldwise.models.pca"}
+_MODELS = {
+    "KMeans": "foldwise.models.kmeans",
+    "MiniBatchKMeans": "foldwise.models.kmeans",
+    "PCA": "foldwise.models.pca",
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

@@ -1,5 +1,6 @@
 """K-means and its relatives."""
 
 from foldwise.models.kmeans.estimator import KMeans
+from foldwise.models.kmeans.minibatch import MiniBatchKMeans
 
-__all__ = ["KMeans"]
+__all__ = ["KMeans", "MiniBatchKMeans"]

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
-
-from foldwise.data.block import Block
 from foldwise.data.held import held
-from foldwise.data.mapped import widened
 from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
-from foldwise.kernels.targets import frame_around, targets_of
-from foldwise.models.base import open_for_use, remember_columns
-from foldwise.models.kmeans import cosine, seeding
+from foldwise.models.base import remember_columns
+from foldwise.models.kmeans import batches, cosine
+from foldwise.models.kmeans.common import CentreModel
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Plan, search
 
 
-class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
-    """There are fewer distinct points than clusters."""
-
-
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KMeans(CentreModel):
     """K-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
 
     Takes arrays, frames, SciPy sparse matrices, `fw.scan(...)` and paths of files, which may be larger than memory. The same
@@ -104,12 +89,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.checkpoint = checkpoint
         self.n_threads = n_threads
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn inspects the signature at every fit, which costs a third of a small one.
-        return list(super()._get_param_names())
-
     # ---------------------------------------------------------------- fitting
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -121,7 +100,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             source = held(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
             run = Run(source, n_threads=self.n_threads)
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
-            self._check_rows(rows)
+            self._check_count(rows.n, source)
             plan = self._plan(rows, X)
             found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source))
             self._finish(rows, found)
@@ -135,20 +114,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         found.outcome.warn(f"KMeans (n_clusters={self.n_clusters})")
         return self
 
-    def _check_rows(self, rows: Rows) -> None:
-        if rows.n < self.n_clusters:
-            raise DataError(
-                f"n_samples={rows.n} should be >= n_clusters={self.n_clusters}",
-                where=rows.source.where if rows.source.where != "array" else None,
-                advice="Ask for fewer clusters",
-            )
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take in a batch of rows, of any size, and let it go: each row is assigned once, when it comes.
+
+        Batches are held back until there are `n_clusters` rows; these are clustered as by `fit`. After that every row is added
+        to the nearest cluster, whose centre is the mean of all rows that it was ever given. That is not what a fit to all
+        the rows would find, which can change its mind: use `fit` wherever the rows can be read again. `labels_` and
+        `inertia_` are those of the last batch.
+        """
+        self._validate_params()
+        batches.take(self, X, sample_weight)
+        return self
 
     def _plan(self, rows: Rows, X: Any) -> Plan:
-        from sklearn.utils import check_random_state
-
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-        if isinstance(self.random_state, (int, np.integer)):
-            seed = int(self.random_state)
+        seed = self._seed()
         variance = float(rows.extent.columns.squares.mean()) / rows.extent.columns.weight
         given = not isinstance(self.init, str)
         starts = self.n_init
@@ -173,143 +152,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             project=cosine.project if self.metric == "cosine" else None,
         )
 
-    def _starts(self, X: Any, seed: int) -> Callable[[Rows, int], NDArray[Any]]:
-        def make(rows: Rows, number: int) -> NDArray[Any]:
-            rng = np.random.default_rng([seed, 0, number])
-            if isinstance(self.init, str):
-                if self.init == "k-means++":
-                    return seeding.plusplus(rows, self.n_clusters, rng)
-                if self.init == "random":
-                    return seeding.random_rows(rows, self.n_clusters, rng)
-                return seeding.parallel(rows, self.n_clusters, rng, seed)
-            if callable(self.init):
-                given = self.init(X, self.n_clusters, random_state=np.random.RandomState(seed + number))
-            else:
-                given = self.init
-            return self._given_centres(given, rows)
-
-        return make
-
-    def _given_centres(self, given: Any, rows: Rows) -> NDArray[Any]:
-        centres = np.array(given, dtype=rows.dtype, order="C")
-        if centres.ndim != 2 or centres.shape[0] != self.n_clusters:
-            raise ParameterError(
-                f"The shape of the initial centers {centres.shape} does not match the number of clusters {self.n_clusters}."
-            )
-        if centres.shape[1] != rows.d:
-            raise ParameterError(
-                f"The shape of the initial centers {centres.shape} does not match the number of features of the data {rows.d}."
-            )
-        if not np.isfinite(centres).all():
-            raise ParameterError("The initial centers contain NaN or infinity.")
-        return cosine.project(centres) if self.metric == "cosine" else centres
-
     def _checkpoint(self, source: Source) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
-
-    def _finish(self, rows: Rows, found: Any) -> None:
-        weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
-        if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
-            order = _by_size(weights, labels)
-            place = np.empty(len(order), dtype=np.int32)
-            place[order] = np.arange(len(order), dtype=np.int32)
-            centres, weights = np.ascontiguousarray(centres[order]), weights[order]
-            if not np.array_equal(order, np.arange(len(order))):
-                rows.relabel(place, len(order))
-                labels = rows.labels
-        residuals = rows.residuals(centres)
-        self.cluster_centers_ = centres
-        self.labels_ = labels
-        self.cluster_weights_ = weights
-        scaled = float(residuals.sum())
-        self.inertia_ = rows.unscaled(scaled)
-        self.cluster_inertias_ = np.array([rows.unscaled(float(value)) for value in residuals])
-        if scaled > 0 and not 0 < self.inertia_ < np.inf:
-            warnings.warn(
-                f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
-                "Divide the data by a constant to see it.",
-                FoldwiseWarning,
-                stacklevel=4,
-            )
-        self.n_iter_ = found.iterations
-        self.outcome_ = found.outcome
-        self.trace_ = found.outcome.trace
-        self._n_features_out = self.n_clusters
-        distinct = int(np.count_nonzero(np.bincount(labels, minlength=len(centres))))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
-                "Possibly due to duplicate points in X.",
-                FewerClustersWarning,
-                stacklevel=4,
-            )
-
-    # ---------------------------------------------------------------- using
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Fit, and the labels."""
-        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
-        """Fit, and the distances of every row to every centre."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
-    def predict(self, X: Any) -> NDArray[np.int32]:
-        """The nearest centre of every row: exactly, and the lowest number among equals."""
-        run, targets = self._comparing(X)
-
-        def of(block: Block) -> NDArray[np.int32]:
-            labels = np.full(block.n_rows, -1, dtype=np.int32)
-            targets.nearest(block.rows, labels)
-            return labels
-
-        return run.rows(of)
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """The distance of every row to every centre."""
-        run, targets = self._comparing(X)
-        return run.rows(lambda block: targets.distances(block.rows))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of these rows."""
-        run, targets = self._comparing(X, sample_weight)
-
-        def of(block: Block) -> NDArray[np.float64]:
-            labels = np.full(block.n_rows, -1, dtype=np.int32)
-            targets.nearest(block.rows, labels)
-            each = np.empty(block.n_rows)
-            targets.residuals(block.rows, None, labels, each)
-            return each if block.weights is None else each * block.weights
-
-        return -float(np.sum(run.rows(of))) / targets.frame.scale / targets.frame.scale
-
-    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
-        check_is_fitted(self)
-        source = open_for_use(self, X, sample_weight)
-        if self.metric == "cosine":
-            source = cosine.on_the_sphere(source)
-        wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
-        centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
-        targets = targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
-        return Run(widened(source, wide), n_threads=self.n_threads), targets
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
-    order = np.argsort(-weights, kind="stable")
-    if len(np.unique(weights)) == len(weights):
-        return order
-    first = np.full(len(weights), len(labels))
-    for number in range(len(weights)):
-        here = np.flatnonzero(labels == number)
-        first[number] = here[0] if len(here) else len(labels)
-    return np.lexsort((first, -weights))

@@ -1,0 +1,198 @@
+"""What all models with cluster centres share: where to start, what a fit leaves behind, and how it is used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from foldwise.data.block import Block
+from foldwise.data.mapped import widened
+from foldwise.data.source import Source
+from foldwise.errors import DataError, FoldwiseWarning, ParameterError
+from foldwise.fold.run import Run
+from foldwise.kernels.targets import frame_around, targets_of
+from foldwise.models.base import open_for_use
+from foldwise.models.kmeans import cosine, seeding
+from foldwise.models.kmeans.rows import Rows
+
+
+class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
+    """There are fewer distinct points than clusters."""
+
+
+class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Its classes have the parameters n_clusters, init, random_state, metric and n_threads, and a `fit`."""
+
+    n_clusters: int
+    init: Any
+    random_state: Any
+    metric: str
+    n_threads: int | None
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn inspects the signature at every fit, which costs a third of a small one.
+        return list(super()._get_param_names())
+
+    # ---------------------------------------------------------------- for fitting
+
+    def _seed(self) -> int:
+        from sklearn.utils import check_random_state
+
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _check_count(self, n: int, source: Source) -> None:
+        if n < self.n_clusters:
+            raise DataError(
+                f"n_samples={n} should be >= n_clusters={self.n_clusters}",
+                where=source.where if source.where != "array" else None,
+                advice="Ask for fewer clusters",
+            )
+
+    def _starts(self, X: Any, seed: int) -> Callable[[Rows, int], NDArray[Any]]:
+        def make(rows: Rows, number: int) -> NDArray[Any]:
+            rng = np.random.default_rng([seed, 0, number])
+            if isinstance(self.init, str):
+                if self.init == "k-means++":
+                    return seeding.plusplus(rows, self.n_clusters, rng)
+                if self.init == "random":
+                    return seeding.random_rows(rows, self.n_clusters, rng)
+                return seeding.parallel(rows, self.n_clusters, rng, seed)
+            if callable(self.init):
+                given = self.init(X, self.n_clusters, random_state=np.random.RandomState(seed + number))
+            else:
+                given = self.init
+            return self._given_centres(given, rows)
+
+        return make
+
+    def _given_centres(self, given: Any, rows: Rows) -> NDArray[Any]:
+        centres = np.array(given, dtype=rows.dtype, order="C")
+        if centres.ndim != 2 or centres.shape[0] != self.n_clusters:
+            raise ParameterError(
+                f"The shape of the initial centers {centres.shape} does not match the number of clusters {self.n_clusters}."
+            )
+        if centres.shape[1] != rows.d:
+            raise ParameterError(
+                f"The shape of the initial centers {centres.shape} does not match the number of features of the data {rows.d}."
+            )
+        if not np.isfinite(centres).all():
+            raise ParameterError("The initial centers contain NaN or infinity.")
+        return cosine.project(centres) if self.metric == "cosine" else centres
+
+    def _finish(self, rows: Rows, found: Any) -> None:
+        weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
+        if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
+            order = _by_size(weights, labels)
+            place = np.empty(len(order), dtype=np.int32)
+            place[order] = np.arange(len(order), dtype=np.int32)
+            centres, weights = np.ascontiguousarray(centres[order]), weights[order]
+            if not np.array_equal(order, np.arange(len(order))):
+                rows.relabel(place, len(order))
+                labels = rows.labels
+        residuals = rows.residuals(centres)
+        for name in ("_means", "_waiting"):  # of batches before
+            self.__dict__.pop(name, None)
+        self.cluster_centers_ = centres
+        self.labels_ = labels
+        self.cluster_weights_ = weights
+        scaled = float(residuals.sum())
+        self.inertia_ = rows.unscaled(scaled)
+        self.cluster_inertias_ = np.array([rows.unscaled(float(value)) for value in residuals])
+        if scaled > 0 and not 0 < self.inertia_ < np.inf:
+            warnings.warn(
+                f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
+                "Divide the data by a constant to see it.",
+                FoldwiseWarning,
+                stacklevel=4,
+            )
+        self.n_iter_ = found.iterations
+        self.outcome_ = found.outcome
+        self.trace_ = found.outcome.trace
+        self._n_features_out = self.n_clusters
+        distinct = int(np.count_nonzero(np.bincount(labels, minlength=len(centres))))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
+                "Possibly due to duplicate points in X.",
+                FewerClustersWarning,
+                stacklevel=4,
+            )
+
+    # ---------------------------------------------------------------- using
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Fit, and the labels."""
+        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """Fit, and the distances of every row to every centre."""
+        return np.asarray(self.fit(X, sample_weight=sample_weight).transform(X))
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """The nearest centre of every row: exactly, and the lowest number among equals."""
+        run, targets = self._comparing(X)
+
+        def of(block: Block) -> NDArray[np.int32]:
+            labels = np.full(block.n_rows, -1, dtype=np.int32)
+            targets.nearest(block.rows, labels)
+            return labels
+
+        return run.rows(of)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The distance of every row to every centre."""
+        run, targets = self._comparing(X)
+        return run.rows(lambda block: targets.distances(block.rows))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of these rows."""
+        run, targets = self._comparing(X, sample_weight)
+
+        def of(block: Block) -> NDArray[np.float64]:
+            labels = np.full(block.n_rows, -1, dtype=np.int32)
+            targets.nearest(block.rows, labels)
+            each = np.empty(block.n_rows)
+            targets.residuals(block.rows, None, labels, each)
+            return each if block.weights is None else each * block.weights
+
+        return float(-np.sum(run.rows(of)) / targets.frame.scale / targets.frame.scale)
+
+    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
+        check_is_fitted(self)
+        source = open_for_use(self, X, sample_weight)
+        if self.metric == "cosine":
+            source = cosine.on_the_sphere(source)
+        wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
+        centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
+        targets = targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
+        return Run(widened(source, wide), n_threads=self.n_threads), targets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
+    order = np.argsort(-weights, kind="stable")
+    if len(np.unique(weights)) == len(weights):
+        return order
+    first = np.full(len(weights), len(labels))
+    for number in range(len(weights)):
+        here = np.flatnonzero(labels == number)
+        first[number] = here[0] if len(here) else len(labels)
+    return np.lexsort((first, -weights))
