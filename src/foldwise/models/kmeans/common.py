@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block
 from foldwise.data.mapped import widened
 from foldwise.data.source import Source
@@ -22,6 +23,9 @@ from foldwise.kernels.targets import frame_around, targets_of
 from foldwise.models.base import open_for_use
 from foldwise.models.kmeans import cosine, seeding
 from foldwise.models.kmeans.rows import Rows
+
+
+_FEW = 3000  # values (rows times columns) for which no care is too dear
 
 
 class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -64,6 +68,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         def make(rows: Rows, number: int) -> NDArray[Any]:
             rng = np.random.default_rng([seed, 0, number])
             if isinstance(self.init, str):
+                if rows.n * rows.d <= _FEW:  # the same start however the rows are ordered, weighted or repeated
+                    few = _distinct(rows)
+                    rows = few if few.n >= self.n_clusters else rows
                 if self.init == "k-means++":
                     return seeding.plusplus(rows, self.n_clusters, rng)
                 if self.init == "random":
@@ -91,10 +98,10 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             raise ParameterError("The initial centers contain NaN or infinity.")
         return cosine.project(centres) if self.metric == "cosine" else centres
 
-    def _finish(self, rows: Rows, found: Any) -> None:
+    def _finish(self, rows: Rows, found: Any, *, ordered: bool = False) -> None:
         weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
-        if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
-            order = _by_size(weights, labels)
+        if isinstance(self.init, str) and not ordered:  # the start was ours: equal partitions get equal numbers
+            order = by_size(weights, centres)
             place = np.empty(len(order), dtype=np.int32)
             place[order] = np.arange(len(order), dtype=np.int32)
             centres, weights = np.ascontiguousarray(centres[order]), weights[order]
@@ -186,13 +193,21 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return tags
 
 
-def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
+def by_size(weights: NDArray[np.float64], centres: NDArray[Any]) -> NDArray[np.intp]:
+    """Clusters from the largest to the smallest; of equal ones that with the lower first coordinate (then the next) first.
+
+    So that neither the order of the rows matters, nor whether they are weighted or repeated.
+    """
     order = np.argsort(-weights, kind="stable")
     if len(np.unique(weights)) == len(weights):
         return order
-    first = np.full(len(weights), len(labels))
-    for number in range(len(weights)):
-        here = np.flatnonzero(labels == number)
-        first[number] = here[0] if len(here) else len(labels)
-    return np.lexsort((first, -weights))
+    return np.asarray(np.lexsort((*centres.T[::-1], -weights)))
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Equal rows as one with their weights together, in an order that depends on their values alone."""
+    values = rows.take(np.arange(rows.n))
+    points, which = np.unique(values, axis=0, return_inverse=True)
+    mass = np.bincount(which.ravel(), rows.weights, minlength=len(points)).astype(np.float64)
+    some = mass > 0
+    return Rows(Run(ArraySource(points[some], weights=mass[some]), n_threads=1)) if some.any() else rows

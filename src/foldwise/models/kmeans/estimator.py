@@ -45,7 +45,7 @@ class KMeans(CentreModel):
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy_x, verbose : accepted for scikit-learn's sake; X is never changed. `fw.progress()` shows progress.
 
-    Clusters are numbered by size, the largest first, then by their first row; with given centres their order is kept.
+    Clusters are numbered by size, the largest first, then by their centres; with given centres their order is kept.
 
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])

@@ -22,7 +22,7 @@ from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import batches, cosine, lloyd
-from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.common import CentreModel, by_size
 from foldwise.models.kmeans.parameters import CONSTRAINTS
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Found
@@ -118,13 +118,18 @@ class MiniBatchKMeans(CentreModel):
             if outcome.converged and state["over"] == _CAPPED:
                 outcome = Outcome(Reason.CAPPED, outcome.steps, outcome.seconds, outcome.trace)
             passes = math.ceil(float(state["seen"]) / nest.n)
-            found = Found(state["centres"], outcome, 0, passes, int(state["filled"]))
+            last, centres = nest.rows(int(state["size"])), state["centres"]
+            if isinstance(self.init, str):  # numbered by the last batch, so that labels worked out later are the same
+                centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
+            last.assign(centres)
+            found = Found(centres, outcome, 0, passes, int(state["filled"]))
             if self.compute_labels:
                 rows = nest.rows(nest.n)
-                rows.assign(found.centres)
-                self._finish(rows, found)
+                if rows is not last:
+                    rows.assign(centres)
+                self._finish(rows, found, ordered=True)
             else:
-                self._finish_without_labels(nest.rows(int(state["size"])), found, nest.n)
+                self._finish_without_labels(last, found, nest.n)
             self.n_steps_ = outcome.steps
             self.manifest_ = run.manifest(
                 "k-means (nested batches)",
@@ -274,4 +279,5 @@ class _Walk:
         weights = rows.cluster_weights
         some = weights > 0
         error = np.sqrt(done.after_m / weights.sum() / weights[some])  # from the spread within all clusters
-        return bool(np.median(error - _STILL * moved[some]) >= 0)
+        rounding = 8 * float(np.finfo(rows.dtype).eps)
+        return bool(np.mean(moved[some] <= np.maximum(error / _STILL, rounding)) >= 0.5)
