@@ -23,6 +23,7 @@ namespace {
 #include "bounded.h"
 #include "transfer.h"
 #include "closer.h"
+#include "finish.h"
 #include "sparse.h"
 
 template <class T>

@@ -239,6 +239,24 @@ size_t unit_rows(Line values, Array<const int64_t, nb::ndim<1>> starts, size_t c
     return table<double>().unit((const double *)values.data(), ends, n, columns, (double *)out.data());
 }
 
+void finish(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot,
+            double scale, Matrix old, Array<nb::ndim<2>> now, bool given, Doubles2Out figures) {
+    const size_t k = high.shape(0), d = high.shape(1);
+    const auto alike = [&](const auto &array) { return array.shape(0) == k && array.shape(1) == d; };
+    require(alike(low) && alike(old) && alike(now) && old.dtype() == now.dtype(), "sums and centres must be of one shape");
+    require(weights.shape(0) == k && pivot.shape(0) == d && figures.shape(0) == 4 && figures.shape(1) == k,
+            "weights and figures per cluster, pivot per column");
+    const bool single = old.dtype() == nb::dtype<float>();
+    require(single || old.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
+    nb::gil_scoped_release released;
+    if (single)
+        table<float>().finish(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                              (const float *)old.data(), (float *)now.data(), given, figures.data());
+    else
+        table<double>().finish(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                               (const double *)old.data(), (double *)now.data(), given, figures.data());
+}
+
 }  // namespace
 
 void register_sparse(nb::module_ &m) {
@@ -260,4 +278,7 @@ void register_sparse(nb::module_ &m) {
         .def("distances", &SparseTargets::distances, values, columns, starts, nb::arg("out").noconvert());
     m.def("unit_rows", &unit_rows, values, nb::arg("starts").noconvert().none(), nb::arg("columns"),
           nb::arg("out").noconvert());
+    m.def("finish", &finish, nb::arg("high").noconvert(), nb::arg("low").noconvert(), nb::arg("weights").noconvert(),
+          nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("old").noconvert(), nb::arg("now").noconvert(),
+          nb::arg("given"), nb::arg("figures").noconvert());
 }

@@ -401,4 +401,5 @@ template <class T, class I>
 constexpr SparseKernels<T, I> sparse_kernels = {sparse_nearest<T, I>, sparse_transfer<T, I>, sparse_residuals<T, I>,
                                                 sparse_closer<T, I>, sparse_distances<T, I>};
 template <class T>
-constexpr SparseTable<T> sparse_table = {sparse_kernels<T, int32_t>, sparse_kernels<T, int64_t>, prepare<T>, unit_rows<T>};
+constexpr SparseTable<T> sparse_table = {sparse_kernels<T, int32_t>, sparse_kernels<T, int64_t>, prepare<T>, unit_rows<T>,
+                                            finish<T>};

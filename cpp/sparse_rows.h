@@ -55,6 +55,8 @@ template <class T> struct SparseTable {
     void (*prepare)(const T *points, size_t k, size_t d, double scale, size_t stride, float *turned, Wide *squares);
     // Rows of length 1, or of zeros as they were; returns how many of those. Without `starts` rows have d values each.
     size_t (*unit)(const T *x, const std::int64_t *starts, size_t n, size_t d, T *out);
+    void (*finish)(const double *high, const double *low, const double *weights, size_t k, size_t d, const double *pivot,
+                   double scale, const T *old, T *now, bool given, double *figures);
 };
 
 }  // namespace fw

@@ -140,6 +140,17 @@ class SparseTargets:
         self, values: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], out: NDArray[Any]
     ) -> None: ...
 
+def finish(
+    high: NDArray[np.float64],
+    low: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    pivot: NDArray[np.float64],
+    scale: float,
+    old: NDArray[Any],
+    now: NDArray[Any],
+    given: bool,
+    figures: NDArray[np.float64],
+) -> None: ...
 def unit_rows(values: NDArray[Any], starts: NDArray[np.int64] | None, columns: int, out: NDArray[Any]) -> int: ...
 
 class Batch:

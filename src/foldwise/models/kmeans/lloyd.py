@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.models.kmeans.repair import fill_empty
@@ -31,14 +30,8 @@ def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], ND
     """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
     done = rows.assign(centres)
     filled = fill_empty(rows, centres)
-    new = rows.means(centres)
-    if project is not None:
-        new = project(new)
-    after_e, after_m = rows.inertias(centres, new)
-    gap = (new.astype(np.float64) - centres.astype(np.float64)) * rows.frame.scale
-    return Step(
-        new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, float(np.vdot(gap, gap))
-    )
+    new, after_e, after_m, shift = rows.finish(centres, project)
+    return Step(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
 
 def settle_down(rows: Rows, centres: NDArray[Any], max_iter: int = 100) -> NDArray[Any]:

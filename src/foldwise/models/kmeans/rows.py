@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.data.cut import rows_per_block
 from foldwise.fold.run import Run
+from foldwise.kernels import _core
 from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.stats.extent import Extent
@@ -124,8 +126,8 @@ class Rows:
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
 
-    def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums:
-        """What the block's rows that moved take from some clusters and bring to others."""
+    def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums | None:
+        """What the block's rows that moved take from some clusters and bring to others; None if it was done at once."""
         k = len(self.sums.which)
         which = self.sums.which
         slots = which
@@ -137,6 +139,13 @@ class Rows:
             which = np.flatnonzero(seen[:k]).astype(np.int32)
             slots = np.full(k, -1, dtype=np.int32)
             slots[which] = np.arange(len(which), dtype=np.int32)
+        if self.source.sparse:  # sums for a block would have far more entries than its rows
+            with self._lock:
+                whole = (self.sums.high, self.sums.low, self.sums.weight)
+                targets.transfer(
+                    block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
+                )
+            return None
         sums = Sums.zero(which, self.d)
         targets.transfer(
             block.rows,
@@ -210,17 +219,41 @@ class Rows:
         """
         weights = self.cluster_weights
         some = weights > 0
-        means = self.sums.means()[some]
-        columns = self.extent.columns
-        offset = (columns.mean - self.frame.pivot) * self.frame.scale
-        squares = columns.squares * self.frame.scale * self.frame.scale
-        total = float(squares.sum() + columns.weight * (offset @ offset))
-        within = total - float(weights[some] @ np.einsum("ij,ij->i", means, means))
+        means = self.sums.means()
+        within = self._within(np.einsum("ij,ij->i", means, means))
+        means = means[some]
         out = []
         for points in centres:
             gap = self.frame.seen(points[some]) - means
-            out.append(max(within, 0.0) + float(weights[some] @ np.einsum("ij,ij->i", gap, gap)))
+            out.append(within + float(weights[some] @ np.einsum("ij,ij->i", gap, gap)))
         return out
+
+    def finish(
+        self, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    ) -> tuple[NDArray[Any], float, float, float]:
+        """`means` and `inertias` of the old and the new centres at once, and the summed squared movement between them."""
+        new, figures = np.empty_like(centres), np.empty((4, len(centres)))
+        sums, frame = self.sums, self.frame
+        given = (sums.high, sums.low, sums.weights, frame.pivot, frame.scale, centres)
+        _core.finish(*given, new, False, figures)
+        if project is not None:
+            new = np.ascontiguousarray(project(new))
+            _core.finish(*given, new, True, figures)
+        within, weights = self._within(figures[0]), self.cluster_weights
+        return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
+
+    def _within(self, squares: Floats) -> float:
+        """The inertia of the clusters to their means, which have these squared lengths: what is left of the whole spread."""
+        weights = self.cluster_weights
+        some = weights > 0
+        return max(self._spread - float(weights[some] @ squares[some]), 0.0)
+
+    @cached_property
+    def _spread(self) -> float:
+        """The inertia of all rows to the pivot."""
+        columns, frame = self.extent.columns, self.frame
+        offset = (columns.mean - frame.pivot) * frame.scale
+        return float((columns.squares * frame.scale * frame.scale).sum() + columns.weight * (offset @ offset))
 
     def residuals(self, centres: NDArray[Any], each: Floats | None = None) -> Floats:
         """The inertia of each cluster, by differences in float64, in units of the scaled data."""
