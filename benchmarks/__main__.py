@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.common import machine
 
-_ALL = ("benchmarks.accuracy.pca", "benchmarks.speed.pca", "benchmarks.memory.pca")
+_ALL = ("benchmarks.accuracy.pca", "benchmarks.speed.pca", "benchmarks.speed.kmeans_sparse", "benchmarks.memory.pca")
 
 
 def main(words: list[str]) -> int:
