@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldwise.data.open import scan as scan
     from foldwise.fold import fold as fold
+    from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
     from foldwise.models.pca import PCA as PCA
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
 _PUBLIC = {
+    "BisectingKMeans": "foldwise.models.kmeans",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
@@ -37,6 +39,7 @@ _PUBLIC = {
 
 __all__ = [
     "PCA",
+    "BisectingKMeans",
     "KMeans",
     "MiniBatchKMeans",
     "__version__",

@@ -104,13 +104,13 @@ def test_a_row_of_zeros_is_refused_with_its_number() -> None:
     x = directions(50, 4, 2)
     x[17] = 0
     for rows in (x, sp.csr_array(x)):
-        with pytest.raises(DataError, match="row 17.*zeros"):
+        with pytest.raises(DataError, match=r"row 17.*zeros"):
             fw.KMeans(2, metric="cosine").fit(rows)
         weights = np.ones(50)
         weights[17] = 0
         model = fw.KMeans(2, metric="cosine").fit(rows, sample_weight=weights)
         assert model.cluster_weights_.sum() == 49
-        with pytest.raises(DataError, match="row 17.*zeros"):
+        with pytest.raises(DataError, match=r"row 17.*zeros"):
             model.predict(rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_labels_are_of_the_nearest_centres(dtype: Any) -> None:
     sizes = [step["rows"] for step in model.trace_]
     assert sizes[0] == 100
     assert sizes[-1] == 5000
-    assert all(b in (a, 2 * a, 5000) for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(b in (a, 2 * a, 5000) for a, b in pairwise(sizes))
     assert model.cluster_centers_.dtype == dtype
 
 

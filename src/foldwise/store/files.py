@@ -17,6 +17,7 @@ from foldwise.store.encode import decode, encode
 
 _FORMAT = 1
 _MODELS = {
+    "BisectingKMeans": "foldwise.models.kmeans",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",

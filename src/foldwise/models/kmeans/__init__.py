@@ -1,6 +1,7 @@
 """K-means and its relatives."""
 
+from foldwise.models.kmeans.bisecting import BisectingKMeans
 from foldwise.models.kmeans.estimator import KMeans
 from foldwise.models.kmeans.minibatch import MiniBatchKMeans
 
-__all__ = ["KMeans", "MiniBatchKMeans"]
+__all__ = ["BisectingKMeans", "KMeans", "MiniBatchKMeans"]

@@ -24,7 +24,6 @@ from foldwise.models.base import open_for_use
 from foldwise.models.kmeans import cosine, seeding
 from foldwise.models.kmeans.rows import Rows
 
-
 _FEW = 3000  # values (rows times columns) for which no care is too dear
 
 
@@ -64,20 +63,22 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 advice="Ask for fewer clusters",
             )
 
-    def _starts(self, X: Any, seed: int) -> Callable[[Rows, int], NDArray[Any]]:
+    def _starts(self, X: Any, seed: int, k: int | None = None) -> Callable[[Rows, int], NDArray[Any]]:
+        n_clusters = self.n_clusters if k is None else k
+
         def make(rows: Rows, number: int) -> NDArray[Any]:
             rng = np.random.default_rng([seed, 0, number])
             if isinstance(self.init, str):
                 if rows.n * rows.d <= _FEW:  # the same start however the rows are ordered, weighted or repeated
                     few = _distinct(rows)
-                    rows = few if few.n >= self.n_clusters else rows
+                    rows = few if few.n >= n_clusters else rows
                 if self.init == "k-means++":
-                    return seeding.plusplus(rows, self.n_clusters, rng)
+                    return seeding.plusplus(rows, n_clusters, rng)
                 if self.init == "random":
-                    return seeding.random_rows(rows, self.n_clusters, rng)
-                return seeding.parallel(rows, self.n_clusters, rng, seed)
+                    return seeding.random_rows(rows, n_clusters, rng)
+                return seeding.parallel(rows, n_clusters, rng, seed)
             if callable(self.init):
-                given = self.init(X, self.n_clusters, random_state=np.random.RandomState(seed + number))
+                given = self.init(X, n_clusters, random_state=np.random.RandomState(seed + number))
             else:
                 given = self.init
             return self._given_centres(given, rows)
@@ -128,13 +129,16 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.outcome_ = found.outcome
         self.trace_ = found.outcome.trace
         self._n_features_out = self.n_clusters
-        distinct = int(np.count_nonzero(np.bincount(labels, minlength=len(centres))))
+        self._tell_of_empty(np.bincount(labels, minlength=len(centres)))
+
+    def _tell_of_empty(self, counts: NDArray[np.intp]) -> None:
+        distinct = int(np.count_nonzero(counts))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # ---------------------------------------------------------------- using
@@ -151,12 +155,12 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """The nearest centre of every row: exactly, and the lowest number among equals."""
         run, targets = self._comparing(X)
 
-        def of(block: Block) -> NDArray[np.int32]:
-            labels = np.full(block.n_rows, -1, dtype=np.int32)
-            targets.nearest(block.rows, labels)
-            return labels
+        return run.rows(lambda block: self._label(block.rows, targets))
 
-        return run.rows(of)
+    def _label(self, rows: Any, targets: Any) -> NDArray[np.int32]:
+        labels = np.full(rows.shape[0], -1, dtype=np.int32)
+        targets.nearest(rows, labels)
+        return labels
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance of every row to every centre."""
@@ -168,8 +172,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         run, targets = self._comparing(X, sample_weight)
 
         def of(block: Block) -> NDArray[np.float64]:
-            labels = np.full(block.n_rows, -1, dtype=np.int32)
-            targets.nearest(block.rows, labels)
+            labels = self._label(block.rows, targets)
             each = np.empty(block.n_rows)
             targets.residuals(block.rows, None, labels, each)
             return each if block.weights is None else each * block.weights

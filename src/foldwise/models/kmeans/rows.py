@@ -83,7 +83,7 @@ class Rows:
             if number in wanted:
                 block = piece()
                 here = np.flatnonzero(of_block == number)
-                rows = block.rows[numbers[here] - block.start]
+                rows: Any = block.rows[numbers[here] - block.start]
                 out[here] = rows.toarray() if self.source.sparse else rows
                 wanted.discard(number)
                 if not wanted:
