@@ -17,6 +17,12 @@ template <class T> struct Desk {
         scores = y + round_up(t.d, 16);
         if (extra) *extra = memory + round_up(values * sizeof(T), 64);
     }
+    // Takes `count` rows from `x` on to the panel.
+    void pack_from(const T *x, size_t count, const Targets<T> &t) {
+        if (count == panel_rows<T> && t.d < lanes<T> && pack_short<T>(t.d, x, t.pivot, t.scale, panel, squares)) return;
+        for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
+        pack(count, t);
+    }
     // Takes `count` rows, whose addresses are in `rows`, to the panel; missing ones repeat the last.
     void pack(size_t count, const Targets<T> &t) {
         for (size_t i = count; i < panel_rows<T>; ++i) rows[i] = rows[count - 1];
@@ -46,30 +52,47 @@ Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near
     Leaders<T> leaders;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + (first + i) * t.d;
-        desk.pack(count, t);
+        desk.pack_from(x + first * t.d, count, t);
         leaders.clear();
         score_groups<T>(desk.panel, t, desk.partial, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.see(slot, sum); });
         for (size_t v = 0; v * L < count; ++v) {
-            T best[L], second[L];
+            const size_t at = first + v * L, members = least(L, count - v * L);
+            T lead[L], needed[L], squares[L];
             typename LaneInt<T>::type slot[L];
-            store(best, leaders.best[v]);
-            store(second, leaders.second[v]);
+            store(squares, load<Vec<T>>(desk.squares + v * L));
+            store(lead, leaders.best[v] - leaders.second[v]);
             store(slot, leaders.slot[v]);
-            const T *squares = desk.squares + v * L;
-            for (size_t i = 0; i < least(L, count - v * L); ++i) {
-                const size_t row = first + v * L + i;
-                int label = t.ids[slot[i]];
-                if (!(best[i] - second[i] > doubt.along * root(squares[i]) + doubt.flat)) {
-                    label = settle(x + row * t.d, t, desk.y, desk.scores);
-                    ++result.settled;
+            int unsure = 0, moved = 0, label[L];
+            FW_UNROLL(1)
+            for (size_t i = 0; i < L; ++i) needed[i] = doubt.along * root(squares[i]) + doubt.flat;
+            FW_UNROLL(1)
+            for (size_t i = 0; i < L; ++i) unsure += !(lead[i] > needed[i]);
+            FW_UNROLL(1)
+            for (size_t i = 0; i < L; ++i) label[i] = int(slot[i]);
+            if (!t.in_order)
+                for (size_t i = 0; i < L; ++i) label[i] = t.ids[label[i]];
+            if (unsure)
+                for (size_t i = 0; i < members; ++i)
+                    if (!(lead[i] > needed[i])) {
+                        label[i] = settle(x + (at + i) * t.d, t, desk.y, desk.scores);
+                        ++result.settled;
+                    }
+            if (members == L) {
+                FW_UNROLL(1)
+                for (size_t i = 0; i < L; ++i) moved += labels[at + i] != label[i];
+                __builtin_memcpy(labels + at, label, sizeof label);
+            } else {
+                for (size_t i = 0; i < members; ++i) {
+                    moved += labels[at + i] != label[i];
+                    labels[at + i] = label[i];
                 }
-                result.moved += labels[row] != label;
-                labels[row] = label;
-                if (near) near[row] = larger<T>(squares[i] - 2 * best[i], 0);
-                if (next) next[row] = larger<T>(squares[i] - 2 * second[i], 0);
             }
+            result.moved += size_t(moved);
+            for (size_t i = 0; near && i < members; ++i)
+                near[at + i] = larger<T>(squares[i] - 2 * leaders.best[v][i], 0);
+            for (size_t i = 0; next && i < members; ++i)
+                next[at + i] = larger<T>(squares[i] - 2 * leaders.second[v][i], 0);
         }
     }
     return result;
