@@ -150,7 +150,7 @@ inline void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *p
     V sum[nc][panel_vectors];
     FW_UNROLL(8)
     for (size_t i = 0; i < nc; ++i) {
-        const V start = from ? V{} : V{} - t.half[slot + i];
+        const V start = from ? V{} : broadcast(t.minus_half[slot + i]);
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) sum[i][v] = start;
     }

@@ -16,7 +16,7 @@ template <class T> struct Targets {
     const T *shifted;      // k x d: the targets as y, in T
     const double *exact;   // k x d: the targets times scale, not shifted
     const T *packed;       // panels [feature][width], slot by slot
-    const T *half;         // by slot: half the squared length of the shifted target
+    const T *minus_half;   // by slot: minus half the squared length of the shifted target
     const int *ids;        // by slot: the number of the target
     bool in_order;         // whether that is the slot itself
     std::size_t groups;
