@@ -49,6 +49,26 @@ size_t unsure(size_t n, const int *labels, const Bounds<T> &b, int *left) {
     return count;
 }
 
+// The least of a[g] - b[g].
+template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    T result = T(__builtin_inff());
+    size_t g = 0;
+    if (count >= L) {
+        V lowest = load<V>(a) - load<V>(b);
+        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
+        T parts[L];
+        store(parts, lowest);
+        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
+    }
+    for (; g < count; ++g) {
+        const T here = a[g] - b[g];
+        result = here < result ? here : result;
+    }
+    return result;
+}
+
 template <class T> class BoundedPass {
     static constexpr size_t N = panel_rows<T>, L = lanes<T>;
     using V = Vec<T>;
@@ -99,10 +119,10 @@ public:
             members = order;
             result.computed = n;
         } else {
-            size_t alive = unsure(n, labels, b, rows);
-            alive = sharpened(alive);
-            result.computed = alive;
-            members = G > 1 ? sorted(alive) : rows;
+            result.computed = unsure(n, labels, b, rows);
+            // Comparing with few short targets is cheaper than looking again at one of them.
+            if (t.k * t.d >= 1000) result.computed = sharpened(result.computed);
+            members = G > 1 ? sorted(result.computed) : rows;
         }
         for (size_t first = 0; first < result.computed; first += N)
             compare(members + first, least(N, result.computed - first));
@@ -118,12 +138,7 @@ private:
             const int own = labels[row];
             T other = b.lower[row] - b.most_moved;
             if (G > 1) {
-                const T *lower = b.group_lower + row * G;
-                T nearest_group = T(__builtin_inff());
-                for (size_t g = 0; g < G; ++g) {
-                    const T now = lower[g] - b.group_moved[g];
-                    nearest_group = now < nearest_group ? now : nearest_group;
-                }
+                const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
                 if (nearest_group > other) {
                     other = nearest_group;
                     b.lower[row] = other + b.most_moved - b.slack;
@@ -189,7 +204,6 @@ private:
             slack[i] = relative * reach * reach;
         }
         for (size_t i = 0; i < N; ++i) upper[i] = above(squares[i] - 2 * best[i] + slack[i]);
-        for (size_t i = 0; i < N; ++i) lower[i] = T(__builtin_inff());
         for (size_t i = 0; i < count; ++i) {
             const size_t row = size_t(members[i]);
             int label = t.ids[slot[i]];
@@ -204,28 +218,26 @@ private:
             b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());
         }
         for (size_t g = 0; g < G; ++g) {
-            if (wanted[g]) {
-                T other[N], first[N], next[N];
-                I mine[N];
-                __builtin_memcpy(first, leaders[g].best, sizeof first);
-                __builtin_memcpy(next, leaders[g].second, sizeof next);
-                __builtin_memcpy(mine, leaders[g].slot, sizeof mine);
-                for (size_t i = 0; i < N; ++i) {
-                    const T score = mine[i] == slot[i] ? next[i] : first[i];
-                    other[i] = below(squares[i] - 2 * score - slack[i]);
-                    lower[i] = other[i] < lower[i] ? other[i] : lower[i];
-                }
-                if (G > 1)
-                    for (size_t i = 0; i < count; ++i)
-                        b.group_lower[size_t(members[i]) * G + g] = other[i] + b.group_moved[g] - b.slack;
-            } else {
-                for (size_t i = 0; i < count; ++i) {
-                    const T now = b.group_lower[size_t(members[i]) * G + g] - b.group_moved[g];
-                    lower[i] = now < lower[i] ? now : lower[i];
-                }
+            if (!wanted[g]) continue;
+            T first[N], next[N];
+            I mine[N];
+            __builtin_memcpy(first, leaders[g].best, sizeof first);
+            __builtin_memcpy(next, leaders[g].second, sizeof next);
+            __builtin_memcpy(mine, leaders[g].slot, sizeof mine);
+            for (size_t i = 0; i < N; ++i) {
+                const T score = mine[i] == slot[i] ? next[i] : first[i];
+                lower[i] = below(squares[i] - 2 * score - slack[i]);
+            }
+            if (G > 1) {
+                const T shift = b.group_moved[g] - b.slack;
+                for (size_t i = 0; i < count; ++i) b.group_lower[size_t(members[i]) * G + g] = lower[i] + shift;
             }
         }
-        for (size_t i = 0; i < count; ++i) b.lower[members[i]] = lower[i] + b.most_moved - b.slack;
+        const T shift = b.most_moved - b.slack;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(members[i]);
+            b.lower[row] = shift + (G > 1 ? least_difference(b.group_lower + row * G, b.group_moved, G) : lower[i]);
+        }
     }
 
     static T above(T square) { return root(square > 0 ? square : T(0)) * T(1 + 4 * unit<T>); }

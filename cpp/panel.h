@@ -143,7 +143,7 @@ struct Split {
 // The scores y'c - |c|^2 / 2 of a panel of rows with `nc` targets from `slot` on, given to `take(slot, scores)` once they are
 // complete. `partial` holds what earlier stretches of features gave.
 template <class T, size_t nc, class Take>
-inline void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial, size_t from, Take take) {
+__attribute__((noinline)) void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial, size_t from, Take take) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     const size_t depth = least(stretch, t.d - from);

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels, Moved, RowBounds
 
 _GROUP = 10  # targets in a group, about
+_LEAST_GROUPED = 128  # fewer targets are one group
 _MOST_BYTES = 512 << 20
+_SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
 
 
 class Bounds:
@@ -28,14 +30,12 @@ class Bounds:
         """Labels were changed from outside, or the number of centres was."""
         self._centres = None
         self._fresh = True
-        self._passes = self._rest = 0
-        self._penalty = 2
+        self._rest, self._penalty = 0, 2
+        self._share_moved = 1.0
 
     def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
         """The targets if this pass is to use bounds, else None."""
-        k = len(centres)
-        self._passes += 1
-        if not self._wanted(k):
+        if not self._wanted(len(centres)):
             self._centres = None
             return None
         if self._centres is None or self._groups is None:
@@ -71,26 +71,33 @@ class Bounds:
         return targets.nearest_bounded(rows, labels, (upper, lower, group), self._moved, fresh=self._fresh)
 
     def _number_of_groups(self, k: int) -> int:
-        groups = max(1, k // _GROUP) if k >= 40 else 1
+        groups = k // _GROUP if k >= _LEAST_GROUPED else 1
         return max(1, min(groups, _MOST_BYTES // max(1, self.n * self.dtype.itemsize)))
+
+    def _worth(self, k: int) -> float:
+        """The share of rows that may be left over for bounds to pay: from the cycles that either way was measured to take."""
+        plain = k * self.d / 16 + 0.35 * k + 0.5 * self.d + 8
+        groups = self._number_of_groups(k)
+        left_over = plain + 25 + (35 if k * self.d >= 1000 else 0) + (6 * groups if groups > 1 else 0)
+        return (plain - 5) / left_over
 
     def _wanted(self, k: int) -> bool:
         if self.mode != "auto":
             return self.mode == "on" and k > 1
-        if k * self.d < 256 or k == 1:
+        if k == 1:
             return False
-        if self._rest:
-            self._rest -= 1
-            return False
-        return self._passes >= 3
+        if self._centres is not None:
+            return True
+        self._rest = max(0, self._rest - 1)
+        return not self._rest and self._share_moved * _SURVIVE < self._worth(k)
 
     def learn(self, computed: int, moved: int, n: int) -> None:
         """See how many rows the bounds left over; if too many, go without for a while."""
-        if self.mode != "auto" or self._centres is None or self._fresh:
-            return
-        if computed > 0.7 * n:
-            self._rest, self._penalty = self._penalty, 2 * self._penalty
-            self._centres = None
+        self._share_moved = moved / n
+        if self.mode == "auto" and self._centres is not None and not self._fresh:
+            if computed / n > self._worth(len(self._centres)):
+                self._rest, self._penalty = self._penalty, 2 * self._penalty
+                self._centres = None
 
 
 def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:
