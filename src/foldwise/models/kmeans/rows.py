@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.cut import rows_per_block
+from foldwise.data.held import held
+from foldwise.data.open import scan
+from foldwise.data.source import Source
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
 from foldwise.models.kmeans.bounds import Bounds
@@ -75,18 +78,37 @@ class Rows:
         """Some rows, by number, as a dense array; only their blocks are read."""
         numbers = np.asarray(which, dtype=np.intp)
         out = np.empty((len(numbers), self.d), dtype=self.dtype)
+        for here, rows in self._some(numbers):
+            out[here] = rows.toarray() if self.source.sparse else rows
+        return out
+
+    def _some(self, numbers: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
+        """By block: which of the numbers are in it, and these rows as they are."""
         of_block = numbers // self.block_rows
         wanted = set(of_block.tolist())
+        last = max(wanted, default=-1)
         for number, piece in enumerate(self.source.pieces()):
+            if number > last:
+                return
             if number in wanted:
                 block = piece()
                 here = np.flatnonzero(of_block == number)
-                rows = block.rows[numbers[here] - block.start]
-                out[here] = rows.toarray() if self.source.sparse else rows
-                wanted.discard(number)
-                if not wanted:
-                    break
-        return out
+                yield here, block.rows[numbers[here] - block.start]
+
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        """Some of the rows, drawn without repetition, in memory; in the same frame."""
+        which = np.sort(rng.choice(self.n, size, replace=False))
+        weights = None if self.weights is None else np.ascontiguousarray(self.weights[which])
+        if self.source.sparse:
+            import scipy.sparse as sp
+
+            parts = [rows for _, rows in self._some(which)]
+            source: Source = scan(sp.vstack(parts, format="csr"), weights=weights)
+        else:
+            source = scan(self.take(which), weights=weights)
+        some = Rows(Run(held(source), n_threads=self.run.n_threads))
+        some.frame = self.frame
+        return some
 
     # ------------------------------------------------------------ the E-step
 
