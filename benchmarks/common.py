@@ -7,7 +7,7 @@ import importlib.metadata as metadata
 import os
 import platform
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from foldwise import kernels
 from foldwise.report.tables import table
@@ -25,30 +25,25 @@ def race(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) -> di
 
 
 def long_race(
-    contestants: Mapping[str, Callable[[], object]],
-    rounds: int = 5,
-    *,
-    seconds: float = 30.0,
-    hopeless: float = 4.0,
-    aside: Collection[str] = ("ours",),
+    contestants: Mapping[str, Callable[[], object]], rounds: int = 5, *, seconds: float = 30.0, hopeless: float = 3.0
 ) -> dict[str, list[float]]:
     """The times of each turn, for runs too long to throw any away: the warm-up is the first turn and counts.
 
-    After it, whoever took over a second and over `hopeless` times the fastest does not run again; those `aside` are
-    no measure for that and always stay. No round begins that would not end within `seconds`.
+    After it, whoever took over a second and over `hopeless` times the fastest other than "ours" does not run again. No
+    round begins that would not end within `seconds`.
     """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     running = list(contestants)
     began = time.perf_counter()
     for number in range(rounds):
-        before = time.perf_counter()
         for name in running:
             times[name].append(timed(contestants[name]))
         if number == 0:
-            fastest = min((each[0] for name, each in times.items() if name not in aside), default=float("inf"))
-            running = [name for name in running if name in aside or times[name][0] <= max(1.0, hopeless * fastest)]
-        now = time.perf_counter()
-        if now + (now - before) > began + seconds:
+            fastest = min((each[0] for name, each in times.items() if name != "ours"), default=float("inf"))
+            limit = max(1.0, hopeless * fastest)
+            running = [name for name in running if name == "ours" or times[name][0] <= limit]
+        expected = sum(times[name][-1] for name in running)
+        if time.perf_counter() + expected > began + seconds:
             break
     return times
 

@@ -1,8 +1,8 @@
-"""faiss in a process of its own, with the OpenBLAS kernels that suit the machine.
+"""faiss in a process of its own, with OpenBLAS kernels of our choice.
 
-The OpenBLAS inside the faiss-cpu wheel is old. A processor that it does not know gets kernels of 2004 (it calls them
-Prescott), which would make faiss look several times slower than it is. OPENBLAS_CORETYPE helps, but only before the
-library is loaded: hence a process, kept alive, which gets its rows through files and its orders line by line.
+The OpenBLAS inside the faiss-cpu wheel is old (0.3.15). On a processor that it does not know it falls back on kernels
+several times slower, and faiss would look slower than it is. OPENBLAS_CORETYPE helps, but only before the library is
+loaded: hence a process, kept alive, which gets its rows through files and its orders line by line.
 """
 
 from __future__ import annotations

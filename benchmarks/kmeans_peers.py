@@ -81,6 +81,14 @@ def faiss_name(worker: faiss_worker.Worker) -> str:
     return f"{FAISS} {worker.core_type}"
 
 
+def faiss_kernels() -> str:
+    """Which kernels the OpenBLAS of faiss chose by itself in this process."""
+    from threadpoolctl import threadpool_info
+
+    libraries = (one for one in threadpool_info() if one["internal_api"] == "openblas" and "faiss" in one["filepath"])
+    return next((one["architecture"] for one in libraries), "an unknown processor")
+
+
 def installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
