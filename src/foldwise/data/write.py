@@ -155,9 +155,7 @@ class _Table:
         rows = np.concatenate(self._waiting)
         columns = [rows[name] for name in self._dtype.names] if self._dtype.names else list(rows.T)
         self._waiting = []
-        self._connection.register(
-            "block", {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)}
-        )
+        self._connection.register("block", {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)})
         self._connection.execute("INSERT INTO scratch.main.rows FROM block")
         self._connection.unregister("block")
 
