@@ -10,7 +10,8 @@ import numpy as np
 import foldwise
 from foldwise.data.atomic import replacing
 from foldwise.fold.run import Run
-from foldwise.report.pca import advice, column_names, header, top_loadings
+from foldwise.report.pca import advice, header, top_loadings
+from foldwise.report.ran import column_names
 from foldwise.report.svg import Cloud, scree
 from foldwise.report.tables import number, percent
 

@@ -39,6 +39,7 @@ class InertiaCurve:
     knee: int | None
     centers: tuple[NDArray[Any], ...]
     converged: bool
+    parameters: dict[str, Any]  # what KMeans was told
 
     @property
     def table(self) -> Named:
@@ -89,7 +90,7 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     falling = np.minimum.accumulate(inertias)  # centres are rounded: equal inertias may differ in their last digit
     depths = _depths(np.array(numbers, dtype=np.float64), falling)
     knee = numbers[int(np.argmax(depths))] if len(numbers) > 2 and depths.max() > 0 else None
-    return InertiaCurve(numbers, falling, np.array(silhouettes), depths, knee, tuple(centers), converged)
+    return InertiaCurve(numbers, falling, np.array(silhouettes), depths, knee, tuple(centers), converged, parameters)
 
 
 def _fitted(model: KMeans, source: Source) -> KMeans:

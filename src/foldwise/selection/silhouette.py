@@ -68,10 +68,10 @@ def silhouette(
         given = np.asarray(labels)
         if given.ndim != 1:
             raise ParameterError(f"labels of shape {given.shape}: give one label for each row, or a fitted KMeans.")
-        found, numbers = np.unique(given, return_inverse=True)
-        names = tuple(found.tolist())
+        found, places = np.unique(given, return_inverse=True)
+        names, numbers = tuple(found.tolist()), places.astype(np.int32)
     with spooled(source) as source:
-        return judged(source, numbers.astype(np.int32), names, values=values, n_threads=n_threads)
+        return judged(source, numbers, names, values=values, n_threads=n_threads)
 
 
 def _of_model(model: Any, X: Any, sample_weight: Any) -> tuple[Source, NDArray[np.int32]]:
@@ -110,7 +110,7 @@ def judged(
         if each is not None:
             each[block.start : block.start + block.n_rows] = found
         weighted = found if block.weights is None else found * block.weights
-        return np.bincount(own, weighted, minlength=len(names))
+        return np.bincount(own, weighted, minlength=len(names)).astype(np.float64)
 
     run.visit(of, parts.__setitem__)
     rows = sum(rows_of.values())
@@ -124,8 +124,7 @@ def judged(
 
 def grouped(run: Run, labels: NDArray[np.int32], n_groups: int, scale: float = 1.0) -> Groups:
     """The moments of each cluster, in one pass."""
-    found = run.fold(lambda block: Groups.of(block, _part(block, labels), n_groups, scale))
-    return found
+    return run.fold(lambda block: Groups.of(block, _part(block, labels), n_groups, scale))
 
 
 def _part(block: Block, labels: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -193,7 +192,7 @@ class _Scores:
             points = self._points + self._pivot
             square = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
             found = square[:, None] + np.einsum("ij,ij->i", points, points) - 2 * (wide @ points.T)
-            return np.maximum(found, 0.0)
+            return np.asarray(np.maximum(found, 0.0))
         y = rows.astype(np.float64) * self._scale - self._pivot
         square = np.einsum("ij,ij->i", y, y)
         found = square[:, None] + self._norms - 2 * (y @ self._points.T)

@@ -34,7 +34,7 @@ class Groups:
         """The moments of a block's rows, times `scale`, by their labels."""
         weights = np.ones(block.n_rows) if block.weights is None else block.weights
         member = _membership(labels, weights, n_groups)
-        weight = np.bincount(labels, weights, minlength=n_groups)
+        weight = np.bincount(labels, weights, minlength=n_groups).astype(np.float64)
         counted = np.bincount(labels[weights > 0], minlength=n_groups)
         share = np.divide(1.0, weight, out=np.zeros(n_groups), where=weight > 0)[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # a caller that sees infinities tries another scale

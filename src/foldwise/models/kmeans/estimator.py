@@ -328,10 +328,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """The centres as rows of the data would be (with metric="cosine": as directions), with names.
 
         >>> import foldwise as fw
-        >>> fw.KMeans(2, scale=True).fit([[1.0, 200.0], [1.0, 400.0], [9.0, 200.0], [9.0, 400.0]]).centers_in_data_units()
+        >>> fw.KMeans(2, scale=True).fit([[1.0, 260.0], [3.0, 280.0], [8.0, 340.0], [9.0, 320.0]]).centers_in_data_units()
                x0        x1
-        0  1.0000  300.0000
-        1  9.0000  300.0000
+        0  2.0000  270.0000
+        1  8.5000  330.0000
         """
         check_is_fitted(self)
         centres = self.cluster_centers_.astype(np.float64)
