@@ -17,7 +17,8 @@ class _Axes:
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], width: int, height: int) -> None:
         self._x, self._y = x, y
-        self.left, self.right, self.top, self.bottom = 64.0, width - 14.0, 14.0, height - 40.0
+        widest = max(len(short(value)) for value in ticks(*y))
+        self.left, self.right, self.top, self.bottom = 20.0 + 7 * widest, width - 14.0, 14.0, height - 40.0
         self.width, self.height = width, height
 
     def x(self, value: float) -> float:
@@ -43,23 +44,25 @@ class _Axes:
         return f'<polyline points="{places}" fill="none" stroke="{ink}" stroke-width="{width:g}" {more}/>'
 
 
-def inertia_chart(
-    ks: Sequence[int], inertias: Sequence[float], knee: int | None, width: int = 520, height: int = 300
+def numbers_chart(
+    ks: Sequence[int], values: Sequence[float], mark: int | None, words: str, *, chord: bool, height: int = 260
 ) -> str:
-    """The inertia over the number of clusters, its chord, and the knee."""
-    axes = _Axes((float(ks[0]), float(ks[-1])), (0.0, max(inertias) or 1.0), width, height)
+    """A figure over the number of clusters, with one number marked, and the straight line between the ends if wanted."""
+    axes = _Axes((float(ks[0]), float(ks[-1])), (min(0.0, *values), max(values) or 1.0), 520, height)
     parts = axes.draw("number of clusters")
-    points = [(float(k), float(value)) for k, value in zip(ks, inertias, strict=True)]
-    parts.append(axes.path([points[0], points[-1]], _MUTED, 1, 'stroke-dasharray="4 4"'))
+    points = [(float(k), float(value)) for k, value in zip(ks, values, strict=True)]
+    if chord:
+        parts.append(axes.path([points[0], points[-1]], _MUTED, 1, 'stroke-dasharray="4 4"'))
     parts.append(axes.path(points, BLUE))
     for x, y in points:
-        known = f"<title>{x:g} clusters: {short(y)}</title>"
-        parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="3.5" fill="{BLUE}">{known}</circle>')
-        if x == knee:
-            parts.append(
-                f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="8" fill="none" stroke="{ORANGE}" stroke-width="2.5"/>'
-            )
-            parts.append(text(axes.x(x) + 12, axes.y(y) - 10, f"knee: {knee}", "start", ORANGE))
+        known, place = f"<title>{x:g} clusters: {y:.5g}</title>", f'cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"'
+        parts.append(f'<circle {place} r="3.5" fill="{BLUE}">{known}</circle>')
+        if x == mark:
+            parts.append(f'<circle {place} r="8" fill="none" stroke="{ORANGE}" stroke-width="2.5"/>')
+            # To the left of the last points, so as not to leave the picture; above, where the curve is not.
+            right = axes.x(x) < axes.right - 120
+            at = (axes.x(x) + 12, "start") if right else (axes.x(x) - 12, "end")
+            parts.append(text(at[0], max(axes.y(y) - 11, axes.top + 4), f"{words}: {mark}", at[1], ORANGE))
     return "".join([*parts, "</svg>"])
 
 
@@ -100,7 +103,7 @@ def difference_bars(
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         top, length = 3 + i * row, half * min(abs(value) / reach, 1.0) if reach > 0 else 0.0
         known = f"<title>{escape(name)}: {value:+.2f}</title>"
-        parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 21), 'end')}{known}</g>")
+        parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 20), 'end')}{known}</g>")
         x = middle if value >= 0 else middle - length
         parts.append(f'<rect x="{x:.1f}" y="{top + 2:g}" width="{length:.1f}" height="{row - 5}" fill="{ink}"/>')
         beside, anchor = (middle + length + 4, "start") if value >= 0 else (middle - length - 4, "end")

@@ -44,13 +44,12 @@ def curve_table(curve: InertiaCurve) -> str:
             str(k),
             inertias[i],
             "" if np.isnan(fall[i]) else f"-{percent(float(fall[i]))}",
-            f"{curve.depths[i]:.2f}",
             "" if np.isnan(curve.silhouettes[i]) else f"{curve.silhouettes[i]:.2f}",
             ", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)),
         ]
         for i, k in enumerate(curve.ks)
     ]
-    return table(["clusters", "inertia", "change", "below chord", "silhouette", ""], lines, left=(5,))
+    return table(["clusters", "inertia", "change", "silhouette", ""], lines, left=(4,))
 
 
 def best_silhouette(curve: InertiaCurve) -> int | None:

@@ -41,6 +41,7 @@ class Cloud:
 
     MOST_POINTS = 2000
     CELLS = 72
+    SHADES = 20
 
     def __init__(self, reach_x: float, reach_y: float, groups: int = 1) -> None:
         """The reaches are the half widths of the picture; what lies outside is counted at its edge."""
@@ -84,11 +85,13 @@ class Cloud:
             # A cell has the colour of the group that has most rows there.
             counts, group_of = self._counts.sum(axis=0), self._counts.argmax(axis=0)
             cell, most = inner / self.CELLS, np.log1p(counts.max())
+            squares: dict[tuple[str, int], list[str]] = {}
             for i, j in np.argwhere(counts):
-                shade = float(np.log1p(counts[i, j]) / most)
-                where = f'x="{pad + i * cell:.1f}" y="{size - pad - (j + 1) * cell:.1f}"'
-                paint = f'fill="{self._fill(group_of[i, j])}" opacity="{shade:.2f}"'
-                parts.append(f'<rect {where} width="{cell:.2f}" height="{cell:.2f}" {paint}/>')
+                paint = self._fill(group_of[i, j]), int(np.ceil(self.SHADES * np.log1p(counts[i, j]) / most))
+                where = f"M{pad + i * cell:.1f} {size - pad - (j + 1) * cell:.1f}"
+                squares.setdefault(paint, []).append(f"{where}h{cell:.2f}v{cell:.2f}h-{cell:.2f}z")
+            for (fill, shade), paths in squares.items():
+                parts.append(f'<path fill="{fill}" opacity="{shade / self.SHADES:.2f}" d="{"".join(paths)}"/>')
         for number, (x, y) in enumerate([] if centres is None else self._place(centres)):
             at_x, at_y = pad + x * inner, size - pad - y * inner
             ring = f'stroke="{colour(number)}" stroke-width="2"'
