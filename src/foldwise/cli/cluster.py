@@ -120,6 +120,7 @@ def _fit(
     fitted = KMeans(k, **settings)
     with progress():
         fitted.fit(source)
+    with progress():
         found = profile(fitted, source)
     show(summary(fitted, found))
     if settings["checkpoint"] is not None and settings["checkpoint"].exists():

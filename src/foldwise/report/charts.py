@@ -48,7 +48,7 @@ def numbers_chart(
     ks: Sequence[int], values: Sequence[float], mark: int | None, words: str, *, chord: bool, height: int = 260
 ) -> str:
     """A figure over the number of clusters, with one number marked, and the straight line between the ends if wanted."""
-    axes = _Axes((float(ks[0]), float(ks[-1])), (min(0.0, *values), max(values) or 1.0), 520, height)
+    axes = _Axes((float(ks[0]), float(ks[-1])), (min(0.0, *values), 1.1 * max(values) or 1.0), 520, height)
     parts = axes.draw("number of clusters")
     points = [(float(k), float(value)) for k, value in zip(ks, values, strict=True)]
     if chord:

@@ -87,7 +87,7 @@ class Cloud:
             cell, most = inner / self.CELLS, np.log1p(counts.max())
             squares: dict[tuple[str, int], list[str]] = {}
             for i, j in np.argwhere(counts):
-                paint = self._fill(group_of[i, j]), int(np.ceil(self.SHADES * np.log1p(counts[i, j]) / most))
+                paint = self._fill(group_of[i, j]), max(2, int(np.ceil(self.SHADES * np.log1p(counts[i, j]) / most)))
                 where = f"M{pad + i * cell:.1f} {size - pad - (j + 1) * cell:.1f}"
                 squares.setdefault(paint, []).append(f"{where}h{cell:.2f}v{cell:.2f}h-{cell:.2f}z")
             for (fill, shade), paths in squares.items():

@@ -39,7 +39,7 @@ class Groups:
         share = np.divide(1.0, weight, out=np.zeros(n_groups), where=weight > 0)[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # a caller that sees infinities tries another scale
             centre, squares = _moments(block, labels, member, share, weight, scale)
-        return cls(weight, counted, centre, squares)
+        return cls(weight, counted, np.where(share > 0, centre, 0.0), squares)
 
     def merge(self, other: Groups) -> Groups:
         """The moments of both sets of rows together; a group that is empty on one side is taken from the other."""
@@ -90,4 +90,4 @@ def _moments(
     shift = (member @ wide) * share
     wide -= shift[labels]
     squares = member @ np.square(wide, out=wide)
-    return two_parts(np.broadcast_to(pivot, shift.shape), np.where(share > 0, shift, 0.0)), squares
+    return two_parts(np.broadcast_to(pivot, shift.shape), shift), squares
