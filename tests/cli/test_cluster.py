@@ -15,6 +15,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.cli import main
+from foldwise.selection.profile import profile
 
 WINE = Path(__file__).parents[2] / "examples" / "wine.csv"
 
@@ -135,6 +136,35 @@ def test_reports_of_little(columns, k, tmp_path):
     page = tmp_path / "report.html"
     assert main(["cluster", str(WINE), "-k", k, "--columns", columns, "--report", str(page)]) == 0
     assert "What sets each cluster apart" in page.read_text()
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+@pytest.mark.parametrize(
+    ("rows", "k"),
+    [
+        (np.ones((20, 3)), 2),
+        (np.ones((1, 2)), 1),
+        (np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0), 4),
+        (np.random.default_rng(0).standard_normal((100, 3)) * 1e170, 2),
+        (np.random.default_rng(0).standard_normal((100, 3)).astype(np.float32) * np.float32(1e-25), 2),
+    ],
+    ids=["all equal", "one row", "two points", "large", "small"],
+)
+def test_odd_data_are_told_about_too(rows, k, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", rows)
+    page = [] if rows.max() > 1e150 else ["--report", str(tmp_path / "r.html")]  # PCA refuses such variances
+    assert main(["cluster", str(tmp_path / "x.npy"), "-k", str(k), "--max-iter", "20", *page]) == 0
+    out = capsys.readouterr().out
+    assert "what sets it apart" in out
+    assert " nan" not in out
+
+
+def test_figures_of_very_large_values_are_those_of_the_same_values_divided(tmp_path):
+    x = np.random.default_rng(0).standard_normal((100, 3))
+    small, large = (profile(fw.KMeans(2, init=x[:2] * f).fit(x * f), fw.scan(x * f)) for f in (1.0, 2.0**500))
+    np.testing.assert_array_equal(small.differences, large.differences)
+    np.testing.assert_array_equal(small.means, large.means / 2.0**500)
+    assert small.silhouette == large.silhouette
 
 
 @pytest.mark.parametrize(

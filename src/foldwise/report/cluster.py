@@ -157,7 +157,7 @@ def in_units(values: Floats, deviation: float) -> list[str]:
     (['13.74', '12.25'], ['1,116', '520'])
     """
     size = float(np.nanmax(np.abs(values), initial=0.0))
-    decimals = int(np.ceil(1.3 - np.log10(deviation))) if deviation > 0 else 2
+    decimals = int(np.ceil(1.3 - np.log10(deviation))) if 0 < deviation < np.inf else 2
     if size >= 1e9 or decimals > 6 or (size > 0 and size < 1e-4):
         return ["-" if np.isnan(value) else number(float(value)) for value in values]
     rounded = np.round(values, max(decimals, 0)) + 0.0  # no -0.0
@@ -176,6 +176,7 @@ def hints(model: Any, found: Profile) -> list[str]:
         )
     if model.search == "none" and model.n_clusters > 1:
         lines.append("hint: --search breathing often finds a lower inertia")
-    if model.n_clusters > 1:
-        lines.append(f"hint: -k 2:{max(10, model.n_clusters + 4)} shows other numbers of clusters")
+    if model.n_clusters > 1 and len(model.labels_) > 3:
+        most = min(max(10, model.n_clusters + 4), len(model.labels_) - 1)
+        lines.append(f"hint: -k 2:{most} shows other numbers of clusters")
     return lines

@@ -34,9 +34,8 @@ def header(curve: InertiaCurve, source: Source) -> str:
 
 def curve_table(curve: InertiaCurve) -> str:
     """One line for each number of clusters."""
-    fall = np.concatenate(
-        [[np.nan], 1.0 - curve.inertias[1:] / np.where(curve.inertias[:-1] > 0, curve.inertias[:-1], 1.0)]
-    )
+    before = np.append(np.nan, curve.inertias[:-1])
+    fall = 1.0 - np.divide(curve.inertias, before, out=np.full(len(before), np.nan), where=before > 0)
     best = best_silhouette(curve)
     inertias = in_units(curve.inertias, float(curve.inertias.max()) / 1000)
     lines = [

@@ -9,7 +9,7 @@ def header(model: Any, work: str) -> str:
     """One line on the data, one on the work done, and what was left out, repaired or cut short."""
     ran = model.manifest_
     lines = [
-        f"{ran.source}: {ran.rows:,} rows, {counted(ran.columns, 'column')} ({ran.dtype})",
+        f"{ran.source}: {counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})",
         f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {counted(ran.passes, 'pass', 'passes')}, "
         f"{ran.seconds:.2f} s",
     ]

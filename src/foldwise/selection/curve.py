@@ -14,7 +14,7 @@ from foldwise.data.block import Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.errors import NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.models.kmeans import KMeans
 from foldwise.models.named import Named
@@ -80,6 +80,8 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
         for k in numbers:
             fresh = _fitted(KMeans(k, **parameters), source)
             best = fresh if best is None else _better(fresh, _fitted(_grown(best, k, parameters), source))
+            if not np.isfinite(best.inertia_):
+                raise DataError("the inertia leaves the range of float64", advice="Divide the data by a constant")
             inertias.append(best.inertia_)
             centers.append(best.cluster_centers_)
             converged &= best.outcome_.converged

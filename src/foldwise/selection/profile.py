@@ -50,32 +50,33 @@ def profile(model: Any, source: Source) -> Profile:
            [ 0.98,  1.  ]]))
     """
     labels, k = model.labels_, model.n_clusters
-    raw = grouped(Run(source, n_threads=model.n_threads), labels, k)
+    raw, scale = known = grouped(Run(source, n_threads=model.n_threads), labels, k)
     compared = model.as_compared(source)
-    seen = raw if compared is source else grouped(Run(compared, n_threads=model.n_threads), labels, k)
+    if compared is not source:
+        known = grouped(Run(compared, n_threads=model.n_threads), labels, k)
     some = raw.weight > 0
     judgement = None
     if np.count_nonzero(some) > 1:
-        names = tuple(range(k))
-        judgement = judged(compared, labels, names, groups=seen, n_threads=model.n_threads)
-    whole, total = raw.whole(), float(seen.whole().squares.sum())
+        judgement = judged(compared, labels, tuple(range(k)), known=known, n_threads=model.n_threads)
+    whole, seen, total = raw.whole(), known[0].squares.sum(axis=1), float(known[0].whole().squares.sum())
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)
     differences = np.divide(gaps, deviation, out=np.zeros_like(gaps), where=deviation > 0)
-    within = raw.squares.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spreads = np.sqrt(model.cluster_inertias_ / np.where(some, raw.weight, np.nan))
-        separation = np.where(whole.squares > 0, 1.0 - within / whole.squares, 0.0)
+    weights = np.where(some, raw.weight, np.nan)
+    spreads = np.sqrt(model.cluster_inertias_ / weights)
+    if not np.isfinite(model.inertia_):  # about the means, which are next to the centres, there is a way
+        spreads = np.sqrt(seen / weights) / known[1]
+    within = np.divide(raw.squares.sum(axis=0), whole.squares, out=np.ones_like(deviation), where=whole.squares > 0)
     return Profile(
         rows=raw.rows,
         weights=raw.weight,
         spreads=spreads,
         silhouettes=np.full(k, np.nan) if judgement is None else judgement.cluster_means,
         silhouette=None if judgement is None else judgement.mean,
-        between=1.0 - model.inertia_ / total if total > 0 else 0.0,
-        means=np.where(some[:, None], raw.mean, np.nan),
-        mean=whole.mean,
-        deviation=deviation,
+        between=1.0 - float(seen.sum()) / total if total > 0 else 0.0,
+        means=np.where(some[:, None], raw.mean / scale, np.nan),
+        mean=whole.mean / scale,
+        deviation=deviation / scale,
         differences=np.where(some[:, None], differences, np.nan),
-        separation=separation,
+        separation=1.0 - within,
     )

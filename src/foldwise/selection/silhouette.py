@@ -85,17 +85,12 @@ def judged(
     names: tuple[Any, ...],
     *,
     values: bool = False,
-    groups: Groups | None = None,
+    known: tuple[Groups, float] | None = None,
     n_threads: int | None = None,
 ) -> Silhouette:
-    """The silhouette of rows with labels from 0 to len(names) - 1; `groups`, if known already, saves a pass."""
+    """The silhouette of rows with labels from 0 to len(names) - 1; what `grouped` gave, if known already, saves a pass."""
     run = Run(source, n_threads=n_threads)
-    scale = 1.0
-    if groups is None or not _in_range(groups):
-        groups = grouped(run, labels, len(names))
-        if not _in_range(groups):
-            scale = _scale_of(run)
-            groups = grouped(run, labels, len(names), scale)
+    groups, scale = grouped(run, labels, len(names)) if known is None else known
     if np.count_nonzero(groups.weight) < 2:
         raise ParameterError("a silhouette compares clusters: there must be at least two of them.")
     scores = _Scores(groups, scale)
@@ -122,9 +117,20 @@ def judged(
     return Silhouette(float(sums.sum() / groups.weight.sum()), names, means, groups.weight, each)
 
 
-def grouped(run: Run, labels: NDArray[np.int32], n_groups: int, scale: float = 1.0) -> Groups:
-    """The moments of each cluster, in one pass."""
-    return run.fold(lambda block: Groups.of(block, _part(block, labels), n_groups, scale))
+def grouped(run: Run, labels: NDArray[np.int32], n_groups: int) -> tuple[Groups, float]:
+    """The moments of each cluster, in one pass, and the power of two that rows were multiplied by for them.
+
+    That is 1 unless squares would leave float64, which takes two passes more.
+    """
+
+    def of(scale: float) -> Groups:
+        return run.fold(lambda block: Groups.of(block, _part(block, labels), n_groups, scale))
+
+    groups, scale = of(1.0), 1.0
+    if not _in_range(groups):
+        scale = _scale_of(run)
+        groups = groups if scale == 1.0 else of(scale)
+    return groups, scale
 
 
 def _part(block: Block, labels: NDArray[np.int32]) -> NDArray[np.int32]:
