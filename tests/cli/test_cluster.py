@@ -152,7 +152,7 @@ def test_reports_of_little(columns, k, tmp_path):
 )
 def test_odd_data_are_told_about_too(rows, k, tmp_path, capsys):
     np.save(tmp_path / "x.npy", rows)
-    page = [] if rows.max() > 1e150 else ["--report", str(tmp_path / "r.html")]  # PCA refuses such variances
+    page = [] if float(rows.max()) > 1e150 else ["--report", str(tmp_path / "r.html")]  # PCA refuses such variances
     assert main(["cluster", str(tmp_path / "x.npy"), "-k", str(k), "--max-iter", "20", *page]) == 0
     out = capsys.readouterr().out
     assert "what sets it apart" in out

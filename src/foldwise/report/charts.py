@@ -84,12 +84,12 @@ def trace_chart(trace: Sequence[dict[str, Any]], clusters: int, width: int = 520
     room = 0.06 * (high - low) or abs(high) or 1.0
     axes = _Axes((1.0, float(len(trace))), (max(0.0, low - room), high + room), width, height)
     parts = axes.draw("step")
-    for run, ours in zip(runs, kinds, strict=True):
+    for run, ours in sorted(zip(runs, kinds, strict=True), key=lambda pair: pair[1]):  # ours above the others
         ink = BLUE if ours else _MUTED
-        if len(run) == 1:
-            parts.append(f'<circle cx="{axes.x(run[0][0]):.1f}" cy="{axes.y(run[0][1]):.1f}" r="1.5" fill="{ink}"/>')
-        else:
-            parts.append(axes.path(run, ink, 2 if ours else 1))
+        parts.append(axes.path(run, ink, 2 if ours else 1))
+        if ours:
+            x, y = run[-1]
+            parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="2.5" fill="{ink}"/>')
     return "".join([*parts, "</svg>"])
 
 

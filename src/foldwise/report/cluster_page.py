@@ -168,5 +168,7 @@ def _plane_note(model: Any, rows: int) -> str:
 def _trace_note(model: Any) -> str:
     words = "The inertia after every step."
     if model.search == "breathing":
-        return f"{words} Grey: with more centres than asked for, on the way out of a bad solution."
+        return (
+            f"{words} Grey: with more centres than asked for, on the way out of a bad solution. Dots: ends of attempts."
+        )
     return words
