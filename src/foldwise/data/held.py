@@ -51,5 +51,7 @@ class HeldSource:
 
 def held(source: Source) -> Source:
     """The source, with blocks kept if they are in memory anyway."""
-    inner = source.source if isinstance(source, MappedSource) else source
+    inner = source
+    while isinstance(inner, MappedSource):
+        inner = inner.source
     return HeldSource(source) if isinstance(inner, (ArraySource, SparseSource, FrameSource)) else source

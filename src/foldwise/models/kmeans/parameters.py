@@ -20,6 +20,7 @@ CONSTRAINTS: dict[str, Any] = {
     "algorithm": [StrOptions({"auto", "lloyd", "elkan", "bounded"})],
     "search": [StrOptions({"none", "breathing", "split-merge"})],
     "metric": [StrOptions({"euclidean", "cosine"})],
+    "scale": ["boolean"],
     "time_budget": [Interval(Real, 0, None, closed="left"), None],
     "checkpoint": [str, os.PathLike, None],
     "n_threads": [Interval(Integral, 1, None, closed="left"), None],
