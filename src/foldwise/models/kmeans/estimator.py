@@ -29,6 +29,7 @@ from foldwise.models.base import EachRow, open_for_use, remember_columns
 from foldwise.models.kmeans import cosine, scaling, seeding, telling
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
 from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans.order import ordered
 from foldwise.models.kmeans.search import Plan, search
 from foldwise.models.named import Named
 
@@ -64,7 +65,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy_x, verbose : accepted for scikit-learn's sake; X is never changed. `fw.progress()` shows progress.
 
-    Clusters are numbered by size, the largest first, then by their first row; with given centres their order is kept.
+    Clusters are numbered by size, the largest first, equal ones by their centres; with given centres their order is kept.
 
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
@@ -165,7 +166,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, (int, np.integer)):
             seed = int(self.random_state)
-        variance = float(rows.extent.columns.squares.mean()) / rows.extent.columns.weight
         given = not isinstance(self.init, str)
         starts = self.n_init
         if starts == "auto":
@@ -182,7 +182,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             k=self.n_clusters,
             starts=int(starts),
             max_iter=self.max_iter,
-            tol=self.tol * variance * rows.frame.scale**2,
+            tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight,
             search=self.search,
             seed=seed,
             make_start=self._starts(X, seed),
@@ -224,18 +224,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
+        if not isinstance(self.init, str) and not callable(self.init):
+            about["init"] = np.asarray(self.init).tolist()  # an array's repr leaves out its middle
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
     def _finish(self, rows: Rows, found: Any) -> None:
-        weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
+        centres = found.centres
         if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
-            order = _by_size(weights, labels)
-            place = np.empty(len(order), dtype=np.int32)
-            place[order] = np.arange(len(order), dtype=np.int32)
-            centres, weights = np.ascontiguousarray(centres[order]), weights[order]
-            if not np.array_equal(order, np.arange(len(order))):
-                rows.relabel(place, len(order))
-                labels = rows.labels
+            centres = ordered(rows, centres, cosine.project if self.metric == "cosine" else None)
+        weights, labels = rows.cluster_weights, rows.labels
         residuals = rows.residuals(centres)
         self.cluster_centers_ = centres
         self.labels_ = labels
@@ -248,19 +245,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
                 "Divide the data by a constant to see it.",
                 FoldwiseWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome
         self.trace_ = found.outcome.trace
-        self._n_features_out = self.n_clusters
         distinct = int(np.count_nonzero(np.bincount(labels, minlength=len(centres))))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     # ---------------------------------------------------------------- using
@@ -300,7 +296,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             targets.residuals(block.rows, None, labels, each)
             return each if block.weights is None else each * block.weights
 
-        return -float(np.sum(run.rows(of))) / targets.frame.scale / targets.frame.scale
+        return float(-np.sum(run.rows(of)) / targets.frame.scale / targets.frame.scale)
 
     def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
         check_is_fitted(self)
@@ -345,20 +341,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         check_is_fitted(self)
         return telling.each_row(self._widened(source), self._targets(source))
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
-    order = np.argsort(-weights, kind="stable")
-    if len(np.unique(weights)) == len(weights):
-        return order
-    first = np.full(len(weights), len(labels))
-    for number in range(len(weights)):
-        here = np.flatnonzero(labels == number)
-        first[number] = here[0] if len(here) else len(labels)
-    return np.lexsort((first, -weights))

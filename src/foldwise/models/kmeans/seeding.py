@@ -28,6 +28,7 @@ class Distances:
         self.closest = np.full(rows.n, np.finfo(rows.dtype).max, dtype=rows.dtype)
         self.totals = np.zeros(math.ceil(rows.n / rows.block_rows))
         self._sums: dict[int, Floats] = {}
+        self._order = rows.canonical_order()
 
     def update(self, seeds: NDArray[Any], candidates: NDArray[Any]) -> Floats:
         """One pass: bring distances up to date with new seeds; the sum of them that each candidate would leave."""
@@ -62,11 +63,13 @@ class Distances:
         for place, number in enumerate(numbers.tolist()):
             sums = self._sums.get(number)
             if sums is None:
-                sums = self._sums[number] = np.cumsum(self.mass(number))
+                mass = self.mass(number)
+                sums = self._sums[number] = np.cumsum(mass if self._order is None else mass[self._order])
             # The block's own sum was rounded in another way: taken from this one, nobody falls off the end.
             share = (where[place] - (ends[number] - self.totals[number])) / self.totals[number]
             found = int(np.searchsorted(sums, share * sums[-1], side="right"))
-            out[place] = number * self.rows.block_rows + min(found, int(np.searchsorted(sums, sums[-1])))
+            found = min(found, int(np.searchsorted(sums, sums[-1])))
+            out[place] = number * self.rows.block_rows + (found if self._order is None else self._order[found])
         return out
 
     def mass(self, number: int) -> Floats:
@@ -93,13 +96,13 @@ def plusplus(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     known = 1  # seeds that the distances know
     for number in range(1, k):
         drawn = _candidates(distances, seeds[known:number], trials, rng)
-        if drawn.stale or number - known >= _WAITING:
+        if number > known and (drawn.stale or number - known >= _WAITING):
             distances.update(seeds[known:number], seeds[:0])
             known = number
+        if not len(drawn.points):
             if not distances.total > 0:
                 return _with_equals(rows, seeds, number, rng)
-            if not len(drawn.points):
-                drawn = _candidates(distances, seeds[:0], trials, rng)
+            drawn = _candidates(distances, seeds[:0], trials, rng)
         seeds[number] = drawn.points[judge.best(drawn)]
     return seeds
 
@@ -154,11 +157,14 @@ class _Judge:
 
 
 def _first(rows: Rows, rng: np.random.Generator) -> int:
+    """A row drawn by weight alone."""
+    place, order = rng.random(), rows.canonical_order()
     if rows.weights is None:
-        return int(rng.integers(rows.n))
-    ends = np.cumsum(rows.weights)
-    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-    return min(place, int(np.flatnonzero(rows.weights)[-1]))
+        found = min(int(place * rows.n), rows.n - 1)
+    else:
+        ends = np.cumsum(rows.weights if order is None else rows.weights[order])
+        found = min(int(np.searchsorted(ends, place * ends[-1], side="right")), int(np.searchsorted(ends, ends[-1])))
+    return found if order is None else int(order[found])
 
 
 def _with_equals(rows: Rows, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
