@@ -266,7 +266,7 @@ void register_sparse(nb::module_ &m) {
     nb::class_<SparseTargets>(m, "SparseTargets")
         .def(nb::init<Matrix, double>(), nb::arg("points").noconvert(), nb::arg("scale"))
         .def("nearest", &SparseTargets::nearest, values, columns, starts, labels,
-             nb::arg("near").noconvert().none() = nb::none(), nb::arg("next").noconvert().none() = nb::none())
+             nb::arg("near").noconvert().none() = nb::none(), nb::arg("second").noconvert().none() = nb::none())
         .def("transfer", &SparseTargets::transfer, values, columns, starts, weights, nb::arg("weight_scale"),
              nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
              nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),

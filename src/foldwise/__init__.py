@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
+    from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
 
@@ -31,10 +33,12 @@ _PUBLIC = {
     "PCA": "foldwise.models.pca",
     "choose_components": "foldwise.selection.components",
     "fold": "foldwise.fold",
+    "inertia_curve": "foldwise.selection.curve",
     "load": "foldwise.store",
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
     "scan": "foldwise.data.open",
+    "silhouette": "foldwise.selection.silhouette",
 }
 
 __all__ = [
@@ -45,10 +49,12 @@ __all__ = [
     "__version__",
     "choose_components",
     "fold",
+    "inertia_curve",
     "load",
     "progress",
     "save",
     "scan",
+    "silhouette",
 ]
 
 

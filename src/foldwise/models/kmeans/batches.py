@@ -44,8 +44,7 @@ def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
 
 
 def _rows(model: CentreModel, source: Source) -> Rows:
-    source = held(cosine.on_the_sphere(source) if model.metric == "cosine" else source)
-    return Rows(Run(source, n_threads=model.n_threads))
+    return Rows(Run(held(model.as_compared(source)), n_threads=model.n_threads))
 
 
 def _first(model: CentreModel, source: Source) -> None:
@@ -55,9 +54,8 @@ def _first(model: CentreModel, source: Source) -> None:
     shared = {name: value for name, value in model.get_params().items() if name in KMeans().get_params()}
     fitted = KMeans(**shared | {"max_iter": 300, "verbose": 0}).fit(source)
     for name, value in vars(fitted).items():
-        if name.endswith("_") and not hasattr(model, name):
+        if name.endswith("_") and name not in vars(model):
             setattr(model, name, value)
-    model._n_features_out = model.n_clusters
     model.n_steps_ = 1
     # The means themselves, which the dtype of the centres may be too short for.
     rows = _rows(model, source)

@@ -22,7 +22,8 @@ from foldwise.fold.run import Run
 from foldwise.kernels.targets import frame_around, targets_of
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import cosine
-from foldwise.models.kmeans.common import CentreModel, by_size
+from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.order import by_size
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Found, Plan, search
@@ -100,7 +101,7 @@ class BisectingKMeans(CentreModel):
         return self
 
     def _grow(self, source: Source, extent: Extent) -> None:
-        whole = self._split(source, 1, 0, extent)
+        whole = self._split(source, 1, 0)
         node_of = np.zeros(extent.count, dtype=np.int32)
         children, centres = [[-1, -1]], [whole[0].centres[0]]
         inertias, weights, counts = [whole[2][0]], [whole[3][0]], [extent.count]
@@ -110,7 +111,7 @@ class BisectingKMeans(CentreModel):
             wish[[pair[0] >= 0 or count < 2 for pair, count in zip(children, counts, strict=True)]] = -1.0
             parent = int(np.argmax(wish))
             members = np.flatnonzero(node_of == parent)
-            found, labels, some, mass = self._split(_only(source, members, extent.count), 2, number, extent)
+            found, labels, some, mass = self._split(_only(source, members, extent.count), 2, number)
             labels = labels[members] if len(labels) == extent.count else labels
             children[parent] = [len(children), len(children) + 1]
             node_of[members] = len(children) + labels
@@ -131,19 +132,17 @@ class BisectingKMeans(CentreModel):
         self.cluster_weights_, self.cluster_inertias_ = np.array(weights)[leaves], np.array(inertias)[leaves]
         self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), steps
         self.outcome_ = Outcome(reason, steps, 0.0)
-        self._n_features_out = self.n_clusters
         self._tell_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
-    def _split(self, part: Source, k: int, number: int, extent: Extent) -> tuple[Found, Any, list[float], Any]:
+    def _split(self, part: Source, k: int, number: int) -> tuple[Found, Any, list[float], Any]:
         """Centres, labels, inertias and weights of k-means with k = 2 (or 1) on some rows."""
         rows = Rows(Run(part, n_threads=self.n_threads), bounds=BOUNDS[self.algorithm])
-        variance = float(extent.columns.squares.mean()) / extent.columns.weight
         seed = (self._seed() + number) % 2**31
         plan = Plan(
             k=k,
             starts=(10 if self.init == "random" else 1) if isinstance(self.n_init, str) else self.n_init,
             max_iter=self.max_iter,
-            tol=self.tol * variance * rows.frame.scale**2,
+            tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight,
             search="none",
             seed=seed,
             make_start=self._starts(None, seed, k),

@@ -13,18 +13,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block
 from foldwise.data.mapped import widened
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import frame_around, targets_of
-from foldwise.models.base import open_for_use
-from foldwise.models.kmeans import cosine, seeding
+from foldwise.models.base import EachRow, open_for_use
+from foldwise.models.kmeans import cosine, scaling, seeding, telling
+from foldwise.models.kmeans.order import ordered
 from foldwise.models.kmeans.rows import Rows
-
-_FEW = 3000  # values (rows times columns) for which no care is too dear
 
 
 class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -69,9 +67,6 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         def make(rows: Rows, number: int) -> NDArray[Any]:
             rng = np.random.default_rng([seed, 0, number])
             if isinstance(self.init, str):
-                if rows.n * rows.d <= _FEW:  # the same start however the rows are ordered, weighted or repeated
-                    few = _distinct(rows)
-                    rows = few if few.n >= n_clusters else rows
                 if self.init == "k-means++":
                     return seeding.plusplus(rows, n_clusters, rng)
                 if self.init == "random":
@@ -99,16 +94,11 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             raise ParameterError("The initial centers contain NaN or infinity.")
         return cosine.project(centres) if self.metric == "cosine" else centres
 
-    def _finish(self, rows: Rows, found: Any, *, ordered: bool = False) -> None:
-        weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
-        if isinstance(self.init, str) and not ordered:  # the start was ours: equal partitions get equal numbers
-            order = by_size(weights, centres)
-            place = np.empty(len(order), dtype=np.int32)
-            place[order] = np.arange(len(order), dtype=np.int32)
-            centres, weights = np.ascontiguousarray(centres[order]), weights[order]
-            if not np.array_equal(order, np.arange(len(order))):
-                rows.relabel(place, len(order))
-                labels = rows.labels
+    def _finish(self, rows: Rows, found: Any, *, in_order: bool = False) -> None:
+        centres = found.centres
+        if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
+            centres = ordered(rows, centres, cosine.project if self.metric == "cosine" else None)
+        weights, labels = rows.cluster_weights, rows.labels
         residuals = rows.residuals(centres)
         for name in ("_means", "_waiting"):  # of batches before
             self.__dict__.pop(name, None)
@@ -123,12 +113,11 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
                 "Divide the data by a constant to see it.",
                 FoldwiseWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome
         self.trace_ = found.outcome.trace
-        self._n_features_out = self.n_clusters
         self._tell_of_empty(np.bincount(labels, minlength=len(centres)))
 
     def _tell_of_empty(self, counts: NDArray[np.intp]) -> None:
@@ -138,7 +127,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     # ---------------------------------------------------------------- using
@@ -182,35 +171,36 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
         check_is_fitted(self)
         source = open_for_use(self, X, sample_weight)
-        if self.metric == "cosine":
-            source = cosine.on_the_sphere(source)
+        return Run(self._widened(source), n_threads=self.n_threads), self._targets(source)
+
+    def _widened(self, source: Source) -> Source:
+        return self.as_compared(widened(source, np.promote_types(source.dtype, self.cluster_centers_.dtype)))
+
+    def _targets(self, source: Source) -> Any:
         wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
         centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
-        targets = targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
-        return Run(widened(source, wide), n_threads=self.n_threads), targets
+        return targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
+
+    def as_compared(self, source: Source) -> Source:
+        """The rows as distances see them: standardised with scale=True, of length 1 with metric="cosine"."""
+        return self._seen(source, getattr(self, "mean_", None), getattr(self, "scale_", None))
+
+    def _seen(self, source: Source, mean: Any, scale: Any) -> Source:
+        if scale is not None:
+            source = scaling.standardised(source, mean, scale)
+        return cosine.on_the_sphere(source) if self.metric == "cosine" else source
+
+    def each_row(self, source: Source) -> EachRow:
+        """For those who stream: the cluster of each row and the distance to its centre."""
+        check_is_fitted(self)
+        return telling.each_row(self._widened(source), self._targets(source), self._label)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def by_size(weights: NDArray[np.float64], centres: NDArray[Any]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the lower first coordinate (then the next) first.
-
-    So that neither the order of the rows matters, nor whether they are weighted or repeated.
-    """
-    order = np.argsort(-weights, kind="stable")
-    if len(np.unique(weights)) == len(weights):
-        return order
-    return np.asarray(np.lexsort((*centres.T[::-1], -weights)))
-
-
-def _distinct(rows: Rows) -> Rows:
-    """Equal rows as one with their weights together, in an order that depends on their values alone."""
-    values = rows.take(np.arange(rows.n))
-    points, which = np.unique(values, axis=0, return_inverse=True)
-    mass = np.bincount(which.ravel(), rows.weights, minlength=len(points)).astype(np.float64)
-    some = mass > 0
-    return Rows(Run(ArraySource(points[some], weights=mass[some]), n_threads=1)) if some.any() else rows

@@ -7,6 +7,10 @@ import warnings
 from contextlib import ExitStack
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
 from foldwise.data.held import held
 from foldwise.data.open import scan
 from foldwise.data.source import Source
@@ -14,11 +18,12 @@ from foldwise.data.spool import spooled
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import batches, cosine
+from foldwise.models.kmeans import batches, cosine, scaling
 from foldwise.models.kmeans.common import CentreModel
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Plan, search
+from foldwise.models.named import Named
 
 
 class KMeans(CentreModel):
@@ -40,12 +45,15 @@ class KMeans(CentreModel):
     search : "breathing" adds and takes away centres to leave bad optima, "split-merge" splits one cluster and merges two; both
         are never worse than without. "breathing" is recommended where the result matters more than a few seconds.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
+    scale : columns are standardised first, as (x - mean_) / scale_: for columns in different units. Distances, inertia and
+        `cluster_centers_` (also those given as init) are then of standardised rows; `centers_in_data_units()` translates.
+        A column that does not vary is divided by 1; the mean stays in sparse rows and with metric="cosine".
     random_state : None is a fixed start, so that equal calls give equal bits.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy_x, verbose : accepted for scikit-learn's sake; X is never changed. `fw.progress()` shows progress.
 
-    Clusters are numbered by size, the largest first, then by their centres; with given centres their order is kept.
+    Clusters are numbered by size, the largest first, equal ones by their centres; with given centres their order is kept.
 
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
@@ -70,6 +78,7 @@ class KMeans(CentreModel):
         algorithm: str = "auto",
         search: str = "none",
         metric: str = "euclidean",
+        scale: bool = False,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -85,6 +94,7 @@ class KMeans(CentreModel):
         self.algorithm = algorithm
         self.search = search
         self.metric = metric
+        self.scale = scale
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
@@ -97,13 +107,16 @@ class KMeans(CentreModel):
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
-            source = held(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
+            standard = self._standard(source)
+            source = held(self._seen(source, *standard))
             run = Run(source, n_threads=self.n_threads)
+            run.passes += self.scale  # the one for the deviations
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
             self._check_count(rows.n, source)
             plan = self._plan(rows, X)
             found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source))
             self._finish(rows, found)
+            self.mean_, self.scale_ = standard
             self.manifest_ = run.manifest(
                 f"k-means ({self.algorithm})",
                 rows=rows.n,
@@ -120,15 +133,21 @@ class KMeans(CentreModel):
         Batches are held back until there are `n_clusters` rows; these are clustered as by `fit`. After that every row is added
         to the nearest cluster, whose centre is the mean of all rows that it was ever given. That is not what a fit to all
         the rows would find, which can change its mind: use `fit` wherever the rows can be read again. `labels_` and
-        `inertia_` are those of the last batch.
+        `inertia_` are those of the last batch; with scale=True the first rows set the scale.
         """
         self._validate_params()
         batches.take(self, X, sample_weight)
         return self
 
+    def _standard(self, source: Source) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """What rows are centred at and divided by, if they are."""
+        if not self.scale:
+            return None, None
+        mean, scale = scaling.mean_and_deviation(Run(source, n_threads=self.n_threads))
+        return None if source.sparse or self.metric == "cosine" else mean, scale
+
     def _plan(self, rows: Rows, X: Any) -> Plan:
         seed = self._seed()
-        variance = float(rows.extent.columns.squares.mean()) / rows.extent.columns.weight
         given = not isinstance(self.init, str)
         starts = self.n_init
         if starts == "auto":
@@ -145,7 +164,7 @@ class KMeans(CentreModel):
             k=self.n_clusters,
             starts=int(starts),
             max_iter=self.max_iter,
-            tol=self.tol * variance * rows.frame.scale**2,
+            tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight,
             search=self.search,
             seed=seed,
             make_start=self._starts(X, seed),
@@ -156,4 +175,22 @@ class KMeans(CentreModel):
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
+        if not isinstance(self.init, str) and not callable(self.init):
+            about["init"] = np.asarray(self.init).tolist()  # an array's repr leaves out its middle
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
+
+    def centers_in_data_units(self) -> Named:
+        """The centres as rows of the data would be (with metric="cosine": as directions), with names.
+
+        >>> import foldwise as fw
+        >>> fw.KMeans(2, scale=True).fit([[1.0, 260.0], [3.0, 280.0], [8.0, 340.0], [9.0, 320.0]]).centers_in_data_units()
+               x0        x1
+        0  2.0000  270.0000
+        1  8.5000  330.0000
+        """
+        check_is_fitted(self)
+        centres = self.cluster_centers_.astype(np.float64)
+        if self.scale_ is not None:
+            centres = centres * self.scale_ + (0.0 if self.mean_ is None else self.mean_)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return Named(centres, tuple(str(i) for i in range(len(centres))), tuple(names))

@@ -34,10 +34,15 @@ def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], ND
     return Step(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
 
-def settle_down(rows: Rows, centres: NDArray[Any], max_iter: int = 100) -> NDArray[Any]:
-    """Steps until nothing moves, for small problems along the way."""
+def settle_down(
+    rows: Rows,
+    centres: NDArray[Any],
+    project: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+    max_iter: int = 100,
+) -> NDArray[Any]:
+    """Steps until nothing moves, for what is small or nearly done."""
     for _ in range(max_iter):
-        done = step(rows, centres)
+        done = step(rows, centres, project)
         centres = done.centres
         if done.shift == 0.0:
             break

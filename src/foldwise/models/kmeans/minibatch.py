@@ -22,7 +22,8 @@ from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import batches, cosine, lloyd
-from foldwise.models.kmeans.common import CentreModel, by_size
+from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.order import by_size
 from foldwise.models.kmeans.parameters import CONSTRAINTS
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Found
@@ -36,9 +37,9 @@ class MiniBatchKMeans(CentreModel):
     """K-means for when a good answer soon is better than the best one later.
 
     A random batch of rows is clustered, and doubled whenever the centres move by less than the rows of the batch can tell
-    (their standard error): small batches bring the centres near, large ones make them sharp. Every batch contains the one before,
-    and a row that changes cluster is taken from the old one, so that each row counts once, whenever it was first seen. Of a
-    file, whole blocks are drawn, and only these are read. The last pass gives every row its nearest centre, exactly.
+    (their standard error): small batches bring the centres near, large ones make them sharp. Every batch contains the one
+    before, and a row that changes cluster is taken from the old one, so that each row counts once, whenever it was first
+    seen. Of a file, whole blocks are drawn, and only these are read. The last pass gives every row its nearest centre, exactly.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class MiniBatchKMeans(CentreModel):
                 rows = nest.rows(nest.n)
                 if rows is not last:
                     rows.assign(centres)
-                self._finish(rows, found, ordered=True)
+                self._finish(rows, found, in_order=True)
             else:
                 self._finish_without_labels(last, found, nest.n)
             self.n_steps_ = outcome.steps
@@ -152,7 +153,6 @@ class MiniBatchKMeans(CentreModel):
         self.cluster_centers_, self.cluster_weights_ = found.centres, rows.cluster_weights
         self.inertia_ = rows.unscaled(rows.inertias(found.centres)[0]) * (n / rows.n)
         self.n_iter_, self.outcome_, self.trace_ = found.iterations, found.outcome, found.outcome.trace
-        self._n_features_out = self.n_clusters
 
 
 class _Nest:
@@ -260,8 +260,7 @@ class _Walk:
             if self._still(rows, centres, done):
                 new["size"] = np.array(nest.size(2 * size))
         else:
-            columns = rows.extent.columns
-            tol = model.tol * float(columns.squares.mean()) / columns.weight * rows.frame.scale**2
+            tol = model.tol * float(rows.squares.mean()) / rows.extent.columns.weight
             gained = float(state["inertia"]) - done.after_m > _GAIN * done.after_m
             stale = 0 if gained else int(state["stale"]) + 1
             tired = model.max_no_improvement is not None and stale >= max(model.max_no_improvement, 1)

@@ -149,7 +149,10 @@ class _Walk:
         }
         new = {**state, "centres": done.centres, "previous": centres}
         converged = done.shift <= plan.tol
-        if converged or cursor.iteration >= plan.max_iter:
+        only = (
+            plan.starts == 1 and plan.search == "none"
+        )  # then the cap stops the walk itself, which can be taken up again
+        if converged or (cursor.iteration >= plan.max_iter and not only):
             new = self._ended(new, cursor, done.after_m, capped=not converged)
         new["cursor"] = cursor.array()
         return new, figures
