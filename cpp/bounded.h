@@ -96,7 +96,7 @@ template <class T> class BoundedPass {
 
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_)
-        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(t_, extra(n_, t_), &memory), doubt(t_),
+        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(x_, n_, t_, extra(n_, t_), &memory), doubt(t_),
           relative(T(2 * unit<T> * chain(t_.d) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))) {
         rows = (int *)memory;
         order = rows + n + 64;

@@ -9,7 +9,7 @@ double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     const size_t candidates = t.k - taken;
     char *memory;
-    Desk<T> desk(t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
+    Desk<T> desk(x, n, t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
     T *all = (T *)memory, *weight = all + t.k * N;
     // Below this a squared distance from scores has too few digits, and is taken by differences.
     const T coarse = T(64 * unit<T> * chain(t.d));

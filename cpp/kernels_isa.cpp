@@ -24,6 +24,7 @@ namespace {
 #include "transfer.h"
 #include "closer.h"
 #include "finish.h"
+#include "unit.h"
 #include "sparse.h"
 
 template <class T>

@@ -1,31 +1,44 @@
 // The nearest target of every row, and the second nearest's distance where somebody wants it.
 
-// Memory for one call of a kernel over panels.
+// Memory for one call of a kernel over panels of rows of one block.
 template <class T> struct Desk {
-    T *panel, *partial, *squares, *y, *scores;
-    const T *rows[panel_rows<T>];
+    static constexpr size_t N = panel_rows<T>;
+    T *panel, *partial, *squares, *y, *scores, *stage;
+    const T *rows[N];
+    const T *end;  // of the block: vectors must not be loaded from behind it
+    size_t reach;  // how far they are loaded from the start of a row
 
-    explicit Desk(const Targets<T> &t, size_t more = 0, char **extra = nullptr) {
-        constexpr size_t N = panel_rows<T>;
+    Desk(const T *x, size_t n, const Targets<T> &t, size_t more = 0, char **extra = nullptr)
+        : end(x + n * t.d), reach(round_up(t.d, lanes<T>)) {
         const size_t panel_size = round_up(t.d * N, 16), partial_size = t.d > stretch ? t.k * N : 0;
-        const size_t values = panel_size + partial_size + 2 * N + round_up(t.d, 16) + round_up(t.k, 16);
+        const size_t values =
+            panel_size + partial_size + 2 * N + round_up(t.d, 16) + round_up(t.k, 16) + N * round_up(reach, 16);
         char *memory = (char *)scratch(round_up(values * sizeof(T), 64) + more);
         panel = (T *)memory;
         partial = panel + panel_size;
         squares = partial + partial_size;
         y = squares + 2 * N;
         scores = y + round_up(t.d, 16);
+        stage = scores + round_up(t.k, 16);
         if (extra) *extra = memory + round_up(values * sizeof(T), 64);
     }
     // Takes `count` rows from `x` on to the panel.
     void pack_from(const T *x, size_t count, const Targets<T> &t) {
-        if (count == panel_rows<T> && t.d < lanes<T> && pack_short<T>(t.d, x, t.pivot, t.scale, panel, squares)) return;
+        if (t.d == 2 && count == N) return pack_pairs(x, t.pivot, t.scale, panel, squares);
         for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
+        if (count == N && size_t(end - rows[N - 1]) >= reach)
+            return pack_panel_rows<T>(rows, t.d, t.pivot, t.scale, panel, squares);
         pack(count, t);
     }
     // Takes `count` rows, whose addresses are in `rows`, to the panel; missing ones repeat the last.
     void pack(size_t count, const Targets<T> &t) {
-        for (size_t i = count; i < panel_rows<T>; ++i) rows[i] = rows[count - 1];
+        for (size_t i = 0; i < count; ++i)
+            if (size_t(end - rows[i]) < reach) {
+                T *copy = stage + i * reach;
+                for (size_t j = 0; j < reach; ++j) copy[j] = j < t.d ? rows[i][j] : T(0);
+                rows[i] = copy;
+            }
+        for (size_t i = count; i < N; ++i) rows[i] = rows[count - 1];
         pack_panel_rows<T>(rows, t.d, t.pivot, t.scale, panel, squares);
     }
 };
@@ -79,7 +92,7 @@ inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt
 template <class T>
 Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    Desk<T> desk(t);
+    Desk<T> desk(x, n, t);
     const Doubt<T> doubt(t);
     Assigned result{0, n, 0};
     const bool plain = t.in_order && !near && !next;

@@ -45,67 +45,64 @@ template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
     if constexpr (h > 1) transpose_step<T, h / 2>(v);
 }
 
-// Rows given by address to a panel, as y; their squared lengths on the way.
+// Rows given by address to a panel, as y; their squared lengths on the way. Whole vectors are loaded, so there must be
+// something to read up to the next multiple of a vector's length behind each row, and behind the pivot.
 template <class T>
 void pack_panel_rows(const T *const *rows, size_t d, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     V sums[panel_vectors] = {};
-    size_t j = 0;
-    for (; j + L <= d; j += L) {
+    for (size_t j = 0; j < d; j += L) {
         const V p = load<V>(pivot + j);
+        const size_t width = least(L, d - j);
         for (size_t v = 0; v < panel_vectors; ++v) {
             V y[L];
             FW_UNROLL(16)
             for (size_t i = 0; i < L; ++i) y[i] = load<V>(rows[v * L + i] + j) * scale - p;
             transpose_step<T, L / 2>(y);
             V sum = sums[v];
-            FW_UNROLL(16)
-            for (size_t i = 0; i < L; ++i) {
-                store(panel + (j + i) * N + v * L, y[i]);
-                sum += y[i] * y[i];
+            T *to = panel + j * N + v * L;
+            if (width == L) {
+                FW_UNROLL(16)
+                for (size_t i = 0; i < L; ++i) {
+                    store(to + i * N, y[i]);
+                    sum += y[i] * y[i];
+                }
+            } else {
+                FW_UNROLL(16)
+                for (size_t i = 0; i < L; ++i) {
+                    if (i >= width) break;
+                    store(to + i * N, y[i]);
+                    sum += y[i] * y[i];
+                }
             }
             sums[v] = sum;
-        }
-    }
-    for (; j < d; ++j) {
-        const T p = pivot[j];
-        T *to = panel + j * N;
-        for (size_t i = 0; i < N; ++i) to[i] = rows[i][j] * scale - p;
-        for (size_t v = 0; v < panel_vectors; ++v) {
-            const V y = load<V>(to + v * L);
-            sums[v] += y * y;
         }
     }
     for (size_t v = 0; v < panel_vectors; ++v) store(squares + v * L, sums[v]);
 }
 
-// The same for a whole panel of short rows that lie one after the other: with their length known to the compiler it
-// finds the shuffles itself.
-template <class T, size_t d>
-inline void pack_short_rows(const T *x, const T *pivot, T scale, T *panel, T *squares) {
-    constexpr size_t N = panel_rows<T>;
-    T sums[N] = {};
-    FW_UNROLL(8)
-    for (size_t j = 0; j < d; ++j) {
-        const T p = pivot[j];
-        for (size_t i = 0; i < N; ++i) {
-            const T y = x[i * d + j] * scale - p;
-            panel[j * N + i] = y;
-            sums[i] += y * y;
-        }
-    }
-    __builtin_memcpy(squares, sums, sizeof sums);
+// Every second lane of two vectors.
+template <class T, size_t... lane>
+inline void part(Vec<T> a, Vec<T> b, Vec<T> &even, Vec<T> &odd, std::index_sequence<lane...>) {
+    even = __builtin_shufflevector(a, b, int(2 * lane)...);
+    odd = __builtin_shufflevector(a, b, int(2 * lane + 1)...);
 }
 
-template <class T, size_t d = lanes<T> - 1>
-inline bool pack_short(size_t length, const T *x, const T *pivot, T scale, T *panel, T *squares) {
-    if (length == d) {
-        pack_short_rows<T, d>(x, pivot, scale, panel, squares);
-        return true;
+// The same for a whole panel of pairs that lie one after the other.
+template <class T> inline void pack_pairs(const T *x, const T *pivot, T scale, T *panel, T *squares) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>, N = panel_rows<T>;
+    FW_UNROLL(4)
+    for (size_t v = 0; v < panel_vectors; ++v) {
+        V first, second;
+        part<T>(load<V>(x + 2 * v * L), load<V>(x + 2 * v * L + L), first, second, std::make_index_sequence<L>{});
+        first = first * scale - pivot[0];
+        second = second * scale - pivot[1];
+        store(panel + v * L, first);
+        store(panel + N + v * L, second);
+        store(squares + v * L, first * first + second * second);
     }
-    if constexpr (d > 1) return pack_short<T, d - 1>(length, x, pivot, scale, panel, squares);
-    return false;
 }
 
 // sum[c][v] += x' c over `depth` features.
@@ -128,17 +125,6 @@ inline void multiply(const T *x, const T *c, size_t depth, Vec<T> (&sum)[nc][pan
         c += nc;
     }
 }
-
-// Targets of one group in panels of at most `panel_targets`, as equal as they can be.
-struct Split {
-    size_t panels, base, extra;
-    explicit Split(size_t count) {
-        panels = (count + panel_targets - 1) / panel_targets;
-        base = panels ? count / panels : 0;
-        extra = panels ? count % panels : 0;
-    }
-    size_t width(size_t p) const { return base + (p < extra); }
-};
 
 // The scores y'c - |c|^2 / 2 of a panel of rows with `nc` targets from `slot` on, given to `take(slot, scores)` once they are
 // complete. `partial` holds what earlier stretches of features gave.
@@ -186,17 +172,16 @@ inline void score_groups(const T *panel, const Targets<T> &t, T *partial, Wanted
     constexpr size_t N = panel_rows<T>;
     for (size_t from = 0; from < t.d; from += stretch) {
         size_t slot = 0;
+        const unsigned char *width = t.widths;
         for (size_t g = 0; g < t.groups; ++g) {
             const size_t end = size_t(t.ends[g]);
+            const unsigned char *last = width + t.panels[g];
             if (wanted(g)) {
-                const Split split(end - slot);
-                for (size_t p = 0; p < split.panels; ++p) {
-                    const size_t width = split.width(p);
-                    score_width<T, panel_targets>(width, panel, t, slot, partial + slot * N, from,
+                for (; width < last; slot += *width++)
+                    score_width<T, panel_targets>(*width, panel, t, slot, partial + slot * N, from,
                                                   [&](size_t at, auto &sum) { take(g, at, sum); });
-                    slot += width;
-                }
             }
+            width = last;
             slot = end;
         }
     }

@@ -36,13 +36,14 @@ template <> const fw::RowKernels<double> &kernels<double>() { return fw::chosen(
 template <class T> struct Held {
     std::vector<T> pivot, shifted, packed, minus_half;
     std::vector<double> exact, wide_pivot;
-    std::vector<int> ids, ends;
+    std::vector<int> ids, ends, group_panels;
+    std::vector<unsigned char> widths;
     fw::Targets<T> view{};
 
     void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, const Ints &order,
               const Ints &group_ends) {
         wide_pivot.resize(d);
-        pivot.resize(d);
+        pivot.assign(d + 16, T(0));  // vectors are loaded from behind its end
         for (size_t j = 0; j < d; ++j) {
             wide_pivot[j] = given_pivot[j] * scale;
             pivot[j] = T(wide_pivot[j]);
@@ -75,8 +76,10 @@ template <class T> struct Held {
         size_t slot = 0;
         for (const int end : ends) {
             const size_t count = size_t(end) - slot, panels = (count + most - 1) / most;
+            group_panels.push_back(int(panels));
             for (size_t p = 0; p < panels; ++p) {
                 const size_t width = count / panels + (p < count % panels);
+                widths.push_back((unsigned char)width);
                 T *to = packed.data() + slot * d;
                 for (size_t i = 0; i < width; ++i) {
                     const T *from = shifted.data() + size_t(ids[slot + i]) * d;
@@ -87,7 +90,7 @@ template <class T> struct Held {
             }
         }
         view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(), ids.data(), !order.is_valid(),
-                ends.size(), ends.data(), std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
+                ends.size(), ends.data(), group_panels.data(), widths.data(), std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
     }
 };
 

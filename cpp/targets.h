@@ -21,6 +21,8 @@ template <class T> struct Targets {
     bool in_order;         // whether that is the slot itself
     std::size_t groups;
     const int *ends;       // by group: the slot after its last
+    const int *panels;     // by group: into how many panels it is packed
+    const unsigned char *widths;  // by panel: how many targets are in it, as equal as they can be within a group
     double longest;        // the greatest length of a shifted target
     double wide_scale;     // scale as float64, and
     const double *wide_pivot;

@@ -114,6 +114,11 @@ class DenseBlock:
         """The rows as kernels take them, all finite."""
         return self.dense()
 
+    @property
+    def again(self) -> NDArray[Any]:
+        """The same without a check, for passes after the first, which has made sure."""
+        return self.values
+
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array, all finite."""
         if self.check is not None and not self._checked:
@@ -244,6 +249,11 @@ class SparseBlock:
     @property
     def rows(self) -> Any:
         """The rows as kernels take them."""
+        return self.matrix
+
+    @property
+    def again(self) -> Any:
+        """The same, for passes after the first."""
         return self.matrix
 
     def dense(self) -> NDArray[Any]:

@@ -113,7 +113,7 @@ class Rows:
             if number in wanted:
                 block = piece()
                 here = np.flatnonzero(of_block == number)
-                yield here, block.rows[numbers[here] - block.start]
+                yield here, block.again[numbers[here] - block.start]
 
     def sample(self, size: int, rng: np.random.Generator) -> Rows:
         """Some of the rows, drawn without repetition, in memory; in the same frame."""
@@ -154,7 +154,7 @@ class Rows:
         def of(block: Block) -> tuple[Sums | None, int, int, int]:
             labels = self.part(block, self.labels)
             before = labels.copy()
-            rows = block.rows
+            rows = block.again
             if bounded is None:
                 moved, computed, settled = targets.nearest(rows, labels)
             else:
@@ -197,7 +197,7 @@ class Rows:
             return None
         sums = Sums.zero(which, self.d)
         targets.transfer(
-            block.rows,
+            block.again,
             block.weights,
             self.weight_scale,
             before,
@@ -315,7 +315,7 @@ class Rows:
 
         def of(block: Block) -> Floats:
             mine = None if each is None else self.part(block, each)
-            return np.asarray(targets.residuals(block.rows, block.weights, self.part(block, self.labels), mine))
+            return np.asarray(targets.residuals(block.again, block.weights, self.part(block, self.labels), mine))
 
         self.run.visit(of, parts.__setitem__)
         total = np.zeros(len(centres))

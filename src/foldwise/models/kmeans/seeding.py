@@ -39,7 +39,7 @@ class Distances:
 
         def of(block: Block) -> tuple[float, Floats]:
             found: tuple[float, Floats] = targets.closer(
-                block.rows, block.weights, len(seeds), rows.part(block, self.closest)
+                block.again, block.weights, len(seeds), rows.part(block, self.closest)
             )
             return found
 
