@@ -30,11 +30,11 @@ class Step:
 def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Step:
     """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
     done = rows.assign(centres)
-    filled = fill_empty(rows, centres)
+    filled, placed = fill_empty(rows, centres)
     new = rows.means(centres)
     if project is not None:
         new = project(new)
-    after_e, after_m = rows.inertias(centres, new)
+    after_e, after_m = rows.inertias(placed, new)
     gap = (new.astype(np.float64) - centres.astype(np.float64)) * rows.frame.scale
     return Step(
         new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, float(np.vdot(gap, gap))

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from foldwise.models.kmeans.rows import Rows
 
 
-def fill_empty(rows: Rows, centres: NDArray[Any]) -> int:
-    """Move rows to clusters that have none, and say how many.
+def fill_empty(rows: Rows, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
+    """Move rows to clusters that have none; how many, and the centres with those of the filled clusters at their new rows.
 
     Fewer than there are empty clusters only if no row is left that lies off its centre and is not alone with it: then there are
     fewer distinct points than clusters.
     """
     empty = np.flatnonzero(rows.sums.weights <= 0)
     if not len(empty):
-        return 0
+        return 0, centres
     distance = np.empty(rows.n)
     rows.residuals(centres, distance)
-    filled, taken = 0, set()
+    filled, taken, placed = 0, set(), centres.copy()
     # Members of a cluster can all be equal: more rows than needed are looked at, but never all of them.
     for number in _farthest(distance, 20 * len(empty) + 100):
         if filled == len(empty) or distance[number] <= 0.0:
@@ -33,9 +33,10 @@ def fill_empty(rows: Rows, centres: NDArray[Any]) -> int:
         if rows.cluster_weights[rows.labels[number]] <= mine:
             continue  # alone with its centre: its own cluster would be the next to be empty
         rows.move(int(number), int(empty[filled]))
+        placed[empty[filled]] = value[0]
         taken.add(value.tobytes())
         filled += 1
-    return filled
+    return filled, placed
 
 
 def _farthest(distance: NDArray[np.float64], count: int) -> NDArray[np.intp]:
