@@ -21,30 +21,29 @@ def fill_empty(rows: Rows, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
         return 0, centres
     distance = np.empty(rows.n)
     rows.residuals(centres, distance)
+    if rows.weights is not None:
+        distance[rows.weights == 0.0] = 0.0  # such a row cannot fill anything, and many could hide one that can
     filled, taken, placed = 0, set(), centres.copy()
     # Members of a cluster can all be equal: more rows than needed are looked at, but never all of them.
-    for number in _farthest(distance, 20 * len(empty) + 100):
-        if filled == len(empty) or distance[number] <= 0.0:
+    numbers = _farthest(distance, 20 * len(empty) + 100)
+    for number, value in zip(numbers.tolist(), rows.take(numbers), strict=True):
+        if filled == len(empty):
             break
-        value = rows.take([int(number)])
         mine = 1.0 if rows.weights is None else float(rows.weights[number])
-        if value.tobytes() in taken or mine == 0.0:
+        if value.tobytes() in taken:
             continue
         if rows.cluster_weights[rows.labels[number]] <= mine:
             continue  # alone with its centre: its own cluster would be the next to be empty
-        rows.move(int(number), int(empty[filled]))
-        placed[empty[filled]] = value[0]
+        rows.move(number, int(empty[filled]))
+        placed[empty[filled]] = value
         taken.add(value.tobytes())
         filled += 1
     return filled, placed
 
 
 def _farthest(distance: NDArray[np.float64], count: int) -> NDArray[np.intp]:
-    """The rows with the largest distances, the first of equals first."""
+    """At most `count` rows with the largest distances above 0, the first of equals first."""
     count = min(count, len(distance))
-    if count < len(distance):
-        least = np.partition(distance, len(distance) - count)[len(distance) - count]
-        some = np.flatnonzero(distance >= least)
-    else:
-        some = np.arange(len(distance))
-    return np.asarray(some[np.argsort(-distance[some], kind="stable")])
+    least = np.partition(distance, len(distance) - count)[len(distance) - count]
+    some = np.flatnonzero((distance >= least) & (distance > 0.0))
+    return np.asarray(some[np.argsort(-distance[some], kind="stable")][:count])
