@@ -309,7 +309,5 @@ def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray
     if len(np.unique(weights)) == len(weights):
         return order
     first = np.full(len(weights), len(labels))
-    for number in range(len(weights)):
-        here = np.flatnonzero(labels == number)
-        first[number] = here[0] if len(here) else len(labels)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several values for one place the last stays
     return np.lexsort((first, -weights))
