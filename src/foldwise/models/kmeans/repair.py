@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from foldwise.models.kmeans.rows import Rows
 
+# In units of the scaled data, whose values are at most 1: the mean of equal rows can be off by that much for each column.
+_ROUNDING = 2.0**-50
+
 
 def fill_empty(rows: Rows, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
     """Move rows to clusters that have none; how many, and the centres with those of the filled clusters at their new rows.
@@ -21,6 +24,7 @@ def fill_empty(rows: Rows, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
         return 0, centres
     distance = np.empty(rows.n)
     rows.residuals(centres, distance)
+    distance[distance <= rows.d * _ROUNDING**2] = 0.0
     if rows.weights is not None:
         distance[rows.weights == 0.0] = 0.0  # such a row cannot fill anything, and many could hide one that can
     filled, taken, placed = 0, set(), centres.copy()
