@@ -237,7 +237,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome
         self.trace_ = found.outcome.trace
-        self._n_features_out = self.n_clusters
         distinct = int(np.count_nonzero(np.bincount(labels, minlength=len(centres))))
         if distinct < self.n_clusters:
             warnings.warn(
@@ -295,6 +294,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
         targets = targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
         return Run(widened(source, wide), n_threads=self.n_threads), targets
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
