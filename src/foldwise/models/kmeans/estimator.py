@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Callable
@@ -123,7 +124,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
             self._check_rows(rows)
             plan = self._plan(rows, X)
-            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source))
+            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, plan.seed))
             self._finish(rows, found)
             self.manifest_ = run.manifest(
                 f"k-means ({self.algorithm})",
@@ -204,10 +205,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise ParameterError("The initial centers contain NaN or infinity.")
         return cosine.project(centres) if self.metric == "cosine" else centres
 
-    def _checkpoint(self, source: Source) -> Checkpoint | None:
+    def _checkpoint(self, source: Source, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
+        about["random_state"] = seed
+        # What is printed of an array leaves out digits and rows, and of a function it is an address.
+        if callable(self.init):
+            about["init"] = getattr(self.init, "__qualname__", type(self.init).__qualname__)
+        elif not isinstance(self.init, str):
+            about["init"] = hashlib.sha256(np.ascontiguousarray(self.init, dtype=np.float64).tobytes()).hexdigest()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
     def _finish(self, rows: Rows, found: Any) -> None:
