@@ -172,6 +172,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             seed=seed,
             make_start=self._starts(X, seed),
             project=cosine.project if self.metric == "cosine" else None,
+            canonical=isinstance(self.init, str),  # the start was ours: equal partitions get equal numbers
         )
 
     def _starts(self, X: Any, seed: int) -> Callable[[Rows, int], NDArray[Any]]:
@@ -219,14 +220,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _finish(self, rows: Rows, found: Any) -> None:
         weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
-        if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
-            order = _by_size(weights, labels)
-            place = np.empty(len(order), dtype=np.int32)
-            place[order] = np.arange(len(order), dtype=np.int32)
-            centres, weights = np.ascontiguousarray(centres[order]), weights[order]
-            if not np.array_equal(order, np.arange(len(order))):
-                rows.relabel(place, len(order))
-                labels = rows.labels
         residuals = rows.residuals(centres)
         self.cluster_centers_ = centres
         self.labels_ = labels
@@ -311,13 +304,3 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
-    order = np.argsort(-weights, kind="stable")
-    if len(np.unique(weights)) == len(weights):
-        return order
-    first = np.full(len(weights), len(labels))
-    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several values for one place the last stays
-    return np.lexsort((first, -weights))
