@@ -61,7 +61,7 @@ def _check_means(km: Any, x: Any, weights: Any = None) -> None:
     w = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     for number, centre in enumerate(km.cluster_centers_):
         here = km.labels_ == number
-        total = w[here].sum()
+        total = w[here].astype(np.longdouble).sum()
         if total > 0:
             mean = (rows[here].astype(np.longdouble) * w[here, None]).sum(axis=0) / total
             # A unit in the last place of the centre, and what the grid of exact sums (2^-60 of the range) leaves out.
