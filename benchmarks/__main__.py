@@ -7,7 +7,15 @@ import sys
 
 from benchmarks.common import machine
 
-_ALL = ("benchmarks.accuracy.pca", "benchmarks.speed.pca", "benchmarks.memory.pca")
+_ALL = (
+    "benchmarks.accuracy.pca",
+    "benchmarks.speed.pca",
+    "benchmarks.memory.pca",
+    "benchmarks.accuracy.kmeans_optima",
+    "benchmarks.speed.kmeans",
+    "benchmarks.speed.kmeans_seeding",
+    "benchmarks.memory.kmeans",
+)
 
 
 def main(words: list[str]) -> int:

@@ -1,133 +1,250 @@
 // The nearest target with bounds from earlier passes (Hamerly 2010; Ding and others 2015): most rows are never multiplied.
 // Whatever is skipped is skipped for certain: upper bounds are rounded up, lower bounds down, and by more than the
 // scores can be wrong.
+//
+// Bounds are kept as they would have been at the very first pass: an upper bound less all that its target has moved since
+// then, a lower bound plus all that any target has moved. So a pass only reads them, and writes those that were made anew.
 
-// Distances from scores, rounded outward.
-template <class T> struct Rounding {
-    double relative, longest;
-    explicit Rounding(const Targets<T> &t) : relative(2 * unit<T> * chain(t.d)), longest(t.longest) {}
-
-    // What a squared distance of a row of that squared length can be wrong by.
-    double slack(double square) const {
-        const double reach = __builtin_sqrt(square) + longest;
-        return relative * reach * reach;
+// The distance of a row to a target by differences in T, rounded up.
+template <class T> inline T distance_above(const T *x, const Targets<T> &t, size_t target) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    const T *c = t.shifted + target * t.d;
+    V s0 = {}, s1 = {};
+    size_t j = 0;
+    for (; j + 2 * L <= t.d; j += 2 * L) {
+        const V a = (load<V>(x + j) * t.scale - load<V>(t.pivot + j)) - load<V>(c + j);
+        const V b = (load<V>(x + j + L) * t.scale - load<V>(t.pivot + j + L)) - load<V>(c + j + L);
+        s0 += a * a;
+        s1 += b * b;
     }
-    static T up(double v) { return T(__builtin_sqrt(v > 0 ? v : 0) * (1 + 4 * unit<T>)) + least_value(); }
-    static T down(double v) { return v > 0 ? T(__builtin_sqrt(v) * (1 - 4 * unit<T>)) : T(0); }
-    static T least_value() { return sizeof(T) == 4 ? T(1e-37f) : T(1e-300); }
-};
-
-template <class T> inline T step_up(T a, T b) { return (a + b) * (1 + T(2 * unit<T>)); }
-template <class T> inline T step_down(T a, T b) {
-    const T less = (a - b) * (1 - T(2 * unit<T>)) - a * T(2 * unit<T>);
-    return less > 0 ? less : T(0);
+    T parts[L], sum = 0;
+    store(parts, s0 + s1);
+    for (size_t i = 0; i < L; ++i) sum += parts[i];
+    for (; j < t.d; ++j) {
+        const T a = (x[j] * t.scale - t.pivot[j]) - c[j];
+        sum += a * a;
+    }
+    const T about = root(sum);
+    // The sum may be low by its roundings, and row and target each by theirs.
+    return about * T(1 + unit<T> * (double(t.d) / (2 * L) + 16)) + T(4 * unit<T>) * (about + T(2 * t.longest));
 }
 
-// What bounds have left over: rows to be compared, sorted by their label so that rows of a panel need the same groups.
-struct Survivors {
-    int *rows;   // n
-    int *order;  // n
-    int *counts; // k + 1
+// Which rows the bounds cannot vouch for: in `left`, in order. Most time goes by here once the centres hardly move.
+template <class T>
+size_t unsure(size_t n, const int *labels, const Bounds<T> &b, int *left) {
+    size_t count = 0;
+    constexpr size_t step = 64;
+    for (size_t first = 0; first < n; first += step) {
+        const size_t size = least(step, n - first);
+        int doubtful[step];
+        const T *upper = b.upper + first, *lower = b.lower + first;
+        const int *label = labels + first;
+        for (size_t i = 0; i < size; ++i) doubtful[i] = !(upper[i] + b.moved[label[i]] < lower[i] - b.most_moved);
+        for (size_t i = 0; i < size; ++i) {
+            left[count] = int(first + i);
+            count += size_t(doubtful[i]);
+        }
+    }
+    return count;
+}
+
+// The least of a[g] - b[g].
+template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    T result = T(__builtin_inff());
+    size_t g = 0;
+    if (count >= L) {
+        V lowest = load<V>(a) - load<V>(b);
+        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
+        T parts[L];
+        store(parts, lowest);
+        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
+    }
+    for (; g < count; ++g) {
+        const T here = a[g] - b[g];
+        result = here < result ? here : result;
+    }
+    return result;
+}
+
+template <class T> class BoundedPass {
+    static constexpr size_t N = panel_rows<T>, L = lanes<T>;
+    using V = Vec<T>;
+    using I = typename LaneInt<T>::type;
+
+    const T *x;
+    const size_t n;
+    const Targets<T> &t;
+    int *labels;
+    const Bounds<T> &b;
+    const size_t G;
+    char *memory = nullptr;
+    Desk<T> desk;
+    const Doubt<T> doubt;
+    const T relative, farthest;
+    int *rows, *order, *counts, *group_of, *slot_of;
+    I *wanted;
+    Leaders<T> *leaders;
+    Assigned result{0, 0, 0};
+
+    static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
+    static size_t extra(size_t n, const Targets<T> &t) {
+        return ints(n, t) + round_up(sizeof(Leaders<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
+    }
+
+public:
+    BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_)
+        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(t_, extra(n_, t_), &memory), doubt(t_),
+          relative(T(2 * unit<T> * chain(t_.d) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))) {
+        rows = (int *)memory;
+        order = rows + n + 64;
+        counts = order + n;
+        group_of = counts + t.k + 1;
+        slot_of = group_of + t.k;
+        leaders = (Leaders<T> *)(memory + ints(n, t));
+        wanted = (I *)(memory + ints(n, t) + round_up(sizeof(Leaders<T>) * G, 64));
+        for (size_t g = 0, s = 0; g < G; ++g)
+            for (; s < size_t(t.ends[g]); ++s) {
+                group_of[t.ids[s]] = int(g);
+                slot_of[t.ids[s]] = int(s);
+            }
+    }
+
+    Assigned run() {
+        const int *members;
+        if (b.fresh) {
+            for (size_t i = 0; i < n; ++i) order[i] = int(i);
+            members = order;
+            result.computed = n;
+        } else {
+            result.computed = unsure(n, labels, b, rows);
+            // Comparing with few short targets is cheaper than looking again at one of them.
+            if (t.k * t.d >= 1000) result.computed = sharpened(result.computed);
+            members = G > 1 ? sorted(result.computed) : rows;
+        }
+        for (size_t first = 0; first < result.computed; first += N)
+            compare(members + first, least(N, result.computed - first));
+        return result;
+    }
+
+private:
+    // Looks again, with sharper bounds, at the first `count` of `rows`; those still in doubt are moved to the front.
+    size_t sharpened(size_t count) {
+        size_t alive = 0;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(rows[i]);
+            const int own = labels[row];
+            T other = b.lower[row] - b.most_moved;
+            if (G > 1) {
+                const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
+                if (nearest_group > other) {
+                    other = nearest_group;
+                    b.lower[row] = other + b.most_moved - b.slack;
+                }
+                if (b.upper[row] + b.moved[own] + b.slack < other) continue;
+            }
+            const T upper = distance_above(x + row * t.d, t, size_t(own));
+            b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
+            if (upper < farthest && upper + b.slack < other) continue;
+            rows[alive++] = int(row);
+        }
+        return alive;
+    }
+
+    // By label, so that the rows of a panel are near the same groups.
+    const int *sorted(size_t alive) {
+        for (size_t c = 0; c <= t.k; ++c) counts[c] = 0;
+        for (size_t i = 0; i < alive; ++i) ++counts[size_t(slot_of[labels[rows[i]]]) + 1];
+        for (size_t c = 0; c < t.k; ++c) counts[c + 1] += counts[c];
+        for (size_t i = 0; i < alive; ++i) order[counts[slot_of[labels[rows[i]]]]++] = rows[i];
+        return order;
+    }
+
+    void choose_groups(const int *members, size_t count) {
+        for (size_t g = 0; g < G; ++g) wanted[g] = b.fresh || G == 1;
+        if (b.fresh || G == 1) return;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(members[i]);
+            const T upper = b.upper[row] + b.moved[labels[row]] + b.slack, *lower = b.group_lower + row * G;
+            for (size_t g = 0; g < G; ++g) wanted[g] |= !(lower[g] - b.group_moved[g] > upper);
+            wanted[group_of[labels[row]]] = 1;
+        }
+    }
+
+    void compare(const int *members, size_t count) {
+        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + size_t(members[i]) * t.d;
+        desk.pack(count, t);
+        choose_groups(members, count);
+        for (size_t g = 0; g < G; ++g)
+            if (wanted[g]) leaders[g].clear();
+        score_groups<T>(desk.panel, t, desk.partial, [&](size_t g) { return wanted[g] != 0; },
+                        [&](size_t g, size_t slot, auto &sum) { leaders[g].see(slot, sum); });
+        Leaders<T> all;
+        all.clear();
+        for (size_t g = 0; g < G; ++g) {
+            if (!wanted[g]) continue;
+            for (size_t v = 0; v < panel_vectors; ++v) {
+                const V best = all.best[v], here = leaders[g].best[v];
+                const auto won = here > best;
+                all.second[v] = won ? larger(best, leaders[g].second[v]) : larger(all.second[v], here);
+                all.best[v] = won ? here : best;
+                all.slot[v] = won ? leaders[g].slot[v] : all.slot[v];
+            }
+        }
+        T best[N], second[N], slack[N], upper[N], lower[N];
+        I slot[N];
+        __builtin_memcpy(best, all.best, sizeof best);
+        __builtin_memcpy(second, all.second, sizeof second);
+        __builtin_memcpy(slot, all.slot, sizeof slot);
+        const T *squares = desk.squares, longest = T(t.longest);
+        for (size_t i = 0; i < N; ++i) {
+            const T reach = root(squares[i]) + longest;
+            slack[i] = relative * reach * reach;
+        }
+        for (size_t i = 0; i < N; ++i) upper[i] = above(squares[i] - 2 * best[i] + slack[i]);
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(members[i]);
+            int label = t.ids[slot[i]];
+            if (!(best[i] - second[i] > doubt.along * root(squares[i]) + doubt.flat)) {
+                label = settle(x + row * t.d, t, desk.y, desk.scores);
+                slot[i] = slot_of[label];
+                upper[i] = distance_above(x + row * t.d, t, size_t(label));
+                ++result.settled;
+            }
+            result.moved += labels[row] != label;
+            labels[row] = label;
+            b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());
+        }
+        for (size_t g = 0; g < G; ++g) {
+            if (!wanted[g]) continue;
+            T first[N], next[N];
+            I mine[N];
+            __builtin_memcpy(first, leaders[g].best, sizeof first);
+            __builtin_memcpy(next, leaders[g].second, sizeof next);
+            __builtin_memcpy(mine, leaders[g].slot, sizeof mine);
+            for (size_t i = 0; i < N; ++i) {
+                const T score = mine[i] == slot[i] ? next[i] : first[i];
+                lower[i] = below(squares[i] - 2 * score - slack[i]);
+            }
+            if (G > 1) {
+                const T shift = b.group_moved[g] - b.slack;
+                for (size_t i = 0; i < count; ++i) b.group_lower[size_t(members[i]) * G + g] = lower[i] + shift;
+            }
+        }
+        const T shift = b.most_moved - b.slack;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(members[i]);
+            b.lower[row] = shift + (G > 1 ? least_difference(b.group_lower + row * G, b.group_moved, G) : lower[i]);
+        }
+    }
+
+    static T above(T square) { return root(square > 0 ? square : T(0)) * T(1 + 4 * unit<T>); }
+    static T below(T square) { return root(square > 0 ? square : T(0)) * T(1 - 4 * unit<T>); }
 };
 
 template <class T>
 Assigned nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b) {
-    constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    const size_t G = t.groups, d = t.d;
-    const size_t leader_size = round_up(sizeof(Leaders<T>), 64);
-    const size_t ints = round_up((2 * n + t.k + 1 + t.k) * sizeof(int), 64);
-    char *memory;
-    Desk<T> desk(t, ints + leader_size * G + round_up(G, 64), &memory);
-    Survivors left{(int *)memory, (int *)memory + n, (int *)memory + 2 * n};
-    int *group_of = left.counts + t.k + 1;
-    Leaders<T> *leaders = (Leaders<T> *)(memory + ints);
-    bool *wanted = (bool *)(memory + ints + leader_size * G);
-    for (size_t g = 0, s = 0; g < G; ++g)
-        for (; s < size_t(t.ends[g]); ++s) group_of[t.ids[s]] = int(g);
-
-    Assigned result{0, 0, 0};
-    const Doubt<T> doubt(t);
-    const Rounding<T> rounding(t);
-    size_t alive = 0;
-    if (b.fresh) {
-        for (size_t i = 0; i < n; ++i) left.order[i] = int(i);
-        alive = n;
-    } else {
-        for (size_t c = 0; c <= t.k; ++c) left.counts[c] = 0;
-        for (size_t i = 0; i < n; ++i) {
-            const int own = labels[i];
-            T *lower = b.lower + i * G;
-            T nearest_other = T(__builtin_inff());
-            for (size_t g = 0; g < G; ++g) {
-                lower[g] = step_down(lower[g], b.group_drift[g]);
-                nearest_other = lower[g] < nearest_other ? lower[g] : nearest_other;
-            }
-            T upper = step_up(b.upper[i], b.drift[own]);
-            if (upper >= nearest_other) {
-                // The bound may only have grown stale: one product makes it sharp again.
-                const T *row = x + i * d;
-                const double exact = direct(row, t.wide_scale, t.exact + size_t(own) * d, d);
-                upper = Rounding<T>::up(exact * (1 + (double(d) + 8) * 0x1p-52));
-                if (upper >= nearest_other) {
-                    left.rows[alive++] = int(i);
-                    ++left.counts[own + 1];
-                }
-            }
-            b.upper[i] = upper;
-        }
-        for (size_t c = 0; c < t.k; ++c) left.counts[c + 1] += left.counts[c];
-        for (size_t i = 0; i < alive; ++i) left.order[left.counts[labels[left.rows[i]]]++] = left.rows[i];
-    }
-    result.computed = alive;
-    for (size_t first = 0; first < alive; first += N) {
-        const size_t count = least(N, alive - first);
-        const int *members = left.order + first;
-        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + size_t(members[i]) * d;
-        desk.pack(count, t);
-        for (size_t g = 0; g < G; ++g) wanted[g] = b.fresh;
-        if (!b.fresh)
-            for (size_t i = 0; i < count; ++i) {
-                const size_t row = size_t(members[i]);
-                for (size_t g = 0; g < G; ++g) wanted[g] |= b.lower[row * G + g] <= b.upper[row];
-                wanted[group_of[labels[row]]] = true;
-            }
-        for (size_t g = 0; g < G; ++g) leaders[g].clear();
-        score_groups<T>(desk.panel, t, desk.partial, [&](size_t g) { return wanted[g]; },
-                        [&](size_t g, size_t slot, auto &sum) { leaders[g].see(slot, sum); });
-        for (size_t i = 0; i < count; ++i) {
-            const size_t row = size_t(members[i]), v = i / L, lane = i % L;
-            const double square = double(desk.squares[i]);
-            T best = -T(__builtin_inff()), second = best;
-            size_t slot = 0;
-            for (size_t g = 0; g < G; ++g) {
-                if (!wanted[g]) continue;
-                const T here = leaders[g].best[v][lane], next = leaders[g].second[v][lane];
-                if (here > best) {
-                    second = best > next ? best : next;
-                    best = here;
-                    slot = size_t(leaders[g].slot[v][lane]);
-                } else if (here > second) {
-                    second = here;
-                }
-            }
-            int label = t.ids[slot];
-            double nearest2 = square - 2 * double(best) + rounding.slack(square);
-            if (!(best - second > doubt.along * root(desk.squares[i]) + doubt.flat)) {
-                label = settle(x + row * d, t, desk.y, desk.scores);
-                nearest2 = direct(x + row * d, t.wide_scale, t.exact + size_t(label) * d, d);
-                nearest2 *= 1 + (double(d) + 8) * 0x1p-52;
-                ++result.settled;
-            }
-            b.upper[row] = Rounding<T>::up(nearest2);
-            for (size_t g = 0; g < G; ++g) {
-                if (!wanted[g]) continue;
-                const bool own = t.ids[leaders[g].slot[v][lane]] == label;
-                const double other = own ? leaders[g].second[v][lane] : leaders[g].best[v][lane];
-                b.lower[row * G + g] = Rounding<T>::down(square - 2 * other - rounding.slack(square));
-            }
-            result.moved += labels[row] != label;
-            labels[row] = label;
-        }
-    }
-    return result;
+    return BoundedPass<T>(x, n, t, labels, b).run();
 }

@@ -19,7 +19,7 @@ struct Grid {
 template <class T> struct RowKernels {
     Assigned (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next);
     Assigned (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b);
-    void (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
+    bool (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
                      const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
                      double *weight);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,

@@ -17,6 +17,12 @@ template <class T> struct Desk {
         scores = y + round_up(t.d, 16);
         if (extra) *extra = memory + round_up(values * sizeof(T), 64);
     }
+    // Takes `count` rows from `x` on to the panel.
+    void pack_from(const T *x, size_t count, const Targets<T> &t) {
+        if (count == panel_rows<T> && t.d < lanes<T> && pack_short<T>(t.d, x, t.pivot, t.scale, panel, squares)) return;
+        for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
+        pack(count, t);
+    }
     // Takes `count` rows, whose addresses are in `rows`, to the panel; missing ones repeat the last.
     void pack(size_t count, const Targets<T> &t) {
         for (size_t i = count; i < panel_rows<T>; ++i) rows[i] = rows[count - 1];
@@ -35,6 +41,39 @@ template <class T> struct Doubt {
 inline float root(float x) { return __builtin_sqrtf(x); }
 inline double root(double x) { return __builtin_sqrt(x); }
 
+// Whether all lanes of a comparison are true.
+template <class M> inline bool all_true(M mask) {
+    unsigned long long words[sizeof(M) / 8], all = ~0ull;
+    __builtin_memcpy(words, &mask, sizeof mask);
+    for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
+    return all == ~0ull;
+}
+
+// A whole panel of rows none of which is near a tie, as nearly all are: everything stays in vectors. False if there is one.
+template <class T>
+inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt<T> &doubt, int *labels, size_t &moved) {
+    constexpr size_t N = panel_rows<T>, L = lanes<T>;
+    T lengths[N];
+    for (size_t i = 0; i < N; ++i) lengths[i] = root(squares[i]);
+    auto sure = leaders.best[0] - leaders.second[0] > doubt.along * load<Vec<T>>(lengths) + doubt.flat;
+    FW_UNROLL(4)
+    for (size_t v = 1; v < panel_vectors; ++v)
+        sure &= leaders.best[v] - leaders.second[v] > doubt.along * load<Vec<T>>(lengths + v * L) + doubt.flat;
+    if (!all_true(sure)) return false;
+    int label[N], changed = 0;
+    if constexpr (sizeof(T) == sizeof(int)) {
+        __builtin_memcpy(label, leaders.slot, sizeof label);
+    } else {
+        typename LaneInt<T>::type slot[N];
+        __builtin_memcpy(slot, leaders.slot, sizeof slot);
+        for (size_t i = 0; i < N; ++i) label[i] = int(slot[i]);
+    }
+    for (size_t i = 0; i < N; ++i) changed += labels[i] != label[i];
+    __builtin_memcpy(labels, label, sizeof label);
+    moved += size_t(changed);
+    return true;
+}
+
 // Writes labels; `near` and `next` (either may be null) get squared distances to the nearest and second nearest target,
 // in units of the scaled data.
 template <class T>
@@ -43,33 +82,27 @@ Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near
     Desk<T> desk(t);
     const Doubt<T> doubt(t);
     Assigned result{0, n, 0};
-    Leaders<T> leaders;
+    const bool plain = t.in_order && !near && !next;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + (first + i) * t.d;
-        desk.pack(count, t);
+        desk.pack_from(x + first * t.d, count, t);
+        Leaders<T> leaders;
         leaders.clear();
         score_groups<T>(desk.panel, t, desk.partial, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.see(slot, sum); });
-        for (size_t v = 0; v * L < count; ++v) {
-            T best[L], second[L];
-            typename LaneInt<T>::type slot[L];
-            store(best, leaders.best[v]);
-            store(second, leaders.second[v]);
-            store(slot, leaders.slot[v]);
-            const T *squares = desk.squares + v * L;
-            for (size_t i = 0; i < least(L, count - v * L); ++i) {
-                const size_t row = first + v * L + i;
-                int label = t.ids[slot[i]];
-                if (!(best[i] - second[i] > doubt.along * root(squares[i]) + doubt.flat)) {
-                    label = settle(x + row * t.d, t, desk.y, desk.scores);
-                    ++result.settled;
-                }
-                result.moved += labels[row] != label;
-                labels[row] = label;
-                if (near) near[row] = larger<T>(squares[i] - 2 * best[i], 0);
-                if (next) next[row] = larger<T>(squares[i] - 2 * second[i], 0);
+        if (plain && count == N && take_labels(leaders, desk.squares, doubt, labels + first, result.moved)) continue;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = first + i;
+            const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
+            int label = t.ids[leaders.slot[i / L][i % L]];
+            if (!(best - second > doubt.along * root(desk.squares[i]) + doubt.flat)) {
+                label = settle(x + row * t.d, t, desk.y, desk.scores);
+                ++result.settled;
             }
+            result.moved += labels[row] != label;
+            labels[row] = label;
+            if (near) near[row] = larger<T>(desk.squares[i] - 2 * best, 0);
+            if (next) next[row] = larger<T>(desk.squares[i] - 2 * second, 0);
         }
     }
     return result;

@@ -3,7 +3,7 @@
 #if FW_BYTES == 64
 constexpr size_t panel_vectors = 3, panel_targets = 8;  // 24 of 32 registers accumulate
 #elif FW_BYTES == 32
-constexpr size_t panel_vectors = 3, panel_targets = 4;  // 12 of 16
+constexpr size_t panel_vectors = 2, panel_targets = 6;  // 12 of 16
 #elif defined(__aarch64__)
 constexpr size_t panel_vectors = 4, panel_targets = 4;
 #else
@@ -80,6 +80,34 @@ void pack_panel_rows(const T *const *rows, size_t d, const T *pivot, T scale, T 
     for (size_t v = 0; v < panel_vectors; ++v) store(squares + v * L, sums[v]);
 }
 
+// The same for a whole panel of short rows that lie one after the other: with their length known to the compiler it
+// finds the shuffles itself.
+template <class T, size_t d>
+inline void pack_short_rows(const T *x, const T *pivot, T scale, T *panel, T *squares) {
+    constexpr size_t N = panel_rows<T>;
+    T sums[N] = {};
+    FW_UNROLL(8)
+    for (size_t j = 0; j < d; ++j) {
+        const T p = pivot[j];
+        for (size_t i = 0; i < N; ++i) {
+            const T y = x[i * d + j] * scale - p;
+            panel[j * N + i] = y;
+            sums[i] += y * y;
+        }
+    }
+    __builtin_memcpy(squares, sums, sizeof sums);
+}
+
+template <class T, size_t d = lanes<T> - 1>
+inline bool pack_short(size_t length, const T *x, const T *pivot, T scale, T *panel, T *squares) {
+    if (length == d) {
+        pack_short_rows<T, d>(x, pivot, scale, panel, squares);
+        return true;
+    }
+    if constexpr (d > 1) return pack_short<T, d - 1>(length, x, pivot, scale, panel, squares);
+    return false;
+}
+
 // sum[c][v] += x' c over `depth` features.
 template <class T, size_t nc>
 inline void multiply(const T *x, const T *c, size_t depth, Vec<T> (&sum)[nc][panel_vectors]) {
@@ -115,14 +143,14 @@ struct Split {
 // The scores y'c - |c|^2 / 2 of a panel of rows with `nc` targets from `slot` on, given to `take(slot, scores)` once they are
 // complete. `partial` holds what earlier stretches of features gave.
 template <class T, size_t nc, class Take>
-inline void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial, size_t from, Take take) {
+__attribute__((noinline)) void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial, size_t from, Take take) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     const size_t depth = least(stretch, t.d - from);
     V sum[nc][panel_vectors];
     FW_UNROLL(8)
     for (size_t i = 0; i < nc; ++i) {
-        const V start = from ? V{} : V{} - t.half[slot + i];
+        const V start = from ? V{} : broadcast(t.minus_half[slot + i]);
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) sum[i][v] = start;
     }

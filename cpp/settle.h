@@ -75,11 +75,10 @@ template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) 
     for (size_t c = 0; c < k; ++c) {
         const T *target = t.shifted + c * d;
         scores[c] = dot(y, target, d);
-        // halves are kept by slot
     }
     for (size_t s = 0; s < k; ++s) {
         T &score = scores[t.ids[s]];
-        score -= t.half[s];
+        score += t.minus_half[s];
         if (score > best) best = score;
     }
     const double reach = unit<T> * chain(d) * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;

@@ -34,7 +34,7 @@ template <> const fw::RowKernels<double> &kernels<double>() { return fw::chosen(
 
 // The memory behind a fw::Targets.
 template <class T> struct Held {
-    std::vector<T> pivot, shifted, packed, half;
+    std::vector<T> pivot, shifted, packed, minus_half;
     std::vector<double> exact, wide_pivot;
     std::vector<int> ids, ends;
     fw::Targets<T> view{};
@@ -50,7 +50,7 @@ template <class T> struct Held {
         shifted.resize(k * d);
         exact.resize(k * d);
         packed.resize(k * d);
-        half.resize(k);
+        minus_half.resize(k);
         std::vector<double> squares(k);
         double longest = 0;
         for (size_t c = 0; c < k; ++c) {
@@ -81,12 +81,12 @@ template <class T> struct Held {
                 for (size_t i = 0; i < width; ++i) {
                     const T *from = shifted.data() + size_t(ids[slot + i]) * d;
                     for (size_t j = 0; j < d; ++j) to[j * width + i] = from[j];
-                    half[slot + i] = T(squares[size_t(ids[slot + i])] / 2);
+                    minus_half[slot + i] = T(-squares[size_t(ids[slot + i])] / 2);
                 }
                 slot += width;
             }
         }
-        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), half.data(), ids.data(),
+        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(), ids.data(), !order.is_valid(),
                 ends.size(), ends.data(), std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
     }
 };
@@ -128,12 +128,10 @@ class Targets {
         return weights.data();
     }
 
-    static bool known_slot(const Ints &slots, int label, size_t m) {
-        return label >= 0 && size_t(label) < slots.shape(0) && slots.data()[label] >= 0 && size_t(slots.data()[label]) < m;
-    }
-
     void check_labels(const int *labels, size_t n) const {
-        for (size_t i = 0; i < n; ++i) require(labels[i] >= 0 && size_t(labels[i]) < k_, "a label is not a target");
+        unsigned largest = 0;  // a negative label is a very large one
+        for (size_t i = 0; i < n; ++i) largest = unsigned(labels[i]) > largest ? unsigned(labels[i]) : largest;
+        require(n == 0 || largest < k_, "a label is not a target");
     }
 
     void check_groups(const Ints &order, const Ints &ends) const {
@@ -179,20 +177,24 @@ public:
         });
     }
 
-    std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, Any2Out lower,
-                                                       Any drift, Any group_drift, bool fresh) const {
+    std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower,
+                                                       Any2Out group_lower, Any moved, Any group_moved,
+                                                       double most_moved, double slack, bool fresh) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
-            require(lower.shape(0) == n && lower.shape(1) == t.groups && lower.dtype() == nb::dtype<T>(),
-                    "lower must have one entry per row and group, in the rows' dtype");
-            require(drift.shape(0) == k_ && group_drift.shape(0) == t.groups && drift.dtype() == nb::dtype<T>() &&
-                        group_drift.dtype() == nb::dtype<T>(),
-                    "drift must have one entry per target and per group, in the rows' dtype");
+            require(group_lower.dtype() == nb::dtype<T>() &&
+                        (t.groups == 1 || (group_lower.shape(0) == n && group_lower.shape(1) == t.groups)),
+                    "group_lower must have one entry per row and group, in the rows' dtype");
+            require(moved.shape(0) == k_ && group_moved.shape(0) == t.groups && moved.dtype() == nb::dtype<T>() &&
+                        group_moved.dtype() == nb::dtype<T>(),
+                    "moved must have one entry per target and per group, in the rows' dtype");
             if (!fresh) check_labels(labels.data(), n);
-            fw::Bounds<T> bounds{optional<T>(upper, n), (T *)lower.data(), (const T *)drift.data(),
-                                 (const T *)group_drift.data(), fresh};
+            fw::Bounds<T> bounds{optional<T>(upper, n),     optional<T>(lower, n),         (T *)group_lower.data(),
+                                 (const T *)moved.data(),   (const T *)group_moved.data(), T(most_moved),
+                                 T(slack),                  fresh};
+            require(bounds.upper && bounds.lower, "bounds are needed");
             nb::gil_scoped_release released;
             return tuple(kernels<T>().nearest_bounded(values, n, t, labels.data(), bounds));
         });
@@ -208,16 +210,15 @@ public:
                     weight.shape(1) == m,
                 "sums must be slots by columns");
         const int *old = before.is_valid() ? before.data() : nullptr;
-        for (size_t i = 0; i < n; ++i) {
-            if (old && old[i] == after.data()[i]) continue;
-            require(known_slot(slots, after.data()[i], m) && (!old || old[i] < 0 || known_slot(slots, old[i], m)),
-                    "a label has no slot");
-        }
         with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
-            nb::gil_scoped_release released;
-            kernels<T>().transfer(values, w, n, t, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
+            bool known;
+            {
+                nb::gil_scoped_release released;
+                known = kernels<T>().transfer(values, w, n, t, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
                                   high.data(), low.data(), weight.data());
+            }
+            require(known, "a label has no slot");
         });
     }
 
@@ -271,8 +272,8 @@ void register_targets(nb::module_ &m) {
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none())
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
-             nb::arg("lower").noconvert(), nb::arg("drift").noconvert(), nb::arg("group_drift").noconvert(),
-             nb::arg("fresh"))
+             nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
+             nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"))
         .def("transfer", &Targets::transfer, x, weights, nb::arg("weight_scale"),
              nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
              nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),

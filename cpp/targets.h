@@ -16,8 +16,9 @@ template <class T> struct Targets {
     const T *shifted;      // k x d: the targets as y, in T
     const double *exact;   // k x d: the targets times scale, not shifted
     const T *packed;       // panels [feature][width], slot by slot
-    const T *half;         // by slot: half the squared length of the shifted target
+    const T *minus_half;   // by slot: minus half the squared length of the shifted target
     const int *ids;        // by slot: the number of the target
+    bool in_order;         // whether that is the slot itself
     std::size_t groups;
     const int *ends;       // by group: the slot after its last
     double longest;        // the greatest length of a shifted target
@@ -25,12 +26,15 @@ template <class T> struct Targets {
     const double *wide_pivot;
 };
 
-// The state that bounds need, beside the rows of a block.
+// What is known of every row of a block, and how far targets have moved since the first pass; see bounded.h.
 template <class T> struct Bounds {
-    T *upper;              // n: never below the distance to the own target
-    T *lower;              // n x groups: never above the distance to any other target of the group
-    const T *drift;        // k: how far each target has moved since, rounded up
-    const T *group_drift;  // groups: the greatest of them
+    T *upper;              // n
+    T *lower;              // n
+    T *group_lower;        // n x groups; not used if there is one group
+    const T *moved;        // k
+    const T *group_moved;  // groups
+    T most_moved;
+    T slack;               // more than adding and subtracting all these can be wrong by
     bool fresh;            // nothing is known yet
 };
 

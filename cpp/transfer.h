@@ -32,35 +32,86 @@ template <class Op> inline void combine(double *to, const double *part, size_t d
     for (; j < d; ++j) to[j] = op(to[j], part[j]);
 }
 
-// For rows whose label changed: add them to their new cluster and take them from the old one. `slots` maps a cluster to
-// its place in `high`, `low` (m x d) and `weight` (2 x m).
-template <class T>
-void transfer(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
-              const int *after, const int *slots, size_t m, Grid grid, double *high, double *low, double *weight) {
-    const size_t d = t.d;
-    double *part_high = (double *)scratch(2 * round_up(d, 8) * sizeof(double)), *part_low = part_high + round_up(d, 8);
-    const auto add = [](auto a, auto b) { return a + b; };
-    const auto subtract = [](auto a, auto b) { return a - b; };
-    for (size_t i = 0; i < n; ++i) {
-        const int from = before ? before[i] : -1, to = after[i];
-        if (from == to) continue;
-        const double factor = w ? w[i] * weight_scale : 1;
-        if (factor == 0) continue;
-        cut(x + i * d, d, t.wide_scale, t.wide_pivot, factor, grid, part_high, part_low);
+template <class T> struct Transfer {
+    const T *x;
+    const double *w;
+    const Targets<T> &t;
+    double weight_scale;
+    const int *before, *after, *slots;
+    size_t m;
+    Grid grid;
+    double *high, *low, *weight;
+
+    double factor(size_t i) const { return w ? w[i] * weight_scale : 1; }
+
+    bool slot(int label, size_t &at) const {
+        if (label < 0 || size_t(label) >= t.k) return false;
+        at = size_t(slots[label]);
+        return at < m;
+    }
+
+    void weigh(double factor, size_t come, size_t go, bool leaves) const {
         const double whole = (factor + grid.coarse) - grid.coarse;
         const double rest = ((factor - whole) + grid.fine) - grid.fine;
-        const size_t come = size_t(slots[to]);
-        combine(high + come * d, part_high, d, add);
-        combine(low + come * d, part_low, d, add);
         weight[come] += whole;
         weight[m + come] += rest;
-        if (from < 0) continue;
-        const size_t go = size_t(slots[from]);
-        combine(high + go * d, part_high, d, subtract);
-        combine(low + go * d, part_low, d, subtract);
+        if (!leaves) return;
         weight[go] -= whole;
         weight[m + go] -= rest;
     }
+
+    // One row; `length` is the number of columns if the compiler may know it, else 0.
+    template <size_t length> inline bool row(size_t i, double *part_high, double *part_low) const {
+        const size_t d = length ? length : t.d;
+        const double share = factor(i);
+        const int from = before ? before[i] : -1;
+        size_t come, go = 0;
+        if (!slot(after[i], come) || (from >= 0 && !slot(from, go))) return false;
+        if (share == 0) return true;
+        const auto add = [](auto a, auto b) { return a + b; };
+        const auto subtract = [](auto a, auto b) { return a - b; };
+        double near_high[length ? length : 1], near_low[length ? length : 1];
+        if (length) part_high = near_high, part_low = near_low;
+        cut(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
+        weigh(share, come, go, from >= 0);
+        combine(high + come * d, part_high, d, add);
+        combine(low + come * d, part_low, d, add);
+        if (from < 0) return true;
+        combine(high + go * d, part_high, d, subtract);
+        combine(low + go * d, part_low, d, subtract);
+        return true;
+    }
+
+    template <size_t length> bool rows(size_t n) const {
+        const size_t room = round_up(t.d, 8);
+        double *part = (double *)scratch(2 * room * sizeof(double));
+        constexpr size_t step = 16;
+        size_t i = 0;
+        for (; before && i + step <= n; i += step) {
+            int different = 0;
+            for (size_t j = 0; j < step; ++j) different |= before[i + j] ^ after[i + j];
+            if (!different) continue;
+            for (size_t j = i; j < i + step; ++j)
+                if (before[j] != after[j] && !row<length>(j, part, part + room)) return false;
+        }
+        for (; i < n; ++i)
+            if ((!before || before[i] != after[i]) && !row<length>(i, part, part + room)) return false;
+        return true;
+    }
+
+    template <size_t length = 8> bool run(size_t n) const {
+        if (t.d == length) return rows<length>(n);
+        if constexpr (length > 1) return run<length - 1>(n);
+        return rows<0>(n);
+    }
+};
+
+// For rows whose label changed: add them to their new cluster and take them from the old one. `slots` maps a cluster to
+// its place in `high`, `low` (m x d) and `weight` (2 x m). False if a label has no slot.
+template <class T>
+bool transfer(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
+              const int *after, const int *slots, size_t m, Grid grid, double *high, double *low, double *weight) {
+    return Transfer<T>{x, w, t, weight_scale, before, after, slots, m, grid, high, low, weight}.run(n);
 }
 
 // The weighted squared distance of all rows of each cluster to its target, by differences. `each`, if not null, gets every

@@ -14,22 +14,32 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_python_example_prints_what_is_shown(monkeypatch):
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)
+COMMANDS = re.findall(r"```\n\$ foldwise (.*?)\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES)
+def test_the_python_examples_print_what_is_shown(code, shown, monkeypatch):
     monkeypatch.chdir(ROOT)
-    code, shown = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL).groups()
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(code, {})
     assert out.getvalue() == shown
 
 
-def test_the_command_prints_what_is_shown(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(("call", "shown"), COMMANDS)
+def test_the_commands_print_what_is_shown(call, shown, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(ROOT)
-    call, shown = re.search(r"```\n\$ foldwise (.*?) --report report.html\n(.*?)```", README, re.DOTALL).groups()
-    assert main([*call.split(), "--report", str(tmp_path / "report.html")]) == 0
-    printed = capsys.readouterr().out.replace(str(tmp_path / "report.html"), "report.html")
+    arguments = [str(tmp_path / word) if word.endswith(".html") else word for word in call.split()]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out.replace(f"{tmp_path}/", "")
     seconds = re.compile(r"\d+\.\d\d s$", re.MULTILINE)  # the only thing that may differ
     assert seconds.sub("", printed) == seconds.sub("", shown)
+
+
+def test_there_are_examples_of_both_kinds():
+    assert len(EXAMPLES) >= 2
+    assert len(COMMANDS) >= 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="make")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
+    from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
 
@@ -27,13 +29,27 @@ _PUBLIC = {
     "PCA": "foldwise.models.pca",
     "choose_components": "foldwise.selection.components",
     "fold": "foldwise.fold",
+    "inertia_curve": "foldwise.selection.curve",
     "load": "foldwise.store",
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
     "scan": "foldwise.data.open",
+    "silhouette": "foldwise.selection.silhouette",
 }
 
-__all__ = ["PCA", "KMeans", "__version__", "choose_components", "fold", "load", "progress", "save", "scan"]
+__all__ = [
+    "PCA",
+    "KMeans",
+    "__version__",
+    "choose_components",
+    "fold",
+    "inertia_curve",
+    "load",
+    "progress",
+    "save",
+    "scan",
+    "silhouette",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -75,3 +75,25 @@ def test_refused(tmp_path, small):
     with pytest.raises(DataError, match="'A'"):
         open_writer(tmp_path / "x.csv", ["a", "A"], np.float64)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.jsonl", "x.npy"])
+def test_records_are_columns_of_their_own_kinds(tmp_path, name):
+    dtype = np.dtype([("cluster", np.int32), ("distance", np.float32)])
+    records = np.zeros(500, dtype)
+    records["cluster"], records["distance"] = np.arange(500) % 7, np.arange(500) / 3
+    with open_writer(tmp_path / name, dtype.names, dtype) as writer:
+        writer.write(records[:301])
+        writer.write(records[301:])
+    if name.endswith("npy"):
+        assert np.load(tmp_path / name).tobytes() == records.tobytes()
+        return
+    source = scan(tmp_path / name)
+    assert source.names == ("cluster", "distance")
+    np.testing.assert_array_equal(rows(source)[:, 0], records["cluster"])
+    np.testing.assert_array_equal(rows(source)[:, 1].astype(np.float32), records["distance"])
+    with (
+        pytest.raises(ValueError, match="shape"),
+        open_writer(tmp_path / name, dtype.names, dtype) as writer,
+    ):
+        writer.write(np.zeros((3, 2)))

@@ -6,6 +6,7 @@ from cyclopts import App, Parameter
 
 import foldwise
 from foldwise.cli.apply import apply
+from foldwise.cli.cluster import cluster
 from foldwise.cli.pca import pca
 
 app = App(
@@ -16,4 +17,5 @@ app = App(
     help_format="plaintext",  # markdown would have to be imported, which takes longer than all the rest
 )
 app.command(pca)
+app.command(cluster)
 app.command(apply)

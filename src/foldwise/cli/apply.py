@@ -8,7 +8,7 @@ from foldwise.cli.options import File, Threads, Where
 
 
 def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads: Threads = None) -> None:
-    """Apply a saved model to new rows and write what it says of each.
+    """Apply a saved model to new rows and write what it says of each: scores, or the cluster and the distance to its centre.
 
     Parameters
     ----------
@@ -26,4 +26,4 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads
     check_outputs(file, out)
     fitted = load(model)
     fitted.n_threads = threads
-    show(f"scores: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")
+    show(f"written: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")

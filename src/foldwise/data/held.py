@@ -20,6 +20,7 @@ class HeldSource:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._blocks: dict[int, Block] = {}
+        self._all: list[Piece] | None = None
         self.where, self.names, self.left_out = source.where, source.names, source.left_out
         self.n_columns, self.n_rows, self.dtype, self.sparse = (
             source.n_columns,
@@ -30,8 +31,12 @@ class HeldSource:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load, or those at hand."""
-        for number, piece in enumerate(self._source.pieces()):
-            yield lambda number=number, piece=piece: self._load(number, piece)  # type: ignore[misc]
+        if self._all is None:
+            self._all = [
+                lambda number=number, piece=piece: self._load(number, piece)  # type: ignore[misc]
+                for number, piece in enumerate(self._source.pieces())
+            ]
+        return iter(self._all)
 
     def _load(self, number: int, piece: Piece) -> Block:
         block = self._blocks.get(number)
@@ -46,5 +51,7 @@ class HeldSource:
 
 def held(source: Source) -> Source:
     """The source, with blocks kept if they are in memory anyway."""
-    inner = source.source if isinstance(source, MappedSource) else source
+    inner = source
+    while isinstance(inner, MappedSource):
+        inner = inner.source
     return HeldSource(source) if isinstance(inner, (ArraySource, SparseSource, FrameSource)) else source

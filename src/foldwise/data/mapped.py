@@ -31,6 +31,11 @@ class MappedSource:
         """Whether decoding costs much more than reading."""
         return self.source.slow
 
+    @property
+    def spooled_bytes(self) -> int:
+        """How much a scratch file behind holds."""
+        return int(getattr(self.source, "spooled_bytes", 0))
+
     def pieces(self) -> Iterator[Piece]:
         """The changed blocks to load."""
         for piece in self.source.pieces():

@@ -24,7 +24,7 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
     The scratch file has no name, so it is gone with the process, however that ends. It may take `limit` bytes
     (or those of FOLDWISE_SPOOL_LIMIT, or half of the free disk); if that is not enough, every pass decodes.
     """
-    if not source.slow or source.sparse:
+    if not source.slow or source.sparse or isinstance(source, SpooledSource):  # of two, one would do nothing but copy
         yield source
         return
     spool = SpooledSource(source, limit)

@@ -24,7 +24,10 @@ class _Format(Protocol):
 
 
 def open_writer(path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> Writer:
-    """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement."""
+    """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement.
+
+    With a dtype of records, each field is a column of its own kind, and rows are given as arrays of records.
+    """
     return Writer(path, names, dtype)
 
 
@@ -59,7 +62,8 @@ class Writer:
         """Append rows."""
         if self._format is None:
             raise RuntimeError("a Writer works inside a with statement")
-        if rows.ndim != 2 or rows.shape[1] != len(self._names):
+        fits = rows.ndim == 1 if self._dtype.names else rows.ndim == 2 and rows.shape[1] == len(self._names)
+        if not fits:
             raise ValueError(f"rows of shape {rows.shape} do not fit {len(self._names)} columns")
         self._format.write(rows)
         self.rows += len(rows)
@@ -93,12 +97,12 @@ class _Npy:
         self._start = self._file.tell()
 
     def _header(self) -> None:
-        shape = (self._rows, self._n_columns)
-        described = {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
+        shape = (self._rows,) if self._dtype.names else (self._rows, self._n_columns)
+        described = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self._file, described)
 
     def write(self, rows: NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).data)
+        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).reshape(-1).view(np.uint8).data)
         self._rows += len(rows)
 
     def finish(self) -> None:
@@ -109,6 +113,12 @@ class _Npy:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _sql_type(dtype: np.dtype[Any]) -> str:
+    if dtype.kind in "iu":
+        return "INTEGER" if dtype.itemsize < 8 else "BIGINT"
+    return "FLOAT" if dtype == np.float32 else "DOUBLE"
 
 
 _COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
@@ -129,8 +139,8 @@ class _Table:
         self._tab = path.lower().removesuffix(".gz").endswith(".tsv")
         self._connection = connect()
         self._connection.execute(f"ATTACH {literal(os.path.join(self._folder.name, 'rows.db'))} AS scratch")
-        kind_sql = "FLOAT" if dtype == np.float32 else "BIGINT" if dtype.kind in "iu" else "DOUBLE"
-        columns = ", ".join(f"c{j} {kind_sql}" for j in range(len(names)))
+        kinds = [dtype[j] for j in range(len(names))] if dtype.names else [dtype] * len(names)
+        columns = ", ".join(f"c{j} {_sql_type(kind)}" for j, kind in enumerate(kinds))
         self._connection.execute("BEGIN")  # one transaction: a commit for each block would cost a sync each
         self._connection.execute(f"CREATE TABLE scratch.main.rows ({columns})")
 
@@ -142,9 +152,10 @@ class _Table:
     def _insert(self) -> None:
         if not self._waiting:
             return
-        columns = np.ascontiguousarray(np.vstack(self._waiting).T)
+        rows = np.concatenate(self._waiting)
+        columns = [rows[name] for name in self._dtype.names] if self._dtype.names else list(rows.T)
         self._waiting = []
-        self._connection.register("block", {f"c{j}": column for j, column in enumerate(columns)})
+        self._connection.register("block", {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)})
         self._connection.execute("INSERT INTO scratch.main.rows FROM block")
         self._connection.unregister("block")
 

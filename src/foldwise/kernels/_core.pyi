@@ -44,7 +44,7 @@ class Targets:
         x: NDArray[Any],
         labels: NDArray[np.int32],
         near: NDArray[Any] | None = None,
-        next: NDArray[Any] | None = None,
+        next: NDArray[Any] | None = None,  # noqa: A002
     ) -> tuple[int, int, int]: ...
     def nearest_bounded(
         self,
@@ -52,8 +52,11 @@ class Targets:
         labels: NDArray[np.int32],
         upper: NDArray[Any],
         lower: NDArray[Any],
-        drift: NDArray[Any],
-        group_drift: NDArray[Any],
+        group_lower: NDArray[Any],
+        moved: NDArray[Any],
+        group_moved: NDArray[Any],
+        most_moved: float,
+        slack: float,
         fresh: bool,
     ) -> tuple[int, int, int]: ...
     def transfer(

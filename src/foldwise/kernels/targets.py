@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,32 @@ class Groups:
         return np.asarray(np.maximum.reduceat(values[self.order], np.concatenate([[0], self.ends[:-1]])))
 
 
+@dataclass(frozen=True)
+class Moved:
+    """How far targets have moved since bounds were first kept: each, the most of each group, the most of all; rounded up."""
+
+    each: NDArray[Any]
+    group: NDArray[Any]
+    most: float
+    slack: float
+
+    @classmethod
+    def of(cls, total: Floats, group: Floats, most: float, d: int, dtype: np.dtype[Any]) -> Moved:
+        """From sums in float64; `slack` covers the rounding of what is added to and taken from bounds."""
+        up = np.array(np.inf, dtype)
+        longest = float(max(total.max(initial=0.0), group.max(initial=0.0), most)) + 2 * math.sqrt(d)
+        return cls(
+            np.nextafter(total.astype(dtype), up),
+            np.nextafter(group.astype(dtype), up),
+            float(np.nextafter(dtype.type(most), up)),
+            8 * float(np.finfo(dtype).eps) * longest,
+        )
+
+
+# Of some rows: upper bounds, lower bounds, and lower bounds by group.
+RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
 class DenseTargets:
     """Targets for dense rows of one dtype."""
 
@@ -88,17 +114,12 @@ class DenseTargets:
         return self._core.nearest(rows, labels, near, next_)
 
     def nearest_bounded(
-        self,
-        rows: NDArray[Any],
-        labels: Labels,
-        upper: NDArray[Any],
-        lower: NDArray[Any],
-        drift: NDArray[Any],
-        group_drift: NDArray[Any],
-        fresh: bool,
+        self, rows: NDArray[Any], labels: Labels, bounds: RowBounds, moved: Moved, *, fresh: bool
     ) -> tuple[int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
-        return self._core.nearest_bounded(rows, labels, upper, lower, drift, group_drift, fresh)
+        return self._core.nearest_bounded(
+            rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh
+        )
 
     def transfer(
         self,

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from foldwise.data.block import Block
 from foldwise.data.open import is_table, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning
+
+
+@dataclass(frozen=True)
+class EachRow:
+    """What a model says of every row, block by block: `of(block)` for the blocks of `source`.
+
+    Its arrays have one column for each of `names`, or are records with these fields if the columns are of several kinds.
+    """
+
+    source: Source
+    names: tuple[str, ...]
+    dtype: np.dtype[Any]
+    of: Callable[[Block], NDArray[Any]]
+
+
+def each_row(model: Any, source: Source) -> EachRow:
+    """What the model itself tells of each row (its own `each_row`), else what its `transform` gives."""
+    if hasattr(model, "each_row"):
+        told: EachRow = model.each_row(source)
+        return told
+    return EachRow(source, tuple(map(str, model.get_feature_names_out())), source.dtype, model.codes_of)
 
 
 def remember_columns(estimator: Any, source: Source) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import foldwise
 from foldwise.data.atomic import replacing
 from foldwise.fold.run import Run
-from foldwise.report.pca import advice, column_names, header, top_loadings
+from foldwise.report.pca import advice, header, top_loadings
+from foldwise.report.ran import column_names
 from foldwise.report.svg import Cloud, scree
 from foldwise.report.tables import number, percent
 
@@ -20,8 +21,6 @@ _MOST_ARROWS = 12
 
 def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
     """Write the page; the source is passed over once more for the picture of the rows."""
-    from jinja2 import Environment, PackageLoader
-
     names, kept = column_names(pca), min(pca.n_components_, _MOST_COMPONENTS)
     cumulative, loadings = np.cumsum(pca.explained_variance_ratio_), np.asarray(pca.loadings_)
     lines = [
@@ -34,8 +33,9 @@ def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
         }
         for i, name in enumerate(pca.get_feature_names_out()[:kept])
     ]
-    template = Environment(loader=PackageLoader("foldwise.report"), autoescape=True).get_template("pca.html")
-    text = template.render(
+    return write_page(
+        path,
+        "pca.html",
         header=header(pca).splitlines(),
         lines=lines,
         hidden=pca.n_components_ - kept,
@@ -44,8 +44,15 @@ def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
         advice=advice(pca),
         manifest=pca.manifest_.as_dict() | {"seconds": f"{pca.manifest_.seconds:.2f}"},
         worst=float(pca.residuals_.max(initial=0.0)),
-        version=foldwise.__version__,
     )
+
+
+def write_page(path: str | os.PathLike[str], template: str, **values: Any) -> str:
+    """Fill in a template and write it, whole or not at all."""
+    from jinja2 import Environment, PackageLoader
+
+    page = Environment(loader=PackageLoader("foldwise.report"), autoescape=True).get_template(template)
+    text = page.render(version=foldwise.__version__, **values)
     with replacing(path) as file:
         file.write(text.encode())
     return os.fspath(path)

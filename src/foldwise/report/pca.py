@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from foldwise.models.pca import rank
+from foldwise.report import ran
+from foldwise.report.ran import column_names
 from foldwise.report.tables import number, percent, table
 
 _MOST_LINES = 20
@@ -22,20 +24,8 @@ def summary(pca: Any) -> str:
 
 
 def header(pca: Any) -> str:
-    """One line on the data, one on the work done, and what was left out."""
-    ran = pca.manifest_
-    lines = [
-        f"{ran.source}: {ran.rows:,} rows, {ran.columns} {'column' if ran.columns == 1 else 'columns'} ({ran.dtype})",
-        f"{'scaled columns, ' if pca.scale_ is not None else ''}{ran.algorithm}, {ran.passes} "
-        f"{'pass' if ran.passes == 1 else 'passes'}, {ran.seconds:.2f} s",
-    ]
-    if ran.left_out:
-        lines.append(f"left out, not numbers: {', '.join(ran.left_out)}")
-    if ran.resumed_at:
-        lines.append(f"went on from a checkpoint at step {ran.resumed_at}")
-    if not pca.outcome_.converged:
-        lines.append(f"stopped early: {pca.outcome_.reason} after {pca.outcome_.steps} steps")
-    return "\n".join(lines)
+    """What ran."""
+    return ran.header(pca, pca.manifest_.algorithm)
 
 
 def components_table(pca: Any) -> str:
@@ -55,12 +45,6 @@ def components_table(pca: Any) -> str:
     text = table(["component", "variance", "share", "cumulative", "top loadings"], rows, left=(0, 4))
     hidden = pca.n_components_ - len(rows)
     return f"{text}\n... and {hidden} more" if hidden > 0 else text
-
-
-def column_names(pca: Any) -> list[str]:
-    """The columns' names, or x0, x1, ..."""
-    names = getattr(pca, "feature_names_in_", None)
-    return list(names) if names is not None else [f"x{j}" for j in range(pca.n_features_in_)]
 
 
 def top_loadings(loadings: Any, names: list[str]) -> str:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from foldwise.fold import events
 
+_TELLING = ("inertia", "moved")  # of the figures of a step, where there are many
+
 
 @contextmanager
 def progress() -> Iterator[None]:
@@ -50,7 +52,8 @@ def progress() -> Iterator[None]:
                     rows=f"{event.done:,}{of} rows",
                 )
             else:
-                shown = ", ".join(f"{name} {value:.3g}" for name, value in event.figures.items())
+                names = [name for name in _TELLING if name in event.figures] or list(event.figures)
+                shown = ", ".join(f"{name} {event.figures[name]:.4g}" for name in names)
                 figures = f", step {event.number} ({shown})"
 
         with events.listening(listen):

@@ -7,11 +7,12 @@ from typing import Any
 
 from foldwise.data.write import open_writer
 from foldwise.fold.run import Run
+from foldwise.models.base import each_row
 
 
 def write_transformed(model: Any, source: Any, path: str | os.PathLike[str]) -> int:
-    """Stream the codes of all rows to `path`; gives the number of rows written."""
-    names = [str(name) for name in model.get_feature_names_out()]
-    with open_writer(path, names, source.dtype) as writer:
-        Run(source, n_threads=model.n_threads).in_order(model.codes_of, writer.write)
+    """Stream scores, or clusters and distances, of all rows to `path`; gives the number of rows written."""
+    told = each_row(model, source)
+    with open_writer(path, told.names, told.dtype) as writer:
+        Run(told.source, n_threads=model.n_threads).in_order(told.of, writer.write)
     return writer.rows

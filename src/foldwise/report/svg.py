@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-_INK, _FAINT, _BLUE, _ORANGE = "#1f2933", "#d5dbe1", "#2f6db3", "#c8641b"
+from foldwise.report.marks import BLUE, FAINT, ORANGE, colour, line, start, text
 
 
 def scree(shares: Sequence[float], width: int = 520, height: int = 260) -> str:
@@ -21,19 +20,19 @@ def scree(shares: Sequence[float], width: int = 520, height: int = 260) -> str:
     def y(share: float) -> float:
         return top + inner_h * (1 - share)
 
-    parts = [_open(width, height)]
+    parts = [start(width, height)]
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(_line(left, y(tick), width - 12, y(tick), _FAINT))
-        parts.append(_text(left - 6, y(tick) + 4, f"{100 * tick:.0f} %", "end"))
+        parts.append(line(left, y(tick), width - 12, y(tick), FAINT))
+        parts.append(text(left - 6, y(tick) + 4, f"{100 * tick:.0f} %", "end"))
     for i, share in enumerate(shares):
         x = left + i * step
         bar = f'<rect x="{x + step * 0.15:.1f}" y="{y(share):.1f}" width="{step * 0.7:.1f}"'
-        parts.append(f'{bar} height="{inner_h * share:.1f}" fill="{_BLUE}"><title>{100 * share:.1f} %</title></rect>')
+        parts.append(f'{bar} height="{inner_h * share:.1f}" fill="{BLUE}"><title>{100 * share:.1f} %</title></rect>')
         if n <= 20 or i % (n // 10 + 1) == 0:
-            parts.append(_text(x + step / 2, height - bottom + 16, str(i), "middle"))
+            parts.append(text(x + step / 2, height - bottom + 16, str(i), "middle"))
     points = " ".join(f"{left + (i + 0.5) * step:.1f},{y(s):.1f}" for i, s in enumerate(np.cumsum(shares)))
-    parts.append(f'<polyline points="{points}" fill="none" stroke="{_ORANGE}" stroke-width="2"/>')
-    parts.append(_text(left + inner_w / 2, height - 3, "component", "middle"))
+    parts.append(f'<polyline points="{points}" fill="none" stroke="{ORANGE}" stroke-width="2"/>')
+    parts.append(text(left + inner_w / 2, height - 3, "component", "middle"))
     return "".join([*parts, "</svg>"])
 
 
@@ -42,62 +41,74 @@ class Cloud:
 
     MOST_POINTS = 2000
     CELLS = 72
+    SHADES = 20
 
-    def __init__(self, reach_x: float, reach_y: float) -> None:
+    def __init__(self, reach_x: float, reach_y: float, groups: int = 1) -> None:
         """The reaches are the half widths of the picture; what lies outside is counted at its edge."""
         self._reach = np.array([reach_x or 1.0, reach_y or 1.0])
         self._points: list[NDArray[np.float64]] = []
-        self._counts = np.zeros((self.CELLS, self.CELLS), dtype=np.int64)
+        self._labels: list[NDArray[np.int32]] = []
+        self._counts = np.zeros((groups, self.CELLS, self.CELLS), dtype=np.int32)
         self.rows = 0
 
-    def add(self, scores: NDArray[np.float64]) -> None:
-        """Put in rows of two scores."""
-        place = np.clip((scores / self._reach + 1) / 2, 0.0, 1.0 - 1e-9)
+    def add(self, scores: NDArray[np.float64], labels: NDArray[np.int32] | None = None) -> None:
+        """Put in rows of two scores, with the numbers of their groups if they have any."""
+        place = self._place(scores)
         cells = (place * self.CELLS).astype(int)
-        np.add.at(self._counts, (cells[:, 0], cells[:, 1]), 1)
+        group = np.zeros(len(scores), dtype=np.int32) if labels is None else labels
+        np.add.at(self._counts, (group, cells[:, 0], cells[:, 1]), 1)
         self.rows += len(scores)
         if self.rows <= self.MOST_POINTS:
             self._points.append(place)
+            self._labels.append(np.array(group))
 
-    def draw(self, arrows: Sequence[tuple[float, float, str]], labels: tuple[str, str], size: int = 520) -> str:
-        """The picture, with columns as arrows from the middle."""
+    def _place(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.clip((scores / self._reach + 1) / 2, 0.0, 1.0 - 1e-9))
+
+    def draw(
+        self,
+        arrows: Sequence[tuple[float, float, str]],
+        labels: tuple[str, str],
+        size: int = 520,
+        centres: NDArray[np.float64] | None = None,
+    ) -> str:
+        """The picture, with columns as arrows from the middle, or the centres of groups with their numbers."""
         pad, inner = 34, size - 68
-        parts = [_open(size, size), _line(pad, size / 2, size - pad, size / 2, _FAINT)]
-        parts.append(_line(size / 2, pad, size / 2, size - pad, _FAINT))
+        parts = [start(size, size), line(pad, size / 2, size - pad, size / 2, FAINT)]
+        parts.append(line(size / 2, pad, size / 2, size - pad, FAINT))
         if self.rows <= self.MOST_POINTS:
-            for x, y in np.vstack([np.zeros((0, 2)), *self._points]):
+            groups = np.concatenate([np.zeros(0, dtype=np.int32), *self._labels])
+            for (x, y), group in zip(np.vstack([np.zeros((0, 2)), *self._points]), groups, strict=True):
                 spot = f'cx="{pad + x * inner:.1f}" cy="{size - pad - y * inner:.1f}"'
-                parts.append(f'<circle {spot} r="3" fill="{_BLUE}" fill-opacity="0.55"/>')
+                parts.append(f'<circle {spot} r="3" fill="{self._fill(group)}" fill-opacity="0.55"/>')
         else:
-            cell, most = inner / self.CELLS, np.log1p(self._counts.max())
-            for i, j in np.argwhere(self._counts):
-                shade = float(np.log1p(self._counts[i, j]) / most)
-                where = f'x="{pad + i * cell:.1f}" y="{size - pad - (j + 1) * cell:.1f}"'
-                parts.append(
-                    f'<rect {where} width="{cell:.2f}" height="{cell:.2f}" fill="{_BLUE}" opacity="{shade:.2f}"/>'
-                )
+            # A cell has the colour of the group that has most rows there.
+            counts, group_of = self._counts.sum(axis=0), self._counts.argmax(axis=0)
+            cell, most = inner / self.CELLS, np.log1p(counts.max())
+            squares: dict[tuple[str, int], list[str]] = {}
+            for i, j in np.argwhere(counts):
+                paint = self._fill(group_of[i, j]), max(2, int(np.ceil(self.SHADES * np.log1p(counts[i, j]) / most)))
+                where = f"M{pad + i * cell:.1f} {size - pad - (j + 1) * cell:.1f}"
+                squares.setdefault(paint, []).append(f"{where}h{cell:.2f}v{cell:.2f}h-{cell:.2f}z")
+            for (fill, shade), paths in squares.items():
+                parts.append(f'<path fill="{fill}" opacity="{shade / self.SHADES:.2f}" d="{"".join(paths)}"/>')
+        for number, (x, y) in enumerate([] if centres is None else self._place(centres)):
+            at_x, at_y = pad + x * inner, size - pad - y * inner
+            ring = f'stroke="{colour(number)}" stroke-width="2"'
+            parts.append(f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="10" fill="#fff" fill-opacity="0.9" {ring}/>')
+            parts.append(text(at_x, at_y + 4, str(number), "middle"))
         taken: list[tuple[float, float]] = []
         for x, y, name in arrows:
             end_x, end_y = size / 2 + x * inner / 2, size / 2 - y * inner / 2
-            parts.append(_line(size / 2, size / 2, end_x, end_y, _ORANGE, 1.6))
+            parts.append(line(size / 2, size / 2, end_x, end_y, ORANGE, 1.6))
             at = end_y + (-5 if y >= 0 else 13)
             while any(abs(at - other) < 13 and abs(end_x - ox) < 90 for ox, other in taken):
                 at += 13 if y < 0 else -13  # labels keep apart
             taken.append((end_x, at))
-            parts.append(_text(min(max(end_x, 50), size - 50), at, name, "middle", _ORANGE))
-        parts.append(_text(size / 2, size - 8, labels[0], "middle"))
-        parts.append(f'<g transform="rotate(-90 14 {size / 2})">{_text(14, size / 2, labels[1], "middle")}</g>')
+            parts.append(text(min(max(end_x, 50), size - 50), at, name, "middle", ORANGE))
+        parts.append(text(size / 2, size - 8, labels[0], "middle"))
+        parts.append(f'<g transform="rotate(-90 14 {size / 2})">{text(14, size / 2, labels[1], "middle")}</g>')
         return "".join([*parts, "</svg>"])
 
-
-def _open(width: float, height: float) -> str:
-    return f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" font-size="12">'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1) -> str:
-    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{width:g}"/>'
-
-
-def _text(x: float, y: float, words: str, anchor: str, colour: str = _INK) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
+    def _fill(self, group: int) -> str:
+        return colour(int(group)) if len(self._counts) > 1 else BLUE

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels
+from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels, Moved, RowBounds
 
 _GROUP = 10  # targets in a group, about
+_LEAST_GROUPED = 128  # fewer targets are one group
 _MOST_BYTES = 512 << 20
+_SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
 
 
 class Bounds:
@@ -20,73 +22,82 @@ class Bounds:
         self.mode = "off" if sparse else mode
         self.n, self.d, self.dtype = n, d, dtype
         self._groups: Groups | None = None
-        self._upper: NDArray[Any] | None = None
-        self._lower: NDArray[Any] | None = None
+        self._rows: RowBounds | None = None
         self._centres: NDArray[Any] | None = None  # what the bounds belong to
-        self._drift: tuple[NDArray[Any], NDArray[Any]] | None = None
-        self._passes = self._rest = 0
-        self._penalty = 2
-        self._pruning = 0
+        self.forget()
 
     def forget(self) -> None:
         """Labels were changed from outside, or the number of centres was."""
-        self._centres = self._upper = self._lower = self._groups = None
-        self._passes = self._rest = 0
-        self._penalty = 2
+        self._centres = None
+        self._fresh = True
+        self._rest, self._penalty = 0, 2
+        self._share_moved = 1.0
 
     def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
         """The targets if this pass is to use bounds, else None."""
-        k = len(centres)
-        self._passes += 1
-        if not self._wanted(k):
+        if not self._wanted(len(centres)):
             self._centres = None
             return None
         if self._centres is None or self._groups is None:
-            self._groups = _grouped(centres, frame, self._number_of_groups(k))
-            self._upper = np.empty(self.n, self.dtype)
-            self._lower = np.empty((self.n, len(self._groups.ends)), self.dtype)
-            zero = np.zeros(k)
-            drift, self._fresh = zero, True
+            self._start(centres, frame)
         else:
             step = (centres.astype(np.float64) - self._centres.astype(np.float64)) * frame.scale
-            drift, self._fresh = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-12 * self.d), False
-        up = np.array(np.inf, self.dtype)
-        self._drift = (
-            np.nextafter(drift.astype(self.dtype), up),
-            np.nextafter(self._groups.largest(drift).astype(self.dtype), up),
-        )
+            drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * self.d)
+            self._total += drift
+            self._group_total += self._groups.largest(drift)
+            self._most += float(drift.max())
+            self._fresh = False
+        self._moved = Moved.of(self._total, self._group_total, self._most, self.d, self.dtype)
         self._centres = centres
+        assert self._groups is not None
         return DenseTargets(centres, frame, self._groups)
+
+    def _start(self, centres: NDArray[Any], frame: Frame) -> None:
+        k = len(centres)
+        groups = self._number_of_groups(k)
+        if self._groups is None or len(self._groups.order) != k:
+            self._groups = _grouped(centres, frame, groups)
+        groups = len(self._groups.ends)
+        if self._rows is None or self._rows[2].shape[1] != groups:
+            each = np.empty(self.n, self.dtype), np.empty(self.n, self.dtype)
+            self._rows = (*each, np.empty((self.n if groups > 1 else 0, groups), self.dtype))
+        self._total, self._group_total, self._most = np.zeros(k), np.zeros(groups), 0.0
+        self._fresh = True
 
     def nearest(self, targets: DenseTargets, rows: NDArray[Any], labels: Labels, start: int) -> tuple[int, int, int]:
         """The nearest target of a block's rows; `start` is where the block's bounds are."""
-        assert self._upper is not None and self._lower is not None and self._drift is not None
-        stop = start + len(rows)
-        return targets.nearest_bounded(
-            rows, labels, self._upper[start:stop], self._lower[start:stop], *self._drift, self._fresh
-        )
+        assert self._rows is not None
+        upper, lower, group = (part[start : start + len(rows)] for part in self._rows)
+        return targets.nearest_bounded(rows, labels, (upper, lower, group), self._moved, fresh=self._fresh)
 
     def _number_of_groups(self, k: int) -> int:
-        groups = max(1, k // _GROUP) if k >= 40 else 1
+        groups = k // _GROUP if k >= _LEAST_GROUPED else 1
         return max(1, min(groups, _MOST_BYTES // max(1, self.n * self.dtype.itemsize)))
+
+    def _worth(self, k: int) -> float:
+        """The share of rows that may be left over for bounds to pay: from the cycles that either way was measured to take."""
+        plain = k * self.d / 16 + 0.35 * k + 0.5 * self.d + 8
+        groups = self._number_of_groups(k)
+        left_over = plain + 25 + (35 if k * self.d >= 1000 else 0) + (6 * groups if groups > 1 else 0)
+        return (plain - 5) / left_over
 
     def _wanted(self, k: int) -> bool:
         if self.mode != "auto":
             return self.mode == "on" and k > 1
-        if k * self.d < 256 or k == 1:
+        if k == 1:
             return False
-        if self._rest:
-            self._rest -= 1
-            return False
-        return self._passes >= 3
+        if self._centres is not None:
+            return True
+        self._rest = max(0, self._rest - 1)
+        return not self._rest and self._share_moved * _SURVIVE < self._worth(k)
 
     def learn(self, computed: int, moved: int, n: int) -> None:
         """See how many rows the bounds left over; if too many, go without for a while."""
-        if self.mode != "auto" or self._centres is None or self._fresh:
-            return
-        if computed > 0.7 * n:
-            self._rest, self._penalty = self._penalty, 2 * self._penalty
-            self._centres = None
+        self._share_moved = moved / n
+        if self.mode == "auto" and self._centres is not None and not self._fresh:
+            if computed / n > self._worth(len(self._centres)):
+                self._rest, self._penalty = self._penalty, 2 * self._penalty
+                self._centres = None
 
 
 def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:

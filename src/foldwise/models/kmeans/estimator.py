@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable
@@ -26,11 +25,13 @@ from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import frame_around, targets_of
-from foldwise.models.base import open_for_use, remember_columns
-from foldwise.models.kmeans import cosine, seeding
+from foldwise.models.base import EachRow, open_for_use, remember_columns
+from foldwise.models.kmeans import cosine, scaling, seeding, telling
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
 from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans.order import ordered
 from foldwise.models.kmeans.search import Plan, search
+from foldwise.models.named import Named
 
 
 class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -56,12 +57,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     search : "breathing" adds and takes away centres to leave bad optima, "split-merge" splits one cluster and merges two; both
         are never worse than without. "breathing" is recommended where the result matters more than a few seconds.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
+    scale : columns are standardised first, as (x - mean_) / scale_: for columns in different units. Distances, inertia and
+        `cluster_centers_` (also those given as init) are then of standardised rows; `centers_in_data_units()` translates.
+        A column that does not vary is divided by 1; the mean stays in sparse rows and with metric="cosine".
     random_state : None is a fixed start, so that equal calls give equal bits.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy_x, verbose : accepted for scikit-learn's sake; X is never changed. `fw.progress()` shows progress.
 
-    Clusters are numbered by size, the largest first, then by their first row; with given centres their order is kept.
+    Clusters are numbered by size, the largest first, equal ones by their centres; with given centres their order is kept.
 
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
@@ -86,6 +90,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         algorithm: str = "auto",
         search: str = "none",
         metric: str = "euclidean",
+        scale: bool = False,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -101,6 +106,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.algorithm = algorithm
         self.search = search
         self.metric = metric
+        self.scale = scale
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
@@ -119,13 +125,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
-            source = held(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
+            standard = self._standard(source)
+            source = held(self._seen(source, *standard))
             run = Run(source, n_threads=self.n_threads)
+            run.passes += self.scale  # the one for the deviations
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
             self._check_rows(rows)
             plan = self._plan(rows, X)
             found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, plan.seed))
             self._finish(rows, found)
+            self.mean_, self.scale_ = standard
             self.manifest_ = run.manifest(
                 f"k-means ({self.algorithm})",
                 rows=rows.n,
@@ -135,6 +144,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         remember_columns(self, source)
         found.outcome.warn(f"KMeans (n_clusters={self.n_clusters})")
         return self
+
+    def _standard(self, source: Source) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """What rows are centred at and divided by, if they are."""
+        if not self.scale:
+            return None, None
+        mean, scale = scaling.mean_and_deviation(Run(source, n_threads=self.n_threads))
+        return None if source.sparse or self.metric == "cosine" else mean, scale
 
     def _check_rows(self, rows: Rows) -> None:
         if rows.n < self.n_clusters:
@@ -150,7 +166,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, (int, np.integer)):
             seed = int(self.random_state)
-        variance = float(rows.extent.columns.squares.mean()) / rows.extent.columns.weight
         given = not isinstance(self.init, str)
         starts = self.n_init
         if starts == "auto":
@@ -167,12 +182,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             k=self.n_clusters,
             starts=int(starts),
             max_iter=self.max_iter,
-            tol=self.tol * variance * rows.frame.scale**2,
+            tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight,
             search=self.search,
             seed=seed,
             make_start=self._starts(X, seed),
             project=cosine.project if self.metric == "cosine" else None,
-            canonical=isinstance(self.init, str),  # the start was ours: equal partitions get equal numbers
         )
 
     def _starts(self, X: Any, seed: int) -> Callable[[Rows, int], NDArray[Any]]:
@@ -215,11 +229,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if callable(self.init):
             about["init"] = getattr(self.init, "__qualname__", type(self.init).__qualname__)
         elif not isinstance(self.init, str):
-            about["init"] = hashlib.sha256(np.ascontiguousarray(self.init, dtype=np.float64).tobytes()).hexdigest()
+            about["init"] = np.asarray(self.init).tolist()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
     def _finish(self, rows: Rows, found: Any) -> None:
-        weights, labels, centres = rows.cluster_weights, rows.labels, found.centres
+        centres = found.centres
+        if isinstance(self.init, str):  # the start was ours: equal partitions get equal numbers
+            centres = ordered(rows, centres, cosine.project if self.metric == "cosine" else None)
+        weights, labels = rows.cluster_weights, rows.labels
         residuals = rows.residuals(centres)
         self.cluster_centers_ = centres
         self.labels_ = labels
@@ -232,7 +249,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
                 "Divide the data by a constant to see it.",
                 FoldwiseWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome
@@ -243,7 +260,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     # ---------------------------------------------------------------- using
@@ -283,17 +300,50 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             targets.residuals(block.rows, None, labels, each)
             return each if block.weights is None else each * block.weights
 
-        return -float(np.sum(run.rows(of))) / targets.frame.scale / targets.frame.scale
+        return float(-np.sum(run.rows(of)) / targets.frame.scale / targets.frame.scale)
 
     def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
         check_is_fitted(self)
         source = open_for_use(self, X, sample_weight)
-        if self.metric == "cosine":
-            source = cosine.on_the_sphere(source)
+        return Run(self._widened(source), n_threads=self.n_threads), self._targets(source)
+
+    def _widened(self, source: Source) -> Source:
+        return self.as_compared(widened(source, np.promote_types(source.dtype, self.cluster_centers_.dtype)))
+
+    def _targets(self, source: Source) -> Any:
         wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
         centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
-        targets = targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
-        return Run(widened(source, wide), n_threads=self.n_threads), targets
+        return targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
+
+    def as_compared(self, source: Source) -> Source:
+        """The rows as distances see them: standardised with scale=True, of length 1 with metric="cosine"."""
+        return self._seen(source, self.mean_, self.scale_)
+
+    def _seen(self, source: Source, mean: Any, scale: Any) -> Source:
+        if scale is not None:
+            source = scaling.standardised(source, mean, scale)
+        return cosine.on_the_sphere(source) if self.metric == "cosine" else source
+
+    def centers_in_data_units(self) -> Named:
+        """The centres as rows of the data would be (with metric="cosine": as directions), with names.
+
+        >>> import foldwise as fw
+        >>> fw.KMeans(2, scale=True).fit([[1.0, 260.0], [3.0, 280.0], [8.0, 340.0], [9.0, 320.0]]).centers_in_data_units()
+               x0        x1
+        0  2.0000  270.0000
+        1  8.5000  330.0000
+        """
+        check_is_fitted(self)
+        centres = self.cluster_centers_.astype(np.float64)
+        if self.scale_ is not None:
+            centres = centres * self.scale_ + (0.0 if self.mean_ is None else self.mean_)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return Named(centres, tuple(str(i) for i in range(len(centres))), tuple(names))
+
+    def each_row(self, source: Source) -> EachRow:
+        """For those who stream: the cluster of each row and the distance to its centre."""
+        check_is_fitted(self)
+        return telling.each_row(self._widened(source), self._targets(source))
 
     @property
     def _n_features_out(self) -> int:

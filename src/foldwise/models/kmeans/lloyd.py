@@ -41,10 +41,15 @@ def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], ND
     )
 
 
-def settle_down(rows: Rows, centres: NDArray[Any], max_iter: int = 100) -> NDArray[Any]:
-    """Steps until nothing moves, for small problems along the way."""
+def settle_down(
+    rows: Rows,
+    centres: NDArray[Any],
+    project: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+    max_iter: int = 100,
+) -> NDArray[Any]:
+    """Steps until nothing moves, for what is small or nearly done."""
     for _ in range(max_iter):
-        done = step(rows, centres)
+        done = step(rows, centres, project)
         centres = done.centres
         if done.shift == 0.0:
             break

@@ -35,8 +35,8 @@ def errors(rows: Rows, centres: NDArray[Any]) -> Errors:
         factor = np.ones(block.n_rows) if block.weights is None else block.weights
         k = len(centres)
         return (
-            np.bincount(labels, factor * near, minlength=k),
-            np.bincount(labels, factor * (next_.astype(np.float64) - near), minlength=k),
+            np.asarray(np.bincount(labels, factor * near, minlength=k), dtype=np.float64),
+            np.asarray(np.bincount(labels, factor * (next_.astype(np.float64) - near), minlength=k), dtype=np.float64),
         )
 
     rows.run.visit(of, parts.__setitem__)

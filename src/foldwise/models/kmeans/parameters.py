@@ -20,10 +20,11 @@ CONSTRAINTS: dict[str, Any] = {
     "algorithm": [StrOptions({"auto", "lloyd", "elkan", "bounded"})],
     "search": [StrOptions({"none", "breathing", "split-merge"})],
     "metric": [StrOptions({"euclidean", "cosine"})],
+    "scale": ["boolean"],
     "time_budget": [Interval(Real, 0, None, closed="left"), None],
     "checkpoint": [str, os.PathLike, None],
     "n_threads": [Interval(Integral, 1, None, closed="left"), None],
 }
 
 BOUNDS = {"auto": "auto", "lloyd": "off", "elkan": "on", "bounded": "on"}
-NOT_ABOUT_THE_RESULT = ("algorithm", "checkpoint", "copy_x", "n_threads", "time_budget", "verbose")
+NOT_ABOUT_THE_RESULT = ("algorithm", "checkpoint", "copy_x", "max_iter", "n_threads", "time_budget", "verbose")

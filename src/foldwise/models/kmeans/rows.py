@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -14,13 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
+from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock
 from foldwise.data.cut import rows_per_block
+from foldwise.data.held import held
+from foldwise.data.open import scan
+from foldwise.data.source import Source
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
 from foldwise.models.kmeans.bounds import Bounds
+from foldwise.stats.columns import Columns
 from foldwise.stats.extent import Extent
 from foldwise.stats.sums import Sums
+
+
+_SMALL = 1000
 
 
 @dataclass
@@ -52,14 +59,29 @@ class Rows:
         middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would fill in zeros
         self.frame = frame_within(middle, self.extent.low, self.extent.high, self.dtype)
         self.grid = Grid.of(self.n)
+        self.squares = self._squares()
         self.weight_scale = 2.0 ** -math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 1.0
         self.block_rows = rows_per_block(self.d, self.dtype, sparse=self.source.sparse)
         self.labels: Labels = np.full(self.n, -1, dtype=np.int32)
         self.sums = Sums.zero(np.arange(0, dtype=np.int32), self.d)
         self.centres: NDArray[Any] | None = None  # whose nearest the labels are, if anybody's
+        self.near_ties = 0  # that the last pass met
         self._whole = True  # whether the sums are those of the labels: not if a pass was cut short
         self.bounds = Bounds(bounds, self.n, self.d, self.dtype, sparse=self.source.sparse)
         self._lock = Lock()
+
+    def _squares(self) -> Floats:
+        """The centred sum of squares of each column, times scale squared."""
+        scale = self.frame.scale
+        if 2.0**-400 < scale < 2.0**400:
+            return np.asarray(self.extent.columns.squares * scale * scale)
+
+        def scaled(block: Block) -> Columns:  # squares of such values leave float64
+            if isinstance(block, SparseBlock):
+                return Columns.of(SparseBlock(block.matrix.astype(np.float64) * scale, block.start, block.weights))
+            return Columns.of(DenseBlock(block.dense().astype(np.float64) * scale, block.start, block.weights))
+
+        return self.run.fold(scaled).squares
 
     # ------------------------------------------------------------ targets and blocks
 
@@ -75,18 +97,46 @@ class Rows:
         """Some rows, by number, as a dense array; only their blocks are read."""
         numbers = np.asarray(which, dtype=np.intp)
         out = np.empty((len(numbers), self.d), dtype=self.dtype)
+        for here, rows in self._some(numbers):
+            out[here] = rows.toarray() if self.source.sparse else rows
+        return out
+
+    def _some(self, numbers: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
+        """By block: which of the numbers are in it, and these rows as they are."""
         of_block = numbers // self.block_rows
         wanted = set(of_block.tolist())
+        last = max(wanted, default=-1)
         for number, piece in enumerate(self.source.pieces()):
+            if number > last:
+                return
             if number in wanted:
                 block = piece()
                 here = np.flatnonzero(of_block == number)
-                rows = block.rows[numbers[here] - block.start]
-                out[here] = rows.toarray() if self.source.sparse else rows
-                wanted.discard(number)
-                if not wanted:
-                    break
-        return out
+                yield here, block.rows[numbers[here] - block.start]
+
+    def sample(self, size: int, rng: np.random.Generator) -> Rows:
+        """Some of the rows, drawn without repetition, in memory; in the same frame."""
+        which = np.sort(rng.choice(self.n, size, replace=False))
+        weights = None if self.weights is None else np.ascontiguousarray(self.weights[which])
+        if self.source.sparse:
+            import scipy.sparse as sp
+
+            parts = [rows for _, rows in self._some(which)]
+            source: Source = scan(sp.vstack(parts, format="csr"), weights=weights)
+        else:
+            source = scan(self.take(which), weights=weights)
+        some = Rows(Run(held(source), n_threads=self.run.n_threads))
+        some.frame = self.frame
+        return some
+
+    def canonical_order(self) -> NDArray[np.intp] | None:
+        """The rows of a small table sorted by their values, or None: so that a start does not depend on their order.
+
+        In a large table the order would cost more than the start.
+        """
+        if self.n > _SMALL:
+            return None
+        return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
 
     # ------------------------------------------------------------ the E-step
 
@@ -120,7 +170,7 @@ class Rows:
                 done.settled += settled
 
         self.run.visit(of, add)
-        self.centres, self._whole = centres, True
+        self.centres, self._whole, self.near_ties = centres, True, done.settled
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
 
@@ -213,14 +263,17 @@ class Rows:
         means = self.sums.means()[some]
         columns = self.extent.columns
         offset = (columns.mean - self.frame.pivot) * self.frame.scale
-        squares = columns.squares * self.frame.scale * self.frame.scale
-        total = float(squares.sum() + columns.weight * (offset @ offset))
+        total = float(self.squares.sum() + columns.weight * (offset @ offset))
         within = total - float(weights[some] @ np.einsum("ij,ij->i", means, means))
         out = []
         for points in centres:
             gap = self.frame.seen(points[some]) - means
             out.append(max(within, 0.0) + float(weights[some] @ np.einsum("ij,ij->i", gap, gap)))
         return out
+
+    def settled_down(self, centres: NDArray[Any]) -> bool:
+        """Whether these centres are the means of their rows."""
+        return bool(np.array_equal(self.means(centres), centres))
 
     def residuals(self, centres: NDArray[Any], each: Floats | None = None) -> Floats:
         """The inertia of each cluster, by differences in float64, in units of the scaled data."""

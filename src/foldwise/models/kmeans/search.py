@@ -22,7 +22,6 @@ from foldwise.models.kmeans.rows import Rows
 _BREATH = 5  # centres added and taken away at first
 _PATIENCE = 12  # attempts of split and merge without success
 _GAIN = 1e-4  # of the inertia: less is no reason to go on
-_ORDERINGS = 5  # a new order can move rows that lie exactly between two centres, which can change the order
 
 
 class Phase(IntEnum):
@@ -46,7 +45,6 @@ class Plan:
     seed: int
     make_start: Callable[[Rows, int], NDArray[Any]]
     project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-    canonical: bool = False  # whether clusters are numbered by size
 
 
 @dataclass
@@ -104,44 +102,8 @@ def search(rows: Rows, plan: Plan, *, time_budget: float | None = None, checkpoi
         best = state["centres"]
     iterations = cursor.best_iterations if best is state["best"] else cursor.iteration
     if rows.centres is None or not np.array_equal(rows.centres, best):
-        ties = rows.assign(best).settled > 0
-    else:
-        ties = outcome.trace[-1]["near_ties"] > 0
-    if plan.canonical:
-        best = _in_order(rows, plan, best, ties=ties or rows.source.sparse, converged=outcome.converged)
+        rows.assign(best)
     return Found(best, outcome, resumed_at, iterations, cursor.filled)
-
-
-def _in_order(rows: Rows, plan: Plan, centres: NDArray[Any], *, ties: bool, converged: bool) -> NDArray[Any]:
-    """Number clusters by size. Where there are exact ties, their rows now belong to another cluster, and a few steps follow."""
-    for _ in range(_ORDERINGS):
-        order = by_size(rows.cluster_weights, rows.labels)
-        place = np.argsort(order).astype(np.int32)
-        if np.array_equal(order, np.arange(len(order))):
-            break
-        centres = np.ascontiguousarray(centres[order])
-        rows.relabel(place, len(order))
-        if not ties or not rows.assign(centres).moved:
-            break
-        shift = 0.0
-        for _ in range(plan.max_iter if converged else 0):
-            done = lloyd.step(rows, centres, plan.project)
-            centres, shift = done.centres, done.shift
-            if shift <= plan.tol:
-                break
-        if shift > 0.0:
-            rows.assign(centres)
-    return centres
-
-
-def by_size(weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; of equal ones that with the earlier row first; empty ones last."""
-    order = np.argsort(-weights, kind="stable")
-    if len(np.unique(weights)) == len(weights):
-        return order
-    first = np.full(len(weights), len(labels))
-    first[labels[::-1]] = np.arange(len(labels))[::-1]  # of several values for one place the last stays
-    return np.lexsort((first, -weights))
 
 
 def _last(outcome: Outcome) -> float:
@@ -187,7 +149,10 @@ class _Walk:
         }
         new = {**state, "centres": done.centres, "previous": centres}
         converged = done.shift <= plan.tol
-        if converged or cursor.iteration >= plan.max_iter:
+        only = (
+            plan.starts == 1 and plan.search == "none"
+        )  # then the cap stops the walk itself, which can be taken up again
+        if converged or (cursor.iteration >= plan.max_iter and not only):
             new = self._ended(new, cursor, done.after_m, capped=not converged)
         new["cursor"] = cursor.array()
         return new, figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from foldwise.models.kmeans.rows import Rows
 
 _ROUNDS = 5  # of k-means||
 _OVERSAMPLING = 2
+_SAMPLE = 16384  # rows on which candidates are compared, at least; and
+_SAMPLE_PER_SEED = 16
+_WAITING = 24  # seeds that the distances may not know yet, at most
 
 
 class Distances:
@@ -23,12 +27,15 @@ class Distances:
         self.rows = rows
         self.closest = np.full(rows.n, np.finfo(rows.dtype).max, dtype=rows.dtype)
         self.totals = np.zeros(math.ceil(rows.n / rows.block_rows))
+        self._sums: dict[int, Floats] = {}
+        self._order = rows.canonical_order()
 
     def update(self, seeds: NDArray[Any], candidates: NDArray[Any]) -> Floats:
         """One pass: bring distances up to date with new seeds; the sum of them that each candidate would leave."""
         rows, points = self.rows, np.concatenate([seeds, candidates])
         targets = rows.targets(np.ascontiguousarray(points))
         potentials: dict[int, Floats] = {}
+        self._sums.clear()
 
         def of(block: Block) -> tuple[float, Floats]:
             found: tuple[float, Floats] = targets.closer(
@@ -42,90 +49,122 @@ class Distances:
         rows.run.visit(of, take)
         return np.asarray(np.sum([potentials[number] for number in sorted(potentials)], axis=0))
 
+    @property
+    def total(self) -> float:
+        """The weighted sum of all of them."""
+        return float(self.totals.sum())
+
     def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Rows drawn with probability in proportion to weight times squared distance."""
         ends = np.cumsum(self.totals)
-        where = np.sort(rng.random(count)) * ends[-1]
+        where = rng.random(count) * ends[-1]
         numbers = np.minimum(np.searchsorted(ends, where, side="right"), len(ends) - 1)
         out = np.empty(count, dtype=np.intp)
-        for number in np.unique(numbers):
-            here = numbers == number
-            start = int(number) * self.rows.block_rows
-            inside = np.cumsum(self._mass(start))
-            left = where[here] - (ends[number] - self.totals[number])
-            # The block's own sum was rounded in another way: scaled to it, nobody falls off the end.
-            left *= inside[-1] / self.totals[number] if self.totals[number] > 0 else 0.0
-            place = np.searchsorted(inside, left, side="right")
-            last = int(np.flatnonzero(np.diff(inside, prepend=0.0) > 0)[-1]) if inside[-1] > 0 else len(inside) - 1
-            out[here] = start + np.minimum(place, last)
-        rng.shuffle(out)
+        for place, number in enumerate(numbers.tolist()):
+            sums = self._sums.get(number)
+            if sums is None:
+                mass = self.mass(number)
+                sums = self._sums[number] = np.cumsum(mass if self._order is None else mass[self._order])
+            # The block's own sum was rounded in another way: taken from this one, nobody falls off the end.
+            share = (where[place] - (ends[number] - self.totals[number])) / self.totals[number]
+            found = int(np.searchsorted(sums, share * sums[-1], side="right"))
+            found = min(found, int(np.searchsorted(sums, sums[-1])))
+            out[place] = number * self.rows.block_rows + (found if self._order is None else self._order[found])
         return out
 
-    def _mass(self, start: int) -> Floats:
+    def mass(self, number: int) -> Floats:
+        """Weight times squared distance of the rows of a block."""
+        start = number * self.rows.block_rows
         stop = min(start + self.rows.block_rows, self.rows.n)
         mass = self.closest[start:stop].astype(np.float64)
-        weights = self.rows.weights
-        return mass if weights is None else mass * weights[start:stop]
+        return mass if self.rows.weights is None else mass * self.rows.weights[start:stop]
 
 
 def plusplus(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most is the next seed.
 
-    One pass a seed: distances to the last seed are brought up to date in the pass that tries the next candidates. These are drawn
-    from the distances before, and kept with the probability by which the last seed has lowered theirs: exactly as if they
-    were drawn after.
+    Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older distances
+    is kept with the probability by which its distance has fallen since. How much candidates would lower the sum is measured on
+    all rows if they are few, else on a sample of them.
     """
     trials = 2 + int(math.log(k))
     seeds = np.empty((k, rows.d), dtype=rows.dtype)
     seeds[0] = rows.take([_first(rows, rng)])[0]
     distances = Distances(rows)
     distances.update(seeds[:1], seeds[:0])
-    pending = seeds[:0]
+    judge = _Judge(rows, k, seeds[:1], rng)
+    known = 1  # seeds that the distances know
     for number in range(1, k):
-        if not distances.totals.sum() > 0:
-            return _with_equals(rows, seeds, number, rng)
-        candidates = _candidates(distances, pending, trials, rng)
-        if candidates is None:  # the last seed left nothing of what the distances promised
-            distances.update(pending, seeds[:0])
-            pending = seeds[:0]
-            if not distances.totals.sum() > 0:
+        drawn = _candidates(distances, seeds[known:number], trials, rng)
+        if number > known and (drawn.stale or number - known >= _WAITING):
+            distances.update(seeds[known:number], seeds[:0])
+            known = number
+        if not len(drawn.points):
+            if not distances.total > 0:
                 return _with_equals(rows, seeds, number, rng)
-            candidates = _candidates(distances, pending, trials, rng)
-            assert candidates is not None
-        potentials = distances.update(pending, candidates)
-        seeds[number] = candidates[int(np.argmin(potentials))]
-        pending = seeds[number : number + 1]
+            drawn = _candidates(distances, seeds[:0], trials, rng)
+        seeds[number] = drawn.points[judge.best(drawn)]
     return seeds
 
 
-def _candidates(
-    distances: Distances, pending: NDArray[Any], trials: int, rng: np.random.Generator
-) -> NDArray[Any] | None:
-    """Rows drawn by their distance to the nearest seed, those in `pending` included."""
+@dataclass(frozen=True)
+class Drawn:
+    """Rows drawn as candidates, their weighted squared distances to the nearest seed, and whether too many were refused."""
+
+    points: NDArray[Any]
+    masses: Floats
+    stale: bool
+
+
+def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: np.random.Generator) -> Drawn:
+    """Rows drawn by their distance to the nearest seed, those in `waiting` included."""
     rows = distances.rows
-    if not len(pending):
-        return rows.take(distances.draw(trials, rng))
-    kept: list[NDArray[Any]] = []
-    for _ in range(20):
-        drawn = distances.draw(2 * trials, rng)
-        points = rows.take(drawn)
-        now = np.full(len(drawn), np.inf)
-        for seed in pending:
-            gap = rows.frame.seen(points) - rows.frame.seen(seed[None])
-            now = np.minimum(now, np.einsum("ij,ij->i", gap, gap))
-        before = distances.closest[drawn].astype(np.float64)
-        kept += list(points[rng.random(len(drawn)) * before < now])
-        if len(kept) >= trials:
-            return np.asarray(kept[:trials])
-    return np.asarray(kept) if kept else None
+    kept, drawn = np.empty(0, dtype=np.intp), 0
+    squares = np.empty(0)
+    while len(kept) < trials and drawn < 8 * trials and distances.total > 0:
+        which = distances.draw(2 * trials if len(waiting) else trials, rng)
+        drawn += len(which)
+        before = now = distances.closest[which].astype(np.float64)
+        if len(waiting):
+            gap = rows.frame.seen(rows.take(which))[:, None, :] - rows.frame.seen(waiting)
+            now = np.minimum(np.einsum("ijk,ijk->ij", gap, gap).min(axis=1), before)
+        stay = rng.random(len(which)) * before < now
+        kept, squares = np.append(kept, which[stay]), np.append(squares, now[stay])
+    stale = len(kept) < drawn / 2 or not drawn
+    kept, squares = kept[:trials], squares[:trials]
+    return Drawn(rows.take(kept), squares if rows.weights is None else squares * rows.weights[kept], stale)
+
+
+class _Judge:
+    """Says which of some candidates lowers the sum of squared distances most."""
+
+    def __init__(self, rows: Rows, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
+        size = max(_SAMPLE, _SAMPLE_PER_SEED * k)
+        self._sample = rows if rows.n <= 2 * size else rows.sample(size, rng)
+        self._distances = Distances(self._sample)
+        self._stands_for = rows.n / self._sample.n
+        self._last = first
+
+    def best(self, drawn: Drawn) -> int:
+        """The number of the best one, which becomes a seed."""
+        left = self._stands_for * self._distances.update(self._last, drawn.points)
+        if self._stands_for > 1:
+            # A row far from all others may have no like in the sample, but its own distance it does lower.
+            left = left - drawn.masses
+        number = int(np.argmin(left))
+        self._last = drawn.points[number : number + 1]
+        return number
 
 
 def _first(rows: Rows, rng: np.random.Generator) -> int:
+    """A row drawn by weight alone."""
+    place, order = rng.random(), rows.canonical_order()
     if rows.weights is None:
-        return int(rng.integers(rows.n))
-    ends = np.cumsum(rows.weights)
-    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-    return min(place, int(np.flatnonzero(rows.weights)[-1]))
+        found = min(int(place * rows.n), rows.n - 1)
+    else:
+        ends = np.cumsum(rows.weights if order is None else rows.weights[order])
+        found = min(int(np.searchsorted(ends, place * ends[-1], side="right")), int(np.searchsorted(ends, ends[-1])))
+    return found if order is None else int(order[found])
 
 
 def _with_equals(rows: Rows, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -162,7 +201,7 @@ def parallel(rows: Rows, k: int, rng: np.random.Generator, seed: int) -> NDArray
         picked: dict[int, NDArray[np.intp]] = {}
         for number in range(len(distances.totals)):
             start = number * rows.block_rows
-            chance = distances._mass(start) * (_OVERSAMPLING * k / total)
+            chance = distances.mass(number) * (_OVERSAMPLING * k / total)
             own = np.random.default_rng([seed, turn, number])
             picked[number] = start + np.flatnonzero(own.random(len(chance)) < chance)
         numbers = np.concatenate([picked[number] for number in sorted(picked)])

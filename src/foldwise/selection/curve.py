@@ -1,0 +1,140 @@
+"""How the inertia falls as clusters are added, and where it bends."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.data.open import scan
+from foldwise.data.source import Source
+from foldwise.data.spool import spooled
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.fold.outcome import Reason
+from foldwise.models.kmeans import KMeans
+from foldwise.models.named import Named
+from foldwise.selection.silhouette import judged
+
+_OFFSET = 0.01  # of a new centre from the one it is put beside, in root mean square distances of that one's rows
+
+
+@dataclass(frozen=True)
+class InertiaCurve:
+    """For each number of clusters: the inertia, the mean silhouette (NaN for one cluster), and the centres.
+
+    `depths` says how far the curve lies below the straight line between its ends, both axes taken from 0 to 1, and `knee` is
+    the number where that is most (None for fewer than three numbers, or a curve that lies nowhere below). That is a rule of
+    thumb: data without any clusters have a knee too, and it moves with the range of numbers that is looked at.
+    """
+
+    ks: tuple[int, ...]
+    inertias: Floats
+    silhouettes: Floats
+    depths: Floats
+    knee: int | None
+    centers: tuple[NDArray[Any], ...]
+    converged: bool
+    parameters: dict[str, Any]  # what KMeans was told
+
+    @property
+    def table(self) -> Named:
+        """One line for each number of clusters."""
+        values = np.column_stack([self.inertias, self.silhouettes, self.depths])
+        return Named(values, tuple(str(k) for k in self.ks), ("inertia", "silhouette", "below chord"))
+
+
+def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **parameters: Any) -> InertiaCurve:
+    """The inertia for each number of clusters in `ks`; it never rises with the number.
+
+    Each number is tried twice: from the centres of the number before, with one more beside the centre whose rows have the
+    largest inertia, and from a start of its own; the better is kept. Other parameters are those of `KMeans`.
+
+    >>> import foldwise as fw
+    >>> X = [[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]]
+    >>> curve = fw.inertia_curve(X, range(1, 6))
+    >>> curve.knee
+    3
+    >>> curve.table
+        inertia  silhouette  below chord
+    1  401.5000         nan       0.0000
+    2  121.3333      0.5058       0.4487
+    3    1.5000      0.9896       0.4975
+    4    1.0000      0.6592       0.2488
+    5    0.5000      0.3296       0.0000
+    """
+    numbers = tuple(sorted({int(k) for k in ks}))
+    if not numbers or numbers[0] < 1:
+        raise ParameterError(f"ks={list(numbers)}: give numbers of clusters from 1 on.")
+    wrong = {"n_clusters", "checkpoint", "time_budget"} & set(parameters)
+    if wrong:
+        raise ParameterError(f"{', '.join(sorted(wrong))} cannot be given to inertia_curve, which fits many models.")
+    inertias, silhouettes, centers = [], [], []
+    best: KMeans | None = None
+    converged = True
+    with spooled(scan(X, weights=sample_weight)) as source:
+        for k in numbers:
+            fresh = _fitted(KMeans(k, **parameters), source)
+            best = fresh if best is None else _better(fresh, _fitted(_grown(best, k, parameters), source))
+            if not np.isfinite(best.inertia_):
+                raise DataError("the inertia leaves the range of float64", advice="Divide the data by a constant")
+            inertias.append(best.inertia_)
+            centers.append(best.cluster_centers_)
+            converged &= best.outcome_.converged
+            silhouettes.append(_silhouette(best, source))
+    if not converged:
+        message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
+        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+    falling = np.minimum.accumulate(inertias)  # centres are rounded: equal inertias may differ in their last digit
+    depths = _depths(np.array(numbers, dtype=np.float64), falling)
+    knee = numbers[int(np.argmax(depths))] if len(numbers) > 2 and depths.max() > 0 else None
+    return InertiaCurve(numbers, falling, np.array(silhouettes), depths, knee, tuple(centers), converged, parameters)
+
+
+def _fitted(model: KMeans, source: Source) -> KMeans:
+    """The model, fitted; Ctrl-C ends the curve, not only the fit that it falls into."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotFinishedWarning)  # told once, at the end
+        model.fit(source)
+    if model.outcome_.reason is Reason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return model
+
+
+def _better(one: KMeans, other: KMeans) -> KMeans:
+    return other if other.inertia_ < one.inertia_ else one
+
+
+def _grown(model: KMeans, k: int, parameters: dict[str, Any]) -> KMeans:
+    """A model that starts from another's centres and new ones beside those whose rows have the largest inertias."""
+    centres, inertias = model.cluster_centers_.astype(np.float64), model.cluster_inertias_.copy()
+    weights = np.maximum(model.cluster_weights_, 1e-300)
+    rng = np.random.default_rng([k, len(centres)])
+    new = []
+    for _ in range(k - len(centres)):
+        worst = int(np.argmax(inertias))
+        step = rng.standard_normal(centres.shape[1])
+        length = _OFFSET * np.sqrt(inertias[worst] / weights[worst]) / max(float(np.linalg.norm(step)), 1e-300)
+        new.append(centres[worst] + step * length)
+        inertias[worst] /= 2
+    start = np.vstack([centres, *new]).astype(model.cluster_centers_.dtype)
+    return KMeans(k, **{**parameters, "init": start, "n_init": 1})
+
+
+def _silhouette(model: KMeans, source: Source) -> float:
+    if np.count_nonzero(model.cluster_weights_) < 2:
+        return float("nan")
+    names = tuple(range(model.n_clusters))
+    return judged(model.as_compared(source), model.labels_, names, n_threads=model.n_threads).mean
+
+
+def _depths(ks: Floats, inertias: Floats) -> Floats:
+    """How far below the chord, with both axes from 0 to 1."""
+    fall = inertias[0] - inertias[-1]
+    if len(ks) < 2 or not fall > 0:
+        return np.zeros(len(ks))
+    return np.asarray(1.0 - (ks - ks[0]) / (ks[-1] - ks[0]) - (inertias - inertias[-1]) / fall)

@@ -1,0 +1,82 @@
+"""What clusters are made of: sizes, means in the units of the data, and what sets each one apart from the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.data.source import Source
+from foldwise.fold.run import Run
+from foldwise.selection.silhouette import grouped, judged
+from foldwise.stats.centre import distance
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Figures of k clusters in d columns. Those of an empty cluster are NaN.
+
+    `means`, `mean` and `deviation` are in the units of the data; `spreads` (root mean square distance to the centre),
+    `silhouettes` and `between` (the share of the variance that lies between the clusters) are in the space that the model
+    compares rows in. `differences` is (mean of the cluster - mean of all) / deviation of all, and `separation` the share of
+    each column's variance that lies between the clusters.
+    """
+
+    rows: NDArray[np.int64]
+    weights: Floats
+    spreads: Floats
+    silhouettes: Floats
+    silhouette: float | None
+    between: float
+    means: Floats
+    mean: Floats
+    deviation: Floats
+    differences: Floats
+    separation: Floats
+
+
+def profile(model: Any, source: Source) -> Profile:
+    """The figures of a fitted KMeans; `source` has the rows it was fitted to. Takes two passes, or three if rows are scaled.
+
+    >>> import foldwise as fw
+    >>> source = fw.scan([[1.0, 5.0], [3.0, 5.0], [11.0, 6.0], [13.0, 6.0]])
+    >>> found = profile(fw.KMeans(2).fit(source), source)
+    >>> found.means, found.differences.round(2)
+    (array([[ 2.,  5.],
+           [12.,  6.]]), array([[-0.98, -1.  ],
+           [ 0.98,  1.  ]]))
+    """
+    labels, k = model.labels_, model.n_clusters
+    raw, scale = known = grouped(Run(source, n_threads=model.n_threads), labels, k)
+    compared = model.as_compared(source)
+    if compared is not source:
+        known = grouped(Run(compared, n_threads=model.n_threads), labels, k)
+    some = raw.weight > 0
+    judgement = None
+    if np.count_nonzero(some) > 1:
+        judgement = judged(compared, labels, tuple(range(k)), known=known, n_threads=model.n_threads)
+    whole, seen, total = raw.whole(), known[0].squares.sum(axis=1), float(known[0].whole().squares.sum())
+    deviation = np.sqrt(whole.squares / whole.weight)
+    gaps = distance(whole.centre[:, None, :], raw.centre)
+    differences = np.divide(gaps, deviation, out=np.zeros_like(gaps), where=deviation > 0)
+    weights = np.where(some, raw.weight, np.nan)
+    spreads = np.sqrt(model.cluster_inertias_ / weights)
+    if not np.isfinite(model.inertia_):  # about the means, which are next to the centres, there is a way
+        spreads = np.sqrt(seen / weights) / known[1]
+    within = np.divide(raw.squares.sum(axis=0), whole.squares, out=np.ones_like(deviation), where=whole.squares > 0)
+    return Profile(
+        rows=raw.rows,
+        weights=raw.weight,
+        spreads=spreads,
+        silhouettes=np.full(k, np.nan) if judgement is None else judgement.cluster_means,
+        silhouette=None if judgement is None else judgement.mean,
+        between=1.0 - float(seen.sum()) / total if total > 0 else 0.0,
+        means=np.where(some[:, None], raw.mean / scale, np.nan),
+        mean=whole.mean / scale,
+        deviation=deviation / scale,
+        differences=np.where(some[:, None], differences, np.nan),
+        separation=1.0 - within,
+    )
