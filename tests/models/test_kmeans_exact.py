@@ -125,6 +125,24 @@ def test_the_interrupt_is_told(blobs: Make) -> None:
         fw.KMeans(8, tol=0).fit(blobs(300, 2, 3, spread=2.0))
 
 
+@pytest.mark.parametrize("max_iter", [2, 300])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_exact_ties_go_to_the_lowest_number_that_is_shown(
+    check_consistent: Check, check_means: Check, offset: float, max_iter: int
+) -> None:
+    """Clusters are renumbered by size when all is done: rows between two centres must follow."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = (rng.integers(-3, 4, (250, 3)) * 8 + offset).astype(np.float32)
+        km = fw.KMeans(24, tol=0, max_iter=max_iter, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotFinishedWarning)
+            km.fit(x)
+        check_consistent(km, x)
+        if km.outcome_.converged:
+            check_means(km, x)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     n=st.integers(2, 60),

@@ -157,6 +157,18 @@ def test_weights_and_repairs_survive(rows: np.ndarray, tmp_path: Path) -> None:
     assert_same(km.fit(rows, sample_weight=w), undisturbed)
 
 
+def test_a_higher_cap_goes_on_where_the_lower_one_stopped(rows: np.ndarray, tmp_path: Path) -> None:
+    undisturbed = fw.KMeans(7, tol=0).fit(rows)
+    for max_iter in (3, 5):
+        with pytest.warns(NotFinishedWarning, match="capped"):
+            km = fw.KMeans(7, tol=0, max_iter=max_iter, checkpoint=tmp_path / "c").fit(rows)
+        assert km.outcome_.steps == max_iter
+        np.testing.assert_array_equal(km.predict(rows), km.labels_)
+    resumed = fw.KMeans(7, tol=0, checkpoint=tmp_path / "c").fit(rows)
+    assert resumed.manifest_.resumed_at == 5
+    assert_same(resumed, undisturbed)
+
+
 @pytest.mark.parametrize("change", ["data", "weights", "k", "seed", "init"])
 def test_a_checkpoint_of_something_else_is_refused(rows: np.ndarray, change: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"n_clusters": 7, "tol": 0, "init": rows[:7], "random_state": 1}
