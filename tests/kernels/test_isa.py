@@ -18,7 +18,14 @@ LESSER = ORDER[: ORDER.index(kernels.instruction_set())]
 @pytest.mark.parametrize("isa", LESSER)
 def test_lesser_instruction_set_passes_the_same_tests(isa: str) -> None:
     here = Path(__file__).parent
-    files = [str(here / name) for name in ("test_against_reference.py", "test_promises.py", "test_sparse_targets.py")]
+    names = (
+        "test_against_reference.py",
+        "test_promises.py",
+        "test_sparse_targets.py",
+        "test_targets.py",
+        "test_targets_sums.py",
+    )
+    files = [str(here / name) for name in names]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(
         command,

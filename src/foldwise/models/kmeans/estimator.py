@@ -114,7 +114,7 @@ class KMeans(CentreModel):
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
             self._check_count(rows.n, source)
             plan = self._plan(rows, X)
-            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source))
+            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, plan.seed))
             self._finish(rows, found)
             self.mean_, self.scale_ = standard
             self.manifest_ = run.manifest(
@@ -171,12 +171,16 @@ class KMeans(CentreModel):
             project=cosine.project if self.metric == "cosine" else None,
         )
 
-    def _checkpoint(self, source: Source) -> Checkpoint | None:
+    def _checkpoint(self, source: Source, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
-        if not isinstance(self.init, str) and not callable(self.init):
-            about["init"] = np.asarray(self.init).tolist()  # an array's repr leaves out its middle
+        about["random_state"] = seed
+        # What is printed of an array leaves out digits and rows, and of a function it is an address.
+        if callable(self.init):
+            about["init"] = getattr(self.init, "__qualname__", type(self.init).__qualname__)
+        elif not isinstance(self.init, str):
+            about["init"] = np.asarray(self.init).tolist()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
     def centers_in_data_units(self) -> Named:

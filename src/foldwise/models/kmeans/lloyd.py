@@ -29,8 +29,10 @@ class Step:
 def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Step:
     """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
     done = rows.assign(centres)
-    filled = fill_empty(rows, centres)
+    filled, placed = fill_empty(rows, centres)
     new, after_e, after_m, shift = rows.finish(centres, project)
+    if filled:  # a row that was moved is measured from where its cluster was put, not from the centre left behind
+        after_e = rows.inertias(placed)[0]
     return Step(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
 
