@@ -41,15 +41,9 @@ CHECKED = [
 ]
 
 
-def meant(estimator: Any) -> dict[str, str]:
-    """Random rows are drawn without repetition: two copies of a row can both be drawn, a row of weight 2 only once."""
-    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-    return dict.fromkeys(names, "two copies of a row can both be drawn") if estimator.init == "random" else {}
-
-
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.filterwarnings("ignore:.*stopped before it converged")
-@parametrize_with_checks(CHECKED, expected_failed_checks=meant)
+@parametrize_with_checks(CHECKED)
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

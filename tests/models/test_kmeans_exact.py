@@ -177,8 +177,8 @@ def test_any_small_data(
         x = x[rng.integers(min(n, 4), size=n)]
     x = (x + offset).astype(np.float32 if single else np.float64)
     w = rng.integers(0, 3, n).astype(np.float64) if weighted else None
-    if w is not None and not w.any():
-        w[0] = 1.0
+    if w is not None:
+        w[:k] = np.maximum(w[:k], 1.0)  # fewer rows that count than clusters are refused
     km = fw.KMeans(k, search=search, tol=0, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -74,7 +74,7 @@ def test_bad_weights(blobs: Make) -> None:
         with pytest.raises(ValueError, match=r"(?i)weight"):
             fw.KMeans(2).fit(x, sample_weight=wrong)
     with pytest.raises(ValueError, match="more than the 2 rows"):
-        fw.KMeans(3, init="random").fit(x, sample_weight=[1.0, 1.0] + [0.0] * 8)
+        fw.KMeans(3).fit(x, sample_weight=[1.0, 1.0] + [0.0] * 8)
 
 
 # ---------------------------------------------------------------- names and frames

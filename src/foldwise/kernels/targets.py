@@ -181,6 +181,7 @@ def frame_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: n
     pivot = middle.astype(dtype).astype(np.float64)
     # Halved first: the difference of two large float64 values may not be one.
     reach = float(np.maximum(high / 2.0 - pivot / 2.0, pivot / 2.0 - low / 2.0).max(initial=0.0))
+    reach = reach or float(np.abs(pivot).max(initial=0.0)) / 2.0  # all equal: targets will be as large as they are
     if reach == 0.0:
         return Frame(pivot, 1.0)
     _, exponent = math.frexp(reach)

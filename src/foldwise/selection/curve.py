@@ -52,7 +52,8 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     """The inertia for each number of clusters in `ks`; it never rises with the number.
 
     Each number is tried twice: from the centres of the number before, with one more beside the centre whose rows have the
-    largest inertia, and from a start of its own; the better is kept. Other parameters are those of `KMeans`.
+    largest inertia, and from a start of its own; the better is kept. Other parameters are those of `KMeans`; `search` is
+    "breathing" unless it is given, because a bad optimum would look like a knee.
 
     >>> import foldwise as fw
     >>> X = [[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]]
@@ -73,6 +74,7 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     wrong = {"n_clusters", "checkpoint", "time_budget"} & set(parameters)
     if wrong:
         raise ParameterError(f"{', '.join(sorted(wrong))} cannot be given to inertia_curve, which fits many models.")
+    parameters = {"search": "breathing", **parameters}
     inertias, silhouettes, centers = [], [], []
     best: KMeans | None = None
     converged = True

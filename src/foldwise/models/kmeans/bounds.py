@@ -94,10 +94,11 @@ class Bounds:
     def learn(self, computed: int, moved: int, n: int) -> None:
         """See how many rows the bounds left over; if too many, go without for a while."""
         self._share_moved = moved / n
-        if self.mode == "auto" and self._centres is not None and not self._fresh:
-            if computed / n > self._worth(len(self._centres)):
-                self._rest, self._penalty = self._penalty, 2 * self._penalty
-                self._centres = None
+        if self.mode != "auto" or self._centres is None or self._fresh:
+            return
+        if computed / n > self._worth(len(self._centres)):
+            self._rest, self._penalty = self._penalty, 2 * self._penalty
+            self._centres = None
 
 
 def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:

@@ -53,7 +53,14 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             return int(self.random_state)
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_count(self, n: int, source: Source) -> None:
+    def _check_count(self, n: int, source: Source, counted: int | None = None) -> None:
+        """Refuse fewer rows, or fewer rows that count, than clusters."""
+        if n >= self.n_clusters and counted is not None and counted < self.n_clusters:
+            raise DataError(
+                f"n_clusters={self.n_clusters} is more than the {counted} rows whose weight is not 0",
+                where=source.where if source.where != "array" else None,
+                advice="Ask for fewer clusters",
+            )
         if n < self.n_clusters:
             raise DataError(
                 f"n_samples={n} should be >= n_clusters={self.n_clusters}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.outcome import Reason
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import batches, cosine, scaling
@@ -38,8 +40,8 @@ class KMeans(CentreModel):
     init : "k-means++" (greedy), "k-means||" (few passes: for files and many clusters), "random" rows, an array of centres, or a
         callable (X, n_clusters, random_state).
     n_init : how many starts, of which the best is kept; "auto" is 1 for k-means++, k-means|| and arrays, else 10.
-    max_iter, tol : a start ends after max_iter steps, or when the centres' summed squared movement is at most tol times the mean
-        variance of the columns; tol=0 goes on until nothing moves.
+    max_iter, tol : a start ends after max_iter steps, or when the centres' summed squared movement is at most tol times the
+        mean variance of the columns; tol=0 goes on until nothing moves.
     algorithm : "lloyd" compares every row with every centre, "bounded" ("elkan" means this) skips what bounds rule out, "auto"
         changes between the two as it pays. The answer is the same.
     search : "breathing" adds and takes away centres to leave bad optima, "split-merge" splits one cluster and merges two; both
@@ -112,10 +114,17 @@ class KMeans(CentreModel):
             run = Run(source, n_threads=self.n_threads)
             run.passes += self.scale  # the one for the deviations
             rows = Rows(run, bounds=BOUNDS[self.algorithm])
-            self._check_count(rows.n, source)
+            self._check_count(rows.n, source, rows.extent.columns.rows)
             plan = self._plan(rows, X)
-            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, plan.seed))
-            self._finish(rows, found)
+            checkpoint = self._checkpoint(source, plan.seed, plan.starts)
+            found = search(rows, plan, time_budget=self.time_budget, checkpoint=checkpoint)
+            try:
+                self._finish(rows, found)
+            except KeyboardInterrupt:  # nearly done: what was found must not be lost
+                found = replace(found, outcome=replace(found.outcome, reason=Reason.INTERRUPTED))
+                rows.forget()
+                rows.assign(found.centres)
+                self._finish(rows, found)
             self.mean_, self.scale_ = standard
             self.manifest_ = run.manifest(
                 f"k-means ({self.algorithm})",
@@ -171,10 +180,12 @@ class KMeans(CentreModel):
             project=cosine.project if self.metric == "cosine" else None,
         )
 
-    def _checkpoint(self, source: Source, seed: int) -> Checkpoint | None:
+    def _checkpoint(self, source: Source, seed: int, starts: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
+        if starts == 1 and self.search == "none":
+            del about["max_iter"]  # such a fit can be taken up again with a higher cap
         about["random_state"] = seed
         # What is printed of an array leaves out digits and rows, and of a function it is an address.
         if callable(self.init):

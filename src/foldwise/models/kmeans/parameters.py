@@ -27,4 +27,4 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 BOUNDS = {"auto": "auto", "lloyd": "off", "elkan": "on", "bounded": "on"}
-NOT_ABOUT_THE_RESULT = ("algorithm", "checkpoint", "copy_x", "max_iter", "n_threads", "time_budget", "verbose")
+NOT_ABOUT_THE_RESULT = ("algorithm", "checkpoint", "copy_x", "n_threads", "time_budget", "verbose")

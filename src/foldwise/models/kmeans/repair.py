@@ -1,4 +1,4 @@
-"""Empty clusters: each takes the row that lies farthest from its centre, which lowers the inertia; labels and sums stay true."""
+"""Empty clusters: each takes the row that lies farthest from its centre, which lowers the inertia; labels and sums follow."""
 
 from __future__ import annotations
 

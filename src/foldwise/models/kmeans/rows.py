@@ -127,15 +127,20 @@ class Rows:
         else:
             source = scan(self.take(which), weights=weights)
         some = Rows(Run(held(source), n_threads=self.run.n_threads))
-        some.frame = self.frame
+        some.frame, some.squares = self.frame, some.squares * (self.frame.scale / some.frame.scale) ** 2
         return some
+
+    @property
+    def is_small(self) -> bool:
+        """Whether looking at all rows at once costs nothing to speak of."""
+        return self.n <= _SMALL and not (self.source.sparse and self.n * self.d > _SMALL**2)
 
     def canonical_order(self) -> NDArray[np.intp] | None:
         """The rows of a small table sorted by their values, or None: so that a start does not depend on their order.
 
         In a large table the order would cost more than the start.
         """
-        if self.n > _SMALL or (self.source.sparse and self.n * self.d > _SMALL**2):
+        if not self.is_small:
             return None
         return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
 

@@ -1,4 +1,4 @@
-"""The whole of a fit as steps that can be stopped anywhere: several starts, each descended, then moves out of the optimum found.
+"""The whole of a fit as steps that can be stopped anywhere: several starts, a descent from each, then moves out of the optimum.
 
 The state is a dict of small arrays; labels and sums follow from the centres in it, so a checkpoint needs no more.
 """
@@ -6,7 +6,7 @@ The state is a dict of small arrays; labels and sums follow from the centres in 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -62,10 +62,12 @@ class Cursor:
     best_iterations: int = 0
 
     def array(self) -> NDArray[np.int64]:
+        """As a state keeps it."""
         return np.array(list(vars(self).values()), dtype=np.int64)
 
     @classmethod
     def of(cls, state: State) -> Cursor:
+        """From a state."""
         return cls(*(int(value) for value in state["cursor"]))
 
 
@@ -92,7 +94,7 @@ def search(rows: Rows, plan: Plan, *, time_budget: float | None = None, checkpoi
     )
     cursor = Cursor.of(state)
     if outcome.reason is Reason.CAPPED or (outcome.converged and cursor.capped):
-        outcome = Outcome(Reason.CAPPED, outcome.steps, outcome.seconds, outcome.trace)
+        outcome = replace(outcome, reason=Reason.CAPPED)
     best = state["best"] if len(state["best"]) else state["centres"]
     if (
         cursor.phase != Phase.DONE
@@ -102,7 +104,11 @@ def search(rows: Rows, plan: Plan, *, time_budget: float | None = None, checkpoi
         best = state["centres"]
     iterations = cursor.best_iterations if best is state["best"] else cursor.iteration
     if rows.centres is None or not np.array_equal(rows.centres, best):
-        rows.assign(best)
+        try:
+            rows.assign(best)
+        except KeyboardInterrupt:  # this pass is what is left to do; a second Ctrl-C ends it
+            outcome = replace(outcome, reason=Reason.INTERRUPTED)
+            rows.assign(best)
     return Found(best, outcome, resumed_at, iterations, cursor.filled)
 
 

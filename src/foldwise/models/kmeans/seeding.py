@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.errors import ParameterError
 from foldwise.models.kmeans.rows import Rows
 
 _ROUNDS = 5  # of k-means||
@@ -83,9 +82,9 @@ class Distances:
 def plusplus(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most is the next seed.
 
-    Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older distances
-    is kept with the probability by which its distance has fallen since. How much candidates would lower the sum is measured on
-    all rows if they are few, else on a sample of them.
+    Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older
+    distances is kept with the probability by which its distance has fallen since. How much candidates would lower the sum is
+    measured on all rows if they are few, else on a sample of them.
     """
     trials = 2 + int(math.log(k))
     seeds = np.empty((k, rows.d), dtype=rows.dtype)
@@ -175,14 +174,27 @@ def _with_equals(rows: Rows, seeds: NDArray[Any], found: int, rng: np.random.Gen
 
 def random_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Rows drawn without repetition, in proportion to their weights."""
+    if rows.is_small:
+        return _distinct_rows(rows, k, rng)
     if rows.weights is None:
         return rows.take(np.sort(rng.choice(rows.n, k, replace=False)))
     some = np.flatnonzero(rows.weights)
-    if len(some) < k:
-        raise ParameterError(f"n_clusters={k} is more than the {len(some)} rows whose weight is not 0.")
     # The k smallest of exponential times are drawn as without repetition (Efraimidis and Spirakis 2006).
     times = rng.exponential(size=len(some)) / rows.weights[some]
     return rows.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
+
+
+def _distinct_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Distinct rows of a small table, drawn by how often they occur: equal rows and weights are then the same thing."""
+    table = rows.take(np.arange(rows.n))
+    points, which = np.unique(table, axis=0, return_inverse=True)
+    counts = np.bincount(which.ravel(), rows.weights, minlength=len(points))
+    points, counts = points[counts > 0], counts[counts > 0]
+    order = np.argsort(rng.exponential(size=len(points)) / counts, kind="stable")
+    seeds = np.empty((k, rows.d), dtype=rows.dtype)
+    found = min(k, len(points))
+    seeds[:found] = points[order[:found]]
+    return seeds if found == k else _with_equals(rows, seeds, found, rng)
 
 
 def parallel(rows: Rows, k: int, rng: np.random.Generator, seed: int) -> NDArray[Any]:
