@@ -13,6 +13,8 @@ _GROUP = 10  # targets in a group, about
 _LEAST_GROUPED = 128  # fewer targets are one group
 _MOST_BYTES = 512 << 20
 _SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
+_LOOK = 5  # cycles to look at a row's bounds
+_LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
 
 
 class Bounds:
@@ -31,7 +33,7 @@ class Bounds:
         self._centres = None
         self._fresh = True
         self._rest, self._penalty = 0, 2
-        self._share_moved = 1.0
+        self._share_moved, self._passes = 1.0, 0
 
     def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
         """The targets if this pass is to use bounds, else None."""
@@ -74,29 +76,40 @@ class Bounds:
         groups = k // _GROUP if k >= _LEAST_GROUPED else 1
         return max(1, min(groups, _MOST_BYTES // max(1, self.n * self.dtype.itemsize)))
 
-    def _worth(self, k: int) -> float:
-        """The share of rows that may be left over for bounds to pay: from the cycles that either way was measured to take."""
-        plain = k * self.d / 16 + 0.35 * k + 0.5 * self.d + 8
+    def _cycles(self, k: int) -> tuple[float, float]:
+        """What a row costs when it is compared with all targets, and what more if bounds left it over; as measured (AVX2)."""
+        plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        left_over = plain + 25 + (35 if k * self.d >= 1000 else 0) + (6 * groups if groups > 1 else 0)
-        return (plain - 5) / left_over
+        return plain, 30 + (36 if k * self.d >= 1000 else 0) + (15 * groups if groups > 1 else 0)
+
+    def _worth(self, k: int) -> float:
+        """The share of rows that may be left over for bounds to pay."""
+        plain, more = self._cycles(k)
+        return max(0.0, 0.8 * (plain - _LOOK) / (plain + more))
 
     def _wanted(self, k: int) -> bool:
         if self.mode != "auto":
             return self.mode == "on" and k > 1
-        if k == 1:
+        plain, more = self._cycles(k)
+        if k == 1 or plain < _LEAST_CYCLES:
             return False
         if self._centres is not None:
             return True
         self._rest = max(0, self._rest - 1)
-        return not self._rest and self._share_moved * _SURVIVE < self._worth(k)
+        # Where keeping bounds costs next to nothing, they are kept from the second pass on.
+        soon = self._share_moved * _SURVIVE < self._worth(k) or (more < plain / 10 and self._passes > 1)
+        return not self._rest and soon
 
     def learn(self, computed: int, moved: int, n: int) -> None:
         """See how many rows the bounds left over; if too many, go without for a while."""
         self._share_moved = moved / n
+        self._passes += 1
         if self.mode != "auto" or self._centres is None or self._fresh:
             return
         if computed / n > self._worth(len(self._centres)):
+            plain, more = self._cycles(len(self._centres))
+            if more < plain / 10 and computed < 0.97 * n:
+                return
             self._rest, self._penalty = self._penalty, 2 * self._penalty
             self._centres = None
 
