@@ -16,8 +16,8 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 def blobs(n: int, d: int, k: int, part: int = 0, spread: float = 1.0) -> np.ndarray:
     """Rows of `k` Gaussian blobs, float32, unit noise; centres are normal with standard deviation `spread` in each column.
 
-    With a spread of 1 half of the variance is between blobs: in a few columns they overlap, in many they do not. 0 is no blobs at
-    all. Another `part` is other rows of the same blobs.
+    With a spread of 1 half of the variance is between blobs: in a few columns they overlap, in many they do not. 0 is no
+    blobs at all. Another `part` is other rows of the same blobs.
     """
     centres = np.random.default_rng(0).standard_normal((k, d), dtype=np.float32) * np.float32(spread)
     rng = np.random.default_rng((1, part))

@@ -88,6 +88,7 @@ template <class T> class BoundedPass {
     I *wanted;
     Leaders<T> *leaders;
     Assigned result{0, 0, 0};
+    size_t products = 0;  // of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
     static size_t extra(size_t n, const Targets<T> &t) {
@@ -113,19 +114,18 @@ public:
     }
 
     Assigned run() {
-        const int *members;
+        const int *members = order;
+        size_t alive = n;
         if (b.fresh) {
             for (size_t i = 0; i < n; ++i) order[i] = int(i);
-            members = order;
-            result.computed = n;
         } else {
-            result.computed = unsure(n, labels, b, rows);
+            alive = unsure(n, labels, b, rows);
             // Comparing with few short targets is cheaper than looking again at one of them.
-            if (t.k * t.d >= 1000) result.computed = sharpened(result.computed);
-            members = G > 1 ? sorted(result.computed) : rows;
+            if (t.k * t.d >= 1000) alive = sharpened(alive);
+            members = G > 1 ? sorted(alive) : rows;
         }
-        for (size_t first = 0; first < result.computed; first += N)
-            compare(members + first, least(N, result.computed - first));
+        for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first));
+        result.computed = (products + t.k - 1) / t.k;
         return result;
     }
 
@@ -175,11 +175,14 @@ private:
 
     void compare(const int *members, size_t count) {
         for (size_t i = 0; i < count; ++i) desk.rows[i] = x + size_t(members[i]) * t.d;
-        desk.pack(count, t);
+        desk.take(count, t);
         choose_groups(members, count);
         for (size_t g = 0; g < G; ++g)
-            if (wanted[g]) leaders[g].clear();
-        score_groups<T>(desk.panel, t, desk.partial, [&](size_t g) { return wanted[g] != 0; },
+            if (wanted[g]) {
+                leaders[g].clear();
+                products += count * size_t(t.ends[g] - (g ? t.ends[g - 1] : 0));
+            }
+        score_groups<T>(desk, t, [&](size_t g) { return wanted[g] != 0; },
                         [&](size_t g, size_t slot, auto &sum) { leaders[g].see(slot, sum); });
         Leaders<T> all;
         all.clear();

@@ -17,8 +17,8 @@ double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t
     for (size_t c = 0; c < candidates; ++c) potential[c] = 0;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        desk.pack_from(x + first * t.d, count, t);
-        score_groups<T>(desk.panel, t, desk.partial, [](size_t) { return true; }, [&](size_t, size_t slot, auto &sum) {
+        desk.take_from(x + first * t.d, count, t);
+        score_groups<T>(desk, t, [](size_t) { return true; }, [&](size_t, size_t slot, auto &sum) {
             constexpr size_t nc = sizeof(sum) / sizeof(sum[0]);
             FW_UNROLL(8)
             for (size_t i = 0; i < nc; ++i) {

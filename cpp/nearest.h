@@ -5,12 +5,13 @@ template <class T> struct Desk {
     static constexpr size_t N = panel_rows<T>;
     T *panel, *partial, *squares, *y, *scores, *stage;
     const T *rows[N];
+    const T *pairs = nullptr;  // rows of length 2 that lie one after the other
     const T *end;  // of the block: vectors must not be loaded from behind it
     size_t reach;  // how far they are loaded from the start of a row
 
     Desk(const T *x, size_t n, const Targets<T> &t, size_t more = 0, char **extra = nullptr)
         : end(x + n * t.d), reach(round_up(t.d, lanes<T>)) {
-        const size_t panel_size = round_up(t.d * N, 16), partial_size = t.d > stretch ? t.k * N : 0;
+        const size_t panel_size = round_up(least(t.d, stretch) * N, 16), partial_size = t.d > stretch ? t.k * N : 0;
         const size_t values =
             panel_size + partial_size + 2 * N + round_up(t.d, 16) + round_up(t.k, 16) + N * round_up(reach, 16);
         char *memory = (char *)scratch(round_up(values * sizeof(T), 64) + more);
@@ -22,16 +23,15 @@ template <class T> struct Desk {
         stage = scores + round_up(t.k, 16);
         if (extra) *extra = memory + round_up(values * sizeof(T), 64);
     }
-    // Takes `count` rows from `x` on to the panel.
-    void pack_from(const T *x, size_t count, const Targets<T> &t) {
-        if (t.d == 2 && count == N) return pack_pairs(x, t.pivot, t.scale, panel, squares);
+    // The rows to work on are `count` from `x` on.
+    void take_from(const T *x, size_t count, const Targets<T> &t) {
+        pairs = t.d == 2 && count == N ? x : nullptr;
+        if (pairs) return;
         for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
-        if (count == N && size_t(end - rows[N - 1]) >= reach)
-            return pack_panel_rows<T>(rows, t.d, t.pivot, t.scale, panel, squares);
-        pack(count, t);
+        if (count < N || size_t(end - rows[N - 1]) < reach) take(count, t);
     }
-    // Takes `count` rows, whose addresses are in `rows`, to the panel; missing ones repeat the last.
-    void pack(size_t count, const Targets<T> &t) {
+    // The rows to work on are the first `count` in `rows`; missing ones repeat the last.
+    void take(size_t count, const Targets<T> &t) {
         for (size_t i = 0; i < count; ++i)
             if (size_t(end - rows[i]) < reach) {
                 T *copy = stage + i * reach;
@@ -39,7 +39,11 @@ template <class T> struct Desk {
                 rows[i] = copy;
             }
         for (size_t i = count; i < N; ++i) rows[i] = rows[count - 1];
-        pack_panel_rows<T>(rows, t.d, t.pivot, t.scale, panel, squares);
+    }
+    // Brings a stretch of their features to the panel.
+    void bring(size_t from, const Targets<T> &t) {
+        if (pairs) return pack_pairs(pairs, t.pivot, t.scale, panel, squares);
+        pack_panel_rows<T>(rows, from, least(stretch, t.d - from), t.pivot, t.scale, panel, squares);
     }
 };
 
@@ -98,10 +102,10 @@ Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near
     const bool plain = t.in_order && !near && !next;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        desk.pack_from(x + first * t.d, count, t);
+        desk.take_from(x + first * t.d, count, t);
         Leaders<T> leaders;
         leaders.clear();
-        score_groups<T>(desk.panel, t, desk.partial, [](size_t) { return true; },
+        score_groups<T>(desk, t, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.see(slot, sum); });
         if (plain && count == N && take_labels(leaders, desk.squares, doubt, labels + first, result.moved)) continue;
         for (size_t i = 0; i < count; ++i) {

@@ -45,20 +45,23 @@ template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
     if constexpr (h > 1) transpose_step<T, h / 2>(v);
 }
 
-// Rows given by address to a panel, as y; their squared lengths on the way. Whole vectors are loaded, so there must be
-// something to read up to the next multiple of a vector's length behind each row, and behind the pivot.
+// A stretch of rows, given by address, to a panel, as y; their squared lengths are added up on the way. Whole vectors are
+// loaded, so there must be something to read up to the next multiple of a vector's length behind each row, and behind the
+// pivot.
 template <class T>
-void pack_panel_rows(const T *const *rows, size_t d, const T *pivot, T scale, T *panel, T *squares) {
+void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     V sums[panel_vectors] = {};
-    for (size_t j = 0; j < d; j += L) {
-        const V p = load<V>(pivot + j);
-        const size_t width = least(L, d - j);
+    if (from)
+        for (size_t v = 0; v < panel_vectors; ++v) sums[v] = load<V>(squares + v * L);
+    for (size_t j = 0; j < depth; j += L) {
+        const V p = load<V>(pivot + from + j);
+        const size_t width = least(L, depth - j);
         for (size_t v = 0; v < panel_vectors; ++v) {
             V y[L];
             FW_UNROLL(16)
-            for (size_t i = 0; i < L; ++i) y[i] = load<V>(rows[v * L + i] + j) * scale - p;
+            for (size_t i = 0; i < L; ++i) y[i] = load<V>(rows[v * L + i] + from + j) * scale - p;
             transpose_step<T, L / 2>(y);
             V sum = sums[v];
             T *to = panel + j * N + v * L;
@@ -140,7 +143,7 @@ __attribute__((noinline)) void score_targets(const T *panel, const Targets<T> &t
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) sum[i][v] = start;
     }
-    multiply<T, nc>(panel + from * N, t.packed + slot * t.d + from * nc, depth, sum);
+    multiply<T, nc>(panel, t.packed + slot * t.d + from * nc, depth, sum);
     if (from) {
         FW_UNROLL(8)
         for (size_t i = 0; i < nc; ++i) {
@@ -166,11 +169,15 @@ inline void score_width(size_t width, const T *panel, const Targets<T> &t, size_
     if constexpr (nc > 1) score_width<T, nc - 1>(width, panel, t, slot, partial, from, take);
 }
 
-// The same for all targets of some groups: `wanted(group)` says of which.
-template <class T, class Wanted, class Take>
-inline void score_groups(const T *panel, const Targets<T> &t, T *partial, Wanted wanted, Take take) {
+// The same for all targets of some groups: `wanted(group)` says of which. `desk` has the rows; each stretch of them is brought
+// to its panel when it is due, and is still in the first cache when it is multiplied.
+template <class T, class Desk, class Wanted, class Take>
+inline void score_groups(Desk &desk, const Targets<T> &t, Wanted wanted, Take take) {
     constexpr size_t N = panel_rows<T>;
+    const T *panel = desk.panel;
+    T *partial = desk.partial;
     for (size_t from = 0; from < t.d; from += stretch) {
+        desk.bring(from, t);
         size_t slot = 0;
         const unsigned char *width = t.widths;
         for (size_t g = 0; g < t.groups; ++g) {

@@ -41,7 +41,8 @@ template <class T> struct Bounds {
 };
 
 struct Assigned {
-    std::size_t moved, computed, settled;  // rows: with a new label, not pruned by bounds, near ties settled exactly
+    // Rows with a new label; products with targets, in rows (bounds leave out whole rows and groups of targets); near ties.
+    std::size_t moved, computed, settled;
 };
 
 }  // namespace fw

@@ -82,9 +82,28 @@ template <class T> struct Transfer {
         return true;
     }
 
+    // All rows, cluster by cluster, so that the sums of one stay in the first cache; exact sums do not mind the order.
+    bool sorted(size_t n, double *part, size_t room, int *order, size_t *starts) const {
+        for (size_t s = 0; s <= m; ++s) starts[s] = 0;
+        for (size_t i = 0, at; i < n; ++i) {
+            if (!slot(after[i], at)) return false;
+            ++starts[at + 1];
+        }
+        for (size_t s = 0; s < m; ++s) starts[s + 1] += starts[s];
+        for (size_t i = 0; i < n; ++i) order[starts[size_t(slots[after[i]])]++] = int(i);
+        for (size_t i = 0; i < n; ++i)
+            if (!row<0>(size_t(order[i]), part, part + room)) return false;
+        return true;
+    }
+
     template <size_t length> bool rows(size_t n) const {
-        const size_t room = round_up(t.d, 8);
-        double *part = (double *)scratch(2 * room * sizeof(double));
+        const size_t room = round_up(t.d, 8), sums = 2 * room * sizeof(double), counts = (m + 1) * sizeof(size_t);
+        const bool all = !before && t.d >= 16;
+        double *part = (double *)scratch(sums + (all ? counts + n * sizeof(int) : 0));
+        if (all) {
+            char *more = (char *)part + sums;
+            return sorted(n, part, room, (int *)(more + counts), (size_t *)more);
+        }
         constexpr size_t step = 16;
         size_t i = 0;
         for (; before && i + step <= n; i += step) {

@@ -58,9 +58,11 @@ class DenseBlock:
         return self._if_finite(kernels.columns(self.values, self.weights))
 
     def extent(self) -> tuple[Floats, Floats]:
-        """Least and greatest value of each column over the rows that count."""
-        rows = self.dense()
-        if self.weights is not None and not self.weights.all():
+        """Least and greatest value of each column over the rows that count; asked after the moments, which show a NaN."""
+        if self.weights is None:
+            return kernels.extent(self.values)
+        rows = self.dense()  # rows of weight 0 do not show in the moments
+        if not self.weights.all():
             rows = np.ascontiguousarray(rows[self.weights > 0])
         return (
             kernels.extent(rows) if len(rows) else (np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf))

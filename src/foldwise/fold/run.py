@@ -61,13 +61,19 @@ class Run:
             raise self._no_rows()
         return result
 
-    def visit(self, of: Callable[[Block], T], take: Callable[[int, T], None]) -> None:
+    def visit(
+        self, of: Callable[[Block], T], take: Callable[[int, T], None], pieces: Iterable[Piece] | None = None
+    ) -> None:
         """Give the number and `of(block)` of every block to `take`, in any order and from several threads at once.
 
-        For results whose sum does not depend on the order, and for what is kept beside each block.
+        For results whose sum does not depend on the order, and for what is kept beside each block. Only these may also be
+        taken over other pieces than the fixed ones.
         """
         self.passes += 1
-        self._run(self._told(self.source.pieces()), of, take, self._one_block)
+        if pieces is None:
+            self._run(self._told(self.source.pieces()), of, take, self._one_block)
+        else:
+            self._run(iter(pieces), of, take, False)
 
     def rows(self, of: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """The arrays `of(block)`, whose first axis is the block's rows, one below the other."""

@@ -28,9 +28,10 @@ class Extent:
     @classmethod
     def of(cls, block: Block) -> Extent:
         """The extent of a block's rows."""
+        columns = Columns.of(block)  # refuses what is not finite
         low, high = block.extent()
         heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
-        return cls(Columns.of(block), block.n_rows, low, high, heaviest)
+        return cls(columns, block.n_rows, low, high, heaviest)
 
     def merge(self, other: Extent) -> Extent:
         """The extent of both sets of rows together."""

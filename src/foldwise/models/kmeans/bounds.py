@@ -97,7 +97,7 @@ class Bounds:
             return True
         self._rest = max(0, self._rest - 1)
         # Where keeping bounds costs next to nothing, they are kept from the second pass on.
-        soon = self._share_moved * _SURVIVE < self._worth(k) or (more < plain / 10 and self._passes > 1)
+        soon = self._share_moved * _SURVIVE < self._worth(k) or (more < plain / 4 and self._passes > 0)
         return not self._rest and soon
 
     def learn(self, computed: int, moved: int, n: int) -> None:
@@ -108,7 +108,7 @@ class Bounds:
             return
         if computed / n > self._worth(len(self._centres)):
             plain, more = self._cycles(len(self._centres))
-            if more < plain / 10 and computed < 0.97 * n:
+            if more < plain / 4 and computed < 0.97 * n:
                 return
             self._rest, self._penalty = self._penalty, 2 * self._penalty
             self._centres = None

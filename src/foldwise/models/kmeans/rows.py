@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock
 from foldwise.data.cut import rows_per_block
-from foldwise.data.held import held
+from foldwise.data.held import HeldSource, held
 from foldwise.data.open import scan
-from foldwise.data.source import Source
+from foldwise.data.source import Piece, Source
 from foldwise.fold.run import Run
 from foldwise.kernels import _core
 from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
@@ -33,7 +33,7 @@ _SMALL = 1000
 
 @dataclass
 class Pass:
-    """What one E-step did: rows with a new label, rows multiplied (not pruned), near ties settled."""
+    """What one E-step did: rows with a new label, products with centres (in rows, the rest was pruned), near ties settled."""
 
     moved: int = 0
     computed: int = 0
@@ -175,10 +175,22 @@ class Rows:
                 done.computed += computed
                 done.settled += settled
 
-        self.run.visit(of, add)
+        self.run.visit(of, add, self._evenly(k))
         self.centres, self._whole, self.near_ties = centres, True, done.settled
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
+
+    def _evenly(self, k: int) -> list[Piece] | None:
+        """Parts of the blocks, if there are too few blocks to keep all threads busy; labels and exact sums do not mind.
+
+        A part is worth at least a tenth of a millisecond.
+        """
+        threads = self.run.n_threads
+        if threads == 1 or not isinstance(self.source, HeldSource) or self.n > 8 * threads * self.block_rows:
+            return None
+        rows = max(-(-self.n // (8 * threads)), math.ceil(3e6 / (k * self.d)), 128)
+        rows = -(-rows // 128) * 128
+        return None if 2 * rows > self.n else self.source.parts(rows)
 
     def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums | None:
         """What the block's rows that moved take from some clusters and bring to others; None if it was done at once."""
@@ -201,16 +213,9 @@ class Rows:
                 )
             return None
         sums = Sums.zero(which, self.d)
-        targets.transfer(
-            block.again,
-            block.weights,
-            self.weight_scale,
-            before,
-            after,
-            slots,
-            self.grid,
-            (sums.high, sums.low, sums.weight),
-        )
+        parts = (sums.high, sums.low, sums.weight)
+        old = before if before.max() >= 0 else None
+        targets.transfer(block.again, block.weights, self.weight_scale, old, after, slots, self.grid, parts)
         return sums
 
     def forget(self) -> None:
