@@ -59,11 +59,10 @@ class DenseBlock:
 
     def extent(self) -> tuple[Floats, Floats]:
         """Least and greatest value of each column over the rows that count; asked after the moments, which show a NaN."""
-        if self.weights is None:
-            return kernels.extent(self.values)
-        rows = self.dense()  # rows of weight 0 do not show in the moments
-        if not self.weights.all():
-            rows = np.ascontiguousarray(rows[self.weights > 0])
+        rows = self.values
+        if self.weights is not None:
+            rows = self.dense()  # rows of weight 0 do not show in the moments
+            rows = rows if self.weights.all() else np.ascontiguousarray(rows[self.weights > 0])
         return (
             kernels.extent(rows) if len(rows) else (np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf))
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -62,7 +62,7 @@ class Run:
         return result
 
     def visit(
-        self, of: Callable[[Block], T], take: Callable[[int, T], None], pieces: Iterable[Piece] | None = None
+        self, of: Callable[[Block], T], take: Callable[[int, T], None], pieces: Sequence[Piece] | None = None
     ) -> None:
         """Give the number and `of(block)` of every block to `take`, in any order and from several threads at once.
 
@@ -73,7 +73,7 @@ class Run:
         if pieces is None:
             self._run(self._told(self.source.pieces()), of, take, self._one_block)
         else:
-            self._run(iter(pieces), of, take, False)
+            self._run(self._told(iter(pieces), -(-(self.source.n_rows or 0) // len(pieces))), of, take, False)
 
     def rows(self, of: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """The arrays `of(block)`, whose first axis is the block's rows, one below the other."""
@@ -153,13 +153,13 @@ class Run:
         with blas.single():
             engine(pieces, work, take, self.n_threads)
 
-    def _told(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        """The pieces, with an event after each if anybody listens."""
-        return self._telling(pieces) if events.heard() else pieces
+    def _told(self, pieces: Iterator[Piece], rows: int | None = None) -> Iterator[Piece]:
+        """The pieces, with an event after each if anybody listens; `rows` are in each of them, about."""
+        return self._telling(pieces, rows or self._block_rows) if events.heard() else pieces
 
-    def _telling(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def _telling(self, pieces: Iterator[Piece], rows: int) -> Iterator[Piece]:
         total = self.source.n_rows
         for number, piece in enumerate(pieces):
             yield piece
-            done = (number + 1) * self._block_rows
+            done = (number + 1) * rows
             events.emit(events.Rows(done if total is None else min(done, total), total, self.passes))

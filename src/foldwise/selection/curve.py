@@ -56,17 +56,17 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     "breathing" unless it is given, because a bad optimum would look like a knee.
 
     >>> import foldwise as fw
-    >>> X = [[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]]
+    >>> X = [[0.0, 0.0], [0.0, 1.0], [10.0, 0.0], [10.0, 1.0], [5.0, 9.0], [5.0, 10.0]]
     >>> curve = fw.inertia_curve(X, range(1, 6))
     >>> curve.knee
     3
     >>> curve.table
         inertia  silhouette  below chord
-    1  401.5000         nan       0.0000
-    2  121.3333      0.5058       0.4487
-    3    1.5000      0.9896       0.4975
-    4    1.0000      0.6592       0.2488
-    5    0.5000      0.3296       0.0000
+    1  209.5000         nan       0.0000
+    2  101.5000      0.5723       0.2667
+    3    1.5000      0.9901       0.4952
+    4    1.0000      0.6598       0.2476
+    5    0.5000      0.3298       0.0000
     """
     numbers = tuple(sorted({int(k) for k in ks}))
     if not numbers or numbers[0] < 1:
