@@ -108,8 +108,8 @@ class DenseTargets:
         """Write each row's nearest target to `labels`: exactly, the lowest number among equals.
 
         Returns how many labels changed, how many products were formed (in rows) and how many were near ties. `near` and
-        `next_` get the squared distances, times scale squared, to the nearest and the second nearest target: to rounding in the rows'
-        dtype.
+        `next_` get the squared distances, times scale squared, to the nearest and the second nearest target: to rounding in
+        the rows' dtype.
         """
         return self._core.nearest(rows, labels, near, next_)
 
