@@ -31,10 +31,13 @@ Seeder = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 def our_seeds(x: np.ndarray, k: int, seed: int) -> np.ndarray:
-    # STAND-IN until foldwise.models.kmeans.seeding.plusplus is settled: a whole fit of one step. So the time includes
-    # that step, and the quality is that of centres one step ahead of the others' seeds, which flatters us.
-    model = fw.KMeans(k, init="k-means++", n_init=1, max_iter=1, random_state=seed, n_threads=2).fit(x)
-    return np.asarray(model.cluster_centers_)
+    """What a fit does before its first step, the pass that finds the range of the data included."""
+    from foldwise.data.held import held
+    from foldwise.fold.run import Run
+    from foldwise.models.kmeans.rows import Rows
+    from foldwise.models.kmeans.seeding import plusplus
+
+    return plusplus(Rows(Run(held(fw.scan(x)), n_threads=2)), k, np.random.default_rng(seed))
 
 
 def their_seeds(x: np.ndarray, k: int, seed: int) -> np.ndarray:
