@@ -9,9 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import matplotlib as mpl
-from benchmarks.data import digits
 
 import foldwise as fw
+from benchmarks.data import digits
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
