@@ -74,7 +74,7 @@ def cluster(
     resume
         --checkpoint beside --model (else --out), with .checkpoint added to the name: run a stopped command again to go on.
     time_budget
-        Stop after this many seconds, with the best clusters so far.
+        Stop after this many seconds of steps, with the best clusters so far; finding a start is not counted.
     """
     from foldwise import scan
     from foldwise.cli.options import check_outputs, column_list, left_out_quietly, number_or_range

@@ -20,8 +20,8 @@ class Reason(StrEnum):
 
 _ADVICE = {
     Reason.CAPPED: "raise max_iter (a checkpoint lets it go on), or loosen tol if the figures in trace_ are good enough",
-    Reason.OUT_OF_TIME: "raise time_budget, or fit again with the same checkpoint to go on",
-    Reason.INTERRUPTED: "the best model so far was kept; fit again with the same checkpoint to go on",
+    Reason.OUT_OF_TIME: "raise time_budget; a fit that is given a checkpoint file can be taken up again",
+    Reason.INTERRUPTED: "the best model so far was kept; a fit that is given a checkpoint file can be taken up again",
 }
 
 

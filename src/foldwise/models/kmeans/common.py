@@ -176,7 +176,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return float(-np.sum(run.rows(of)) / targets.frame.scale / targets.frame.scale)
 
     def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
         source = open_for_use(self, X, sample_weight)
         return Run(self._widened(source), n_threads=self.n_threads), self._targets(source)
 
@@ -199,7 +199,7 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def each_row(self, source: Source) -> EachRow:
         """For those who stream: the cluster of each row and the distance to its centre."""
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
         return telling.each_row(self._widened(source), self._targets(source), self._label)
 
     @property

@@ -203,7 +203,7 @@ class KMeans(CentreModel):
         0  2.0000  270.0000
         1  8.5000  330.0000
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")
         centres = self.cluster_centers_.astype(np.float64)
         if self.scale_ is not None:
             centres = centres * self.scale_ + (0.0 if self.mean_ is None else self.mean_)
