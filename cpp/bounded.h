@@ -83,7 +83,8 @@ template <class T> class BoundedPass {
     char *memory = nullptr;
     Desk<T> desk;
     const Doubt<T> doubt;
-    const T relative, farthest;
+    const T relative;  // error of a squared distance: of the score, twice, and of the row's squared length, a sum over all d
+    const T farthest;
     int *rows, *order, *counts, *group_of, *slot_of;
     I *wanted;
     Leaders<T> *leaders;
@@ -98,7 +99,7 @@ template <class T> class BoundedPass {
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_)
         : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(x_, n_, t_, extra(n_, t_), &memory), doubt(t_),
-          relative(T(2 * unit<T> * chain(t_.d) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))) {
+          relative(T(unit<T> * (2 * chain(t_.d) + double(t_.d) + 16) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))) {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;

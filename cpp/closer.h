@@ -40,7 +40,7 @@ double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t
                 const V square = load<V>(desk.squares + v * L);
                 V found = square - 2 * load<V>(scores + v * L);
                 const V limit = (square + T(t.longest * t.longest)) * coarse;
-                const auto doubtful = (found < limit) & (found - limit < near[v]);
+                const auto doubtful = found < limit;
                 bool any = false;
                 for (size_t i = 0; i < L; ++i) any |= doubtful[i] != 0;
                 if (any) {

@@ -20,7 +20,7 @@ template <class T> inline T dot(const T *a, const T *b, size_t d) {
     return sum;
 }
 
-// The squared distance of a row to a target by differences: no digits are lost to the offset. `limit` ends it early.
+// The squared distance of a row to a target by differences: no digits are lost to the offset.
 template <class T> inline double direct(const T *x, double scale, const double *target, size_t d) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
@@ -81,7 +81,8 @@ template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) 
         score += t.minus_half[s];
         if (score > best) best = score;
     }
-    const double reach = unit<T> * chain(d) * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;
+    const double longest_chain = double(d) / (4 * lanes<T>) + 2 * lanes<T> + 10;  // of `dot`
+    const double reach = unit<T> * (chain(d) > longest_chain ? chain(d) : longest_chain) * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;
     int winner = -1;
     double least_found = 0;
     bool close = false;

@@ -136,3 +136,14 @@ def test_sparse_and_capped(blobs: Make, search: str) -> None:
         start = fw.KMeans(6, init=x[:6], tol=0, max_iter=2).fit(x)
     assert capped.inertia_ <= start.inertia_
     np.testing.assert_array_equal(capped.predict(x), capped.labels_)
+
+
+def test_a_far_row_does_not_blind_the_search() -> None:
+    """The whole spread, 1e20, has no digits left for an inertia of 168: runs are then compared by differences."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((12, 2)) * 8
+    x = np.concatenate([centre + 0.3 * rng.standard_normal((80, 2)) for centre in centres])
+    far = np.concatenate([x, np.full((1, 2), 1e10)])
+    alone, beside = fw.KMeans(12, search="breathing").fit(x), fw.KMeans(13, search="breathing").fit(far)
+    assert beside.inertia_ == pytest.approx(alone.inertia_, rel=1e-6)
+    assert beside.trace_[-1]["inertia"] == pytest.approx(beside.inertia_, rel=0.05)

@@ -22,7 +22,7 @@ def seeds_of(x: Any, k: int, seed: int, kind: str = "k-means++", weights: Any = 
     rows, rng = Rows(Run(fw.scan(x, weights=weights), n_threads=1)), np.random.default_rng(seed)
     if kind == "k-means++":
         return seeding.plusplus(rows, k, rng)
-    return seeding.random_rows(rows, k, rng) if kind == "random" else seeding.parallel(rows, k, rng, seed)
+    return seeding.random_rows(rows, k, rng) if kind == "random" else seeding.parallel(rows, k, rng)
 
 
 def potential(x: np.ndarray, seeds: np.ndarray) -> float:

@@ -122,6 +122,8 @@ class BisectingKMeans(CentreModel):
             counts += np.bincount(labels, minlength=2).tolist()
             steps += found.iterations
             reason = reason if found.outcome.converged else found.outcome.reason
+            if reason is Reason.INTERRUPTED:
+                break  # with the tree as far as it has grown
         self.tree_children_, self.tree_centers_ = np.array(children, dtype=np.int32), np.array(centres)
         leaves = np.flatnonzero(self.tree_children_[:, 0] < 0)
         leaves = leaves[by_size(np.array(weights)[leaves], self.tree_centers_[leaves])]

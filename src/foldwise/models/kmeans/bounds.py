@@ -11,7 +11,8 @@ from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels, Moved,
 
 _GROUP = 10  # targets in a group, about
 _LEAST_GROUPED = 128  # fewer targets are one group
-_MOST_BYTES = 512 << 20
+_MOST_BYTES = 512 << 20  # for the bounds of groups; of a file, whose reader did not ask for its size in memory,
+_MOST_BYTES_OF_FILE = 128 << 20
 _SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
 _LOOK = 5  # cycles to look at a row's bounds
 _LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
@@ -20,9 +21,12 @@ _LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
 class Bounds:
     """Upper and lower bounds of every row's distances, with the rule for using them."""
 
-    def __init__(self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool) -> None:
+    def __init__(
+        self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool, in_memory: bool = True
+    ) -> None:
         self.mode = "off" if sparse else mode
         self.n, self.d, self.dtype = n, d, dtype
+        self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
         self._groups: Groups | None = None
         self._rows: RowBounds | None = None
         self._centres: NDArray[Any] | None = None  # what the bounds belong to
@@ -74,7 +78,7 @@ class Bounds:
 
     def _number_of_groups(self, k: int) -> int:
         groups = k // _GROUP if k >= _LEAST_GROUPED else 1
-        return max(1, min(groups, _MOST_BYTES // max(1, self.n * self.dtype.itemsize)))
+        return max(1, min(groups, self._most_bytes // max(1, self.n * self.dtype.itemsize)))
 
     def _cycles(self, k: int) -> tuple[float, float]:
         """What a row costs when it is compared with all targets, and what more if bounds left it over; as measured (AVX2)."""

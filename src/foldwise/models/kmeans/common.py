@@ -78,9 +78,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                     return seeding.plusplus(rows, n_clusters, rng)
                 if self.init == "random":
                     return seeding.random_rows(rows, n_clusters, rng)
-                return seeding.parallel(rows, n_clusters, rng, seed)
+                return seeding.parallel(rows, n_clusters, rng)
             if callable(self.init):
-                given = self.init(X, n_clusters, random_state=np.random.RandomState(seed + number))
+                given = self.init(X, n_clusters, random_state=np.random.RandomState((seed + number) % 2**32))
             else:
                 given = self.init
             return self._given_centres(given, rows)

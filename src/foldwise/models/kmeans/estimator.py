@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from contextlib import ExitStack
@@ -37,8 +38,8 @@ class KMeans(CentreModel):
     Parameters
     ----------
     n_clusters : how many.
-    init : "k-means++" (greedy), "k-means||" (few passes: for files and many clusters), "random" rows, an array of centres, or a
-        callable (X, n_clusters, random_state).
+    init : "k-means++" (greedy; of many rows, candidates are compared on a sample), "k-means||" (few passes: for files and many
+        clusters), "random" rows, an array of centres, or a callable (X, n_clusters, random_state).
     n_init : how many starts, of which the best is kept; "auto" is 1 for k-means++, k-means|| and arrays, else 10.
     max_iter, tol : a start ends after max_iter steps, or when the centres' summed squared movement is at most tol times the
         mean variance of the columns; tol=0 goes on until nothing moves.
@@ -189,9 +190,12 @@ class KMeans(CentreModel):
         about["random_state"] = seed
         # What is printed of an array leaves out digits and rows, and of a function it is an address.
         if callable(self.init):
-            about["init"] = getattr(self.init, "__qualname__", type(self.init).__qualname__)
+            code = getattr(self.init, "__code__", None)
+            what = (code.co_code, code.co_consts, code.co_names) if code is not None else type(self.init).__qualname__
+            about["init"] = getattr(self.init, "__qualname__", ""), what
         elif not isinstance(self.init, str):
-            about["init"] = np.asarray(self.init).tolist()
+            given = np.ascontiguousarray(self.init)
+            about["init"] = given.shape, hashlib.sha256(given.tobytes()).hexdigest()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
     def centers_in_data_units(self) -> Named:

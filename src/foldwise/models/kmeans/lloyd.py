@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from foldwise.models.kmeans.repair import fill_empty
 from foldwise.models.kmeans.rows import Rows
 
+_CANCELS = 1e-6
+
 
 @dataclass(frozen=True)
 class Step:
@@ -33,6 +35,8 @@ def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], ND
     new, after_e, after_m, shift = rows.finish(centres, project)
     if filled:  # a row that was moved is measured from where its cluster was put, not from the centre left behind
         after_e = rows.inertias(placed)[0]
+    if after_m < _CANCELS * rows.spread:  # little is left of the whole: then only differences have its digits
+        after_e, after_m = (float(rows.residuals(points).sum()) for points in (placed, new))
     return Step(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
 

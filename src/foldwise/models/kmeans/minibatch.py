@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -124,13 +125,13 @@ class MiniBatchKMeans(CentreModel):
                 centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
             last.assign(centres)
             found = Found(centres, outcome, 0, passes, int(state["filled"]))
-            if self.compute_labels:
-                rows = nest.rows(nest.n)
-                if rows is not last:
-                    rows.assign(centres)
-                self._finish(rows, found, in_order=True)
-            else:
-                self._finish_without_labels(last, found, nest.n)
+            try:
+                self._label_all(nest, last, found)
+            except KeyboardInterrupt:  # nearly done: what was found must not be lost
+                found = replace(found, outcome=replace(outcome, reason=Reason.INTERRUPTED))
+                last.forget()
+                last.assign(centres)
+                self._label_all(nest, last, found)
             self.n_steps_ = outcome.steps
             self.manifest_ = run.manifest(
                 "k-means (nested batches)",
@@ -147,8 +148,17 @@ class MiniBatchKMeans(CentreModel):
         batches.take(self, X, sample_weight)
         return self
 
+    def _label_all(self, nest: _Nest, last: Rows, found: Found) -> None:
+        if not self.compute_labels:
+            self._finish_without_labels(last, found, nest.n)
+            return
+        rows = nest.rows(nest.n)
+        if rows is not last:
+            rows.assign(found.centres)
+        self._finish(rows, found, in_order=True)
+
     def _finish_without_labels(self, rows: Rows, found: Found, n: int) -> None:
-        for name in ("labels_", "_means", "_waiting"):
+        for name in ("labels_", "cluster_inertias_", "_means", "_waiting"):
             self.__dict__.pop(name, None)
         self.cluster_centers_, self.cluster_weights_ = found.centres, rows.cluster_weights
         self.inertia_ = rows.unscaled(rows.inertias(found.centres)[0]) * (n / rows.n)

@@ -61,14 +61,17 @@ class Rows:
         self.frame = frame_within(middle, self.extent.low, self.extent.high, self.dtype)
         self.grid = Grid.of(self.n)
         self.squares = self._squares()
-        self.weight_scale = 2.0 ** -math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 1.0
+        heaviest = math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 0
+        self.weight_scale = 2.0 ** min(-heaviest, 1000)
         self.block_rows = rows_per_block(self.d, self.dtype, sparse=self.source.sparse)
         self.labels: Labels = np.full(self.n, -1, dtype=np.int32)
         self.sums = Sums.zero(np.arange(0, dtype=np.int32), self.d)
         self.centres: NDArray[Any] | None = None  # whose nearest the labels are, if anybody's
         self.near_ties = 0  # that the last pass met
+        self.labelled = False  # whether there was a pass that was not forgotten
         self._whole = True  # whether the sums are those of the labels: not if a pass was cut short
-        self.bounds = Bounds(bounds, self.n, self.d, self.dtype, sparse=self.source.sparse)
+        in_memory = isinstance(self.source, HeldSource)
+        self.bounds = Bounds(bounds, self.n, self.d, self.dtype, sparse=self.source.sparse, in_memory=in_memory)
         self._lock = Lock()
 
     def _squares(self) -> Floats:
@@ -176,7 +179,7 @@ class Rows:
                 done.settled += settled
 
         self.run.visit(of, add, self._evenly(k))
-        self.centres, self._whole, self.near_ties = centres, True, done.settled
+        self.centres, self._whole, self.near_ties, self.labelled = centres, True, done.settled, True
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
 
@@ -220,7 +223,7 @@ class Rows:
 
     def forget(self) -> None:
         """Start again from rows without labels."""
-        self._whole = False
+        self._whole = self.labelled = False
 
     def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
         """Change the number of clusters: cluster i becomes new[i], or none if that is -1; places without one are empty."""
@@ -232,11 +235,13 @@ class Rows:
             self.labels[:] = -1
             self._whole = True
             return
+        self._whole = False
         kept = np.flatnonzero(mapping >= 0)
         self.sums.high[mapping[kept]] = old.high[kept]
         self.sums.low[mapping[kept]] = old.low[kept]
         self.sums.weight[:, mapping[kept]] = old.weight[:, kept]
         self.labels = np.append(mapping, np.int32(-1))[self.labels]
+        self._whole = True
 
     def move(self, number: int, to: int) -> None:
         """Give one row another label."""
@@ -245,6 +250,7 @@ class Rows:
         before, after = self.labels[[number]], np.array([to], dtype=np.int32)
         which = self.sums.which
         part = Sums.zero(which, self.d)
+        self.centres, self._whole = None, False  # the labels are no longer those of anybody's nearest
         targets = DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame)
         targets.transfer(
             row, weights, self.weight_scale, before, after, which, self.grid, (part.high, part.low, part.weight)
@@ -252,6 +258,7 @@ class Rows:
         self.sums.add(part)
         self.labels[number] = to
         self.bounds.forget()
+        self._whole = True
 
     # ------------------------------------------------------------ figures
 
@@ -305,10 +312,10 @@ class Rows:
         """The inertia of the clusters to their means, which have these squared lengths: what is left of the whole spread."""
         weights = self.cluster_weights
         some = weights > 0
-        return max(self._spread - float(weights[some] @ squares[some]), 0.0)
+        return max(self.spread - float(weights[some] @ squares[some]), 0.0)
 
     @cached_property
-    def _spread(self) -> float:
+    def spread(self) -> float:
         """The inertia of all rows to the pivot."""
         columns, frame = self.extent.columns, self.frame
         offset = (columns.mean - frame.pivot) * frame.scale

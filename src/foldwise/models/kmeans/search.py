@@ -136,7 +136,7 @@ class _Walk:
     def step(self, state: State) -> tuple[State, Figures]:
         rows, plan, cursor = self.rows, self.plan, Cursor.of(state)
         centres, previous = state["centres"], state["previous"]
-        if rows.centres is None and len(previous):  # taken up again: what moves is counted from where it was
+        if not rows.labelled and len(previous):  # taken up again: what moves is counted from where it was
             rows.assign(previous)
         done = lloyd.step(rows, centres, plan.project)
         cursor.iteration += 1

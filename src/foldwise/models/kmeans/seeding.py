@@ -37,8 +37,9 @@ class Distances:
         self._sums.clear()
 
         def of(block: Block) -> tuple[float, Floats]:
+            weights = None if block.weights is None else block.weights * rows.weight_scale
             found: tuple[float, Floats] = targets.closer(
-                block.again, block.weights, len(seeds), rows.part(block, self.closest)
+                block.again, weights, len(seeds), rows.part(block, self.closest)
             )
             return found
 
@@ -76,7 +77,7 @@ class Distances:
         start = number * self.rows.block_rows
         stop = min(start + self.rows.block_rows, self.rows.n)
         mass = self.closest[start:stop].astype(np.float64)
-        return mass if self.rows.weights is None else mass * self.rows.weights[start:stop]
+        return mass if self.rows.weights is None else mass * (self.rows.weights[start:stop] * self.rows.weight_scale)
 
 
 def plusplus(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -131,7 +132,9 @@ def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: n
         kept, squares = np.append(kept, which[stay]), np.append(squares, now[stay])
     stale = len(kept) < drawn / 2 or not drawn
     kept, squares = kept[:trials], squares[:trials]
-    return Drawn(rows.take(kept), squares if rows.weights is None else squares * rows.weights[kept], stale)
+    return Drawn(
+        rows.take(kept), squares if rows.weights is None else squares * (rows.weights[kept] * rows.weight_scale), stale
+    )
 
 
 class _Judge:
@@ -197,13 +200,14 @@ def _distinct_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]
     return seeds if found == k else _with_equals(rows, seeds, found, rng)
 
 
-def parallel(rows: Rows, k: int, rng: np.random.Generator, seed: int) -> NDArray[Any]:
+def parallel(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """k-means||: a few passes draw some 2k rows each; these, weighted by the rows nearest to them, are clustered in memory."""
     from foldwise.data.arrays import ArraySource
     from foldwise.fold.run import Run
     from foldwise.models.kmeans.lloyd import settle_down
 
     distances = Distances(rows)
+    base = int(rng.integers(2**62))  # every block draws from a stream of its own
     chosen = [rows.take([_first(rows, rng)])]
     distances.update(chosen[0], chosen[0][:0])
     for turn in range(_ROUNDS):
@@ -214,7 +218,7 @@ def parallel(rows: Rows, k: int, rng: np.random.Generator, seed: int) -> NDArray
         for number in range(len(distances.totals)):
             start = number * rows.block_rows
             chance = distances.mass(number) * (_OVERSAMPLING * k / total)
-            own = np.random.default_rng([seed, turn, number])
+            own = np.random.default_rng([base, turn, number])
             picked[number] = start + np.flatnonzero(own.random(len(chance)) < chance)
         numbers = np.concatenate([picked[number] for number in sorted(picked)])
         if not len(numbers):
