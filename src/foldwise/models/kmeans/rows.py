@@ -184,14 +184,14 @@ class Rows:
         return done
 
     def _evenly(self, k: int) -> list[Piece] | None:
-        """Parts of the blocks, if there are too few blocks to keep all threads busy; labels and exact sums do not mind.
+        """Parts of the blocks, if there are fewer blocks than threads; labels and exact sums do not mind.
 
-        A part is worth at least a tenth of a millisecond.
+        A part is worth some tenths of a millisecond: handing it out takes nearly one.
         """
-        threads = self.run.n_threads
-        if threads == 1 or not isinstance(self.source, HeldSource) or self.n > 8 * threads * self.block_rows:
+        threads, blocks = self.run.n_threads, -(-self.n // self.block_rows)
+        if threads == 1 or not isinstance(self.source, HeldSource) or blocks >= threads:
             return None
-        rows = max(-(-self.n // (8 * threads)), math.ceil(3e6 / (k * self.d)), 128)
+        rows = max(-(-self.n // (4 * threads)), math.ceil(1e7 / (k * self.d)), 128)
         rows = -(-rows // 128) * 128
         return None if 2 * rows > self.n else self.source.parts(rows)
 
