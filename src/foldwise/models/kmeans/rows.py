@@ -138,6 +138,7 @@ class Rows:
         """Whether looking at all rows at once costs nothing to speak of."""
         return self.n <= _SMALL and not (self.source.sparse and self.n * self.d > _SMALL**2)
 
+    @cached_property
     def canonical_order(self) -> NDArray[np.intp] | None:
         """The rows of a small table sorted by their values, or None: so that a start does not depend on their order.
 
@@ -197,6 +198,13 @@ class Rows:
 
     def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums | None:
         """What the block's rows that moved take from some clusters and bring to others; None if it was done at once."""
+        if self.source.sparse:  # sums for a block would have far more entries than its rows
+            with self._lock:
+                whole = (self.sums.high, self.sums.low, self.sums.weight)
+                targets.transfer(
+                    block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
+                )
+            return None
         k = len(self.sums.which)
         which = self.sums.which
         slots = which
@@ -208,13 +216,6 @@ class Rows:
             which = np.flatnonzero(seen[:k]).astype(np.int32)
             slots = np.full(k, -1, dtype=np.int32)
             slots[which] = np.arange(len(which), dtype=np.int32)
-        if self.source.sparse:  # sums for a block would have far more entries than its rows
-            with self._lock:
-                whole = (self.sums.high, self.sums.low, self.sums.weight)
-                targets.transfer(
-                    block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
-                )
-            return None
         sums = Sums.zero(which, self.d)
         parts = (sums.high, sums.low, sums.weight)
         old = before if before.max() >= 0 else None

@@ -27,7 +27,7 @@ class Distances:
         self.closest = np.full(rows.n, np.finfo(rows.dtype).max, dtype=rows.dtype)
         self.totals = np.zeros(math.ceil(rows.n / rows.block_rows))
         self._sums: dict[int, Floats] = {}
-        self._order = rows.canonical_order()
+        self._order = rows.canonical_order
 
     def update(self, seeds: NDArray[Any], candidates: NDArray[Any]) -> Floats:
         """One pass: bring distances up to date with new seeds; the sum of them that each candidate would leave."""
@@ -160,7 +160,7 @@ class _Judge:
 
 def _first(rows: Rows, rng: np.random.Generator) -> int:
     """A row drawn by weight alone."""
-    place, order = rng.random(), rows.canonical_order()
+    place, order = rng.random(), rows.canonical_order
     if rows.weights is None:
         found = min(int(place * rows.n), rows.n - 1)
     else:
