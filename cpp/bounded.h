@@ -89,6 +89,7 @@ template <class T> class BoundedPass {
     I *wanted;
     Leaders<T> *leaders;
     Assigned result{0, 0, 0};
+    Log log;
     size_t products = 0;  // of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
@@ -97,9 +98,9 @@ template <class T> class BoundedPass {
     }
 
 public:
-    BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_)
+    BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes)
         : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(x_, n_, t_, extra(n_, t_), &memory), doubt(t_),
-          relative(T(unit<T> * (2 * chain(t_.d) + double(t_.d) + 16) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))) {
+          relative(T(unit<T> * (2 * chain(t_.d) + double(t_.d) + 16) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))), log{changes} {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;
@@ -122,36 +123,59 @@ public:
         } else {
             alive = unsure(n, labels, b, rows);
             // Comparing with few short targets is cheaper than looking again at one of them.
-            if (t.k * t.d >= 1000) alive = sharpened(alive);
-            members = G > 1 ? sorted(alive) : rows;
+            const bool sharpen = t.k * t.d >= 1000;
+            members = rows;
+            if (sharpen && G == 1) {
+                sharpen_and_compare(alive);
+                alive = 0;
+            } else if (G > 1) {
+                members = sorted(sharpen ? alive = sharpened(alive) : alive);
+            }
         }
         for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first));
+        result.moved = log.count;
         result.computed = (products + t.k - 1) / t.k;
         return result;
     }
 
 private:
-    // Looks again, with sharper bounds, at the first `count` of `rows`; those still in doubt are moved to the front.
+    // Looks again at one row, with sharper bounds.
+    bool in_doubt(size_t row) {
+        const int own = labels[row];
+        T other = b.lower[row] - b.most_moved;
+        if (G > 1) {
+            const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
+            if (nearest_group > other) {
+                other = nearest_group;
+                b.lower[row] = other + b.most_moved - b.slack;
+            }
+            if (b.upper[row] + b.moved[own] + b.slack < other) return false;
+        }
+        const T upper = distance_above(x + row * t.d, t, size_t(own));
+        b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
+        return !(upper < farthest && upper + b.slack < other);
+    }
+
+    // Of the first `count` of `rows`, those still in doubt are moved to the front.
     size_t sharpened(size_t count) {
         size_t alive = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const size_t row = size_t(rows[i]);
-            const int own = labels[row];
-            T other = b.lower[row] - b.most_moved;
-            if (G > 1) {
-                const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
-                if (nearest_group > other) {
-                    other = nearest_group;
-                    b.lower[row] = other + b.most_moved - b.slack;
-                }
-                if (b.upper[row] + b.moved[own] + b.slack < other) continue;
-            }
-            const T upper = distance_above(x + row * t.d, t, size_t(own));
-            b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
-            if (upper < farthest && upper + b.slack < other) continue;
-            rows[alive++] = int(row);
-        }
+        for (size_t i = 0; i < count; ++i)
+            if (in_doubt(size_t(rows[i]))) rows[alive++] = rows[i];
         return alive;
+    }
+
+    // Both at once: rows are compared while they are still in the cache.
+    void sharpen_and_compare(size_t count) {
+        int panel[N];
+        size_t waiting = 0;
+        for (size_t i = 0; i < count; ++i) {
+            if (!in_doubt(size_t(rows[i]))) continue;
+            panel[waiting++] = rows[i];
+            if (waiting < N) continue;
+            compare(panel, N);
+            waiting = 0;
+        }
+        if (waiting) compare(panel, waiting);
     }
 
     // By label, so that the rows of a panel are near the same groups.
@@ -217,7 +241,7 @@ private:
                 upper[i] = distance_above(x + row * t.d, t, size_t(label));
                 ++result.settled;
             }
-            result.moved += labels[row] != label;
+            if (labels[row] != label) log.note(row, labels[row]);
             labels[row] = label;
             b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());
         }
@@ -249,6 +273,6 @@ private:
 };
 
 template <class T>
-Assigned nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b) {
-    return BoundedPass<T>(x, n, t, labels, b).run();
+Assigned nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes) {
+    return BoundedPass<T>(x, n, t, labels, b, changes).run();
 }

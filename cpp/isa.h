@@ -18,10 +18,10 @@ struct Grid {
 
 // What k-means does with rows of one dtype.
 template <class T> struct RowKernels {
-    Assigned (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next);
-    Assigned (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b);
-    bool (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
-                     const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
+    Assigned (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes);
+    Assigned (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes);
+    bool (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
+                     size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
                      double *weight);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                       double *each);

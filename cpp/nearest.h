@@ -55,9 +55,6 @@ template <class T> struct Doubt {
           flat(T(unit<T> * chain(t.d) * t.longest * t.longest * 1.01)) {}
 };
 
-inline float root(float x) { return __builtin_sqrtf(x); }
-inline double root(double x) { return __builtin_sqrt(x); }
-
 // Whether all lanes of a comparison are true.
 template <class M> inline bool all_true(M mask) {
     unsigned long long words[sizeof(M) / 8], all = ~0ull;
@@ -66,9 +63,50 @@ template <class M> inline bool all_true(M mask) {
     return all == ~0ull;
 }
 
+// Counts the rows whose label changes, and writes them down for whoever asked.
+struct Log {
+    Changes to;
+    size_t count = 0;
+    void note(size_t row, int before) {
+        if (to.row) {
+            to.row[count] = int(row);
+            to.before[count] = before;
+        }
+        ++count;
+    }
+    // The labels of whole vectors of rows from `first` on. Without branches for each row: which change is hard to foresee.
+    template <size_t vectors> void take(const Vec<int> (&label)[vectors], int *labels, size_t first) {
+        using I = Vec<int>;
+        constexpr size_t L = lanes<int>;
+        int *at = labels + first;
+        I same = load<I>(at) == label[0];
+        FW_UNROLL(4)
+        for (size_t v = 1; v < vectors; ++v) same &= load<I>(at + v * L) == label[v];
+        if (all_true(same)) return;
+        int old[vectors * L];
+        FW_UNROLL(4)
+        for (size_t v = 0; v < vectors; ++v) {
+            store(old + v * L, load<I>(at + v * L));
+            store(at + v * L, label[v]);
+        }
+        for (size_t i = 0; i < vectors * L; ++i) {
+            if (to.row) {
+                to.row[count] = int(first + i);
+                to.before[count] = old[i];
+            }
+            count += size_t(old[i] != at[i]);
+        }
+    }
+};
+
+inline float root(float x) { return __builtin_sqrtf(x); }
+inline double root(double x) { return __builtin_sqrt(x); }
+
+#include "short.h"
+
 // A whole panel of rows none of which is near a tie, as nearly all are: everything stays in vectors. False if there is one.
 template <class T>
-inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt<T> &doubt, int *labels, size_t &moved) {
+inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt<T> &doubt, int *labels, size_t first, Log &log) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     T lengths[N];
     for (size_t i = 0; i < N; ++i) lengths[i] = root(squares[i]);
@@ -77,29 +115,32 @@ inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt
     for (size_t v = 1; v < panel_vectors; ++v)
         sure &= leaders.best[v] - leaders.second[v] > doubt.along * load<Vec<T>>(lengths + v * L) + doubt.flat;
     if (!all_true(sure)) return false;
-    int label[N], changed = 0;
+    Vec<int> label[N / lanes<int>];
     if constexpr (sizeof(T) == sizeof(int)) {
         __builtin_memcpy(label, leaders.slot, sizeof label);
     } else {
+        int narrow[N];
         typename LaneInt<T>::type slot[N];
         __builtin_memcpy(slot, leaders.slot, sizeof slot);
-        for (size_t i = 0; i < N; ++i) label[i] = int(slot[i]);
+        for (size_t i = 0; i < N; ++i) narrow[i] = int(slot[i]);
+        __builtin_memcpy(label, narrow, sizeof label);
     }
-    for (size_t i = 0; i < N; ++i) changed += labels[i] != label[i];
-    __builtin_memcpy(labels, label, sizeof label);
-    moved += size_t(changed);
+    log.take(label, labels, first);
     return true;
 }
 
 // Writes labels; `near` and `next` (either may be null) get squared distances to the nearest and second nearest target,
 // in units of the scaled data.
 template <class T>
-Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next) {
+Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
+    Log log{changes};
+    const bool plain = t.in_order && !near && !next;
+    if constexpr (sizeof(T) == sizeof(int))
+        if (plain && t.d <= short_row && t.k <= short_targets) return nearest_short_of(x, n, t, labels, log);
     Desk<T> desk(x, n, t);
     const Doubt<T> doubt(t);
     Assigned result{0, n, 0};
-    const bool plain = t.in_order && !near && !next;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
         desk.take_from(x + first * t.d, count, t);
@@ -107,7 +148,7 @@ Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near
         leaders.clear();
         score_groups<T>(desk, t, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.see(slot, sum); });
-        if (plain && count == N && take_labels(leaders, desk.squares, doubt, labels + first, result.moved)) continue;
+        if (plain && count == N && take_labels(leaders, desk.squares, doubt, labels, first, log)) continue;
         for (size_t i = 0; i < count; ++i) {
             const size_t row = first + i;
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
@@ -116,11 +157,12 @@ Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near
                 label = settle(x + row * t.d, t, desk.y, desk.scores);
                 ++result.settled;
             }
-            result.moved += labels[row] != label;
+            if (labels[row] != label) log.note(row, labels[row]);
             labels[row] = label;
             if (near) near[row] = larger<T>(desk.squares[i] - 2 * best, 0);
             if (next) next[row] = larger<T>(desk.squares[i] - 2 * second, 0);
         }
     }
+    result.moved = log.count;
     return result;
 }

@@ -131,6 +131,12 @@ class Targets {
         return weights.data();
     }
 
+    static fw::Changes changes(const IntsOut &changed, const IntsOut &before, size_t n) {
+        if (!changed.is_valid()) return {nullptr, nullptr};
+        require(before.is_valid() && changed.shape(0) >= n && before.shape(0) >= n, "changes need room for every row");
+        return {changed.data(), before.data()};
+    }
+
     void check_labels(const int *labels, size_t n) const {
         unsigned largest = 0;  // a negative label is a very large one
         for (size_t i = 0; i < n; ++i) largest = unsigned(labels[i]) > largest ? unsigned(labels[i]) : largest;
@@ -169,20 +175,21 @@ public:
     }
 
     // (moved, computed, settled)
-    std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next) const {
+    std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed,
+                                               IntsOut before) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
             nb::gil_scoped_release released;
-            return tuple(kernels<T>().nearest(values, n, t, labels.data(), first, second));
+            return tuple(kernels<T>().nearest(values, n, t, labels.data(), first, second, changes(changed, before, n)));
         });
     }
 
     std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower,
                                                        Any2Out group_lower, Any moved, Any group_moved,
-                                                       double most_moved, double slack, bool fresh) const {
+                                                       double most_moved, double slack, bool fresh, IntsOut changed, IntsOut before) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return with(x, [&](auto *values, const auto &t) {
@@ -199,26 +206,29 @@ public:
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
             nb::gil_scoped_release released;
-            return tuple(kernels<T>().nearest_bounded(values, n, t, labels.data(), bounds));
+            return tuple(kernels<T>().nearest_bounded(values, n, t, labels.data(), bounds, changes(changed, before, n)));
         });
     }
 
-    void transfer(Matrix x, Doubles weights, double weight_scale, Ints before, Ints after, Ints slots, double coarse,
+    void transfer(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
                   double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
         const size_t n = rows(x), m = high.shape(0);
         const double *w = optional_weights(weights, n);
-        require(after.shape(0) == n && (!before.is_valid() || before.shape(0) == n), "labels: one entry per row");
+        require(after.shape(0) == n, "labels: one entry per row");
+        require(which.is_valid() == before.is_valid() && (!which.is_valid() || which.shape(0) == before.shape(0)),
+                "rows that moved and where they were come together");
         require(slots.shape(0) == k_, "slots must have one entry per target");
         require(high.shape(1) == d_ && low.shape(0) == m && low.shape(1) == d_ && weight.shape(0) == 2 &&
                     weight.shape(1) == m,
                 "sums must be slots by columns");
-        const int *old = before.is_valid() ? before.data() : nullptr;
+        const int *some = which.is_valid() ? which.data() : nullptr, *old = some ? before.data() : nullptr;
+        const size_t count = some ? which.shape(0) : n;
         with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             bool known;
             {
                 nb::gil_scoped_release released;
-                known = kernels<T>().transfer(values, w, n, t, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
+                known = kernels<T>().transfer(values, w, n, t, weight_scale, some, count, old, after.data(), slots.data(), m, {coarse, fine},
                                   high.data(), low.data(), weight.data());
             }
             require(known, "a label has no slot");
@@ -273,12 +283,14 @@ void register_targets(nb::module_ &m) {
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
              nb::arg("ends").noconvert().none() = nb::none())
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
-             nb::arg("next").noconvert().none() = nb::none())
+             nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
+             nb::arg("before").noconvert().none() = nb::none())
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
-             nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"))
+             nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
+             nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none())
         .def("transfer", &Targets::transfer, x, weights, nb::arg("weight_scale"),
-             nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
+             nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
              nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),
              nb::arg("weight").noconvert())
         .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),

@@ -40,6 +40,11 @@ template <class T> struct Bounds {
     bool fresh;            // nothing is known yet
 };
 
+// Rows whose label changed, and what it was. Null where nobody asks.
+struct Changes {
+    int *row, *before;
+};
+
 struct Assigned {
     // Rows with a new label; products with targets, in rows (bounds leave out whole rows and groups of targets); near ties.
     std::size_t moved, computed, settled;

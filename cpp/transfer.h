@@ -24,12 +24,27 @@ inline void cut(const T *row, size_t d, double scale, const double *pivot, doubl
     }
 }
 
-template <class Op> inline void combine(double *to, const double *part, size_t d, Op op) {
+// The parts are added to one cluster's sums and, if `leaves`, taken from another's.
+template <bool leaves>
+inline void combine(const double *part_high, const double *part_low, size_t d, double *high, double *low, double *old_high, double *old_low) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     size_t j = 0;
-    for (; j + L <= d; j += L) store(to + j, op(load<V>(to + j), load<V>(part + j)));
-    for (; j < d; ++j) to[j] = op(to[j], part[j]);
+    for (; j + L <= d; j += L) {
+        const V h = load<V>(part_high + j), l = load<V>(part_low + j);
+        store(high + j, load<V>(high + j) + h);
+        store(low + j, load<V>(low + j) + l);
+        if (!leaves) continue;
+        store(old_high + j, load<V>(old_high + j) - h);
+        store(old_low + j, load<V>(old_low + j) - l);
+    }
+    for (; j < d; ++j) {
+        high[j] += part_high[j];
+        low[j] += part_low[j];
+        if (!leaves) continue;
+        old_high[j] -= part_high[j];
+        old_low[j] -= part_low[j];
+    }
 }
 
 template <class T> struct Transfer {
@@ -37,7 +52,7 @@ template <class T> struct Transfer {
     const double *w;
     const Targets<T> &t;
     double weight_scale;
-    const int *before, *after, *slots;
+    const int *after, *slots;
     size_t m;
     Grid grid;
     double *high, *low, *weight;
@@ -60,25 +75,22 @@ template <class T> struct Transfer {
         weight[m + go] -= rest;
     }
 
-    // One row; `length` is the number of columns if the compiler may know it, else 0.
-    template <size_t length> inline bool row(size_t i, double *part_high, double *part_low) const {
+    // One row that was in cluster `from`, or in none; `length` is the number of columns if the compiler may know it, else 0.
+    template <size_t length> inline bool row(size_t i, int from, double *part_high, double *part_low) const {
         const size_t d = length ? length : t.d;
         const double share = factor(i);
-        const int from = before ? before[i] : -1;
         size_t come, go = 0;
         if (!slot(after[i], come) || (from >= 0 && !slot(from, go))) return false;
         if (share == 0) return true;
-        const auto add = [](auto a, auto b) { return a + b; };
-        const auto subtract = [](auto a, auto b) { return a - b; };
         double near_high[length ? length : 1], near_low[length ? length : 1];
         if (length) part_high = near_high, part_low = near_low;
         cut(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
         weigh(share, come, go, from >= 0);
-        combine(high + come * d, part_high, d, add);
-        combine(low + come * d, part_low, d, add);
-        if (from < 0) return true;
-        combine(high + go * d, part_high, d, subtract);
-        combine(low + go * d, part_low, d, subtract);
+        double *to_high = high + come * d, *to_low = low + come * d;
+        if (from < 0)
+            combine<false>(part_high, part_low, d, to_high, to_low, nullptr, nullptr);
+        else
+            combine<true>(part_high, part_low, d, to_high, to_low, high + go * d, low + go * d);
         return true;
     }
 
@@ -92,45 +104,43 @@ template <class T> struct Transfer {
         for (size_t s = 0; s < m; ++s) starts[s + 1] += starts[s];
         for (size_t i = 0; i < n; ++i) order[starts[size_t(slots[after[i]])]++] = int(i);
         for (size_t i = 0; i < n; ++i)
-            if (!row<0>(size_t(order[i]), part, part + room)) return false;
+            if (!row<0>(size_t(order[i]), -1, part, part + room)) return false;
         return true;
     }
 
-    template <size_t length> bool rows(size_t n) const {
+    template <size_t length> bool all(size_t n) const {
         const size_t room = round_up(t.d, 8), sums = 2 * room * sizeof(double), counts = (m + 1) * sizeof(size_t);
-        const bool all = !before && t.d >= 16;
-        double *part = (double *)scratch(sums + (all ? counts + n * sizeof(int) : 0));
-        if (all) {
-            char *more = (char *)part + sums;
-            return sorted(n, part, room, (int *)(more + counts), (size_t *)more);
-        }
-        constexpr size_t step = 16;
-        size_t i = 0;
-        for (; before && i + step <= n; i += step) {
-            int different = 0;
-            for (size_t j = 0; j < step; ++j) different |= before[i + j] ^ after[i + j];
-            if (!different) continue;
-            for (size_t j = i; j < i + step; ++j)
-                if (before[j] != after[j] && !row<length>(j, part, part + room)) return false;
-        }
-        for (; i < n; ++i)
-            if ((!before || before[i] != after[i]) && !row<length>(i, part, part + room)) return false;
+        const bool by_cluster = t.d >= 16;
+        double *part = (double *)scratch(sums + (by_cluster ? counts + n * sizeof(int) : 0));
+        char *more = (char *)part + sums;
+        if (by_cluster) return sorted(n, part, room, (int *)(more + counts), (size_t *)more);
+        for (size_t i = 0; i < n; ++i)
+            if (!row<length>(i, -1, part, part + room)) return false;
         return true;
     }
 
-    template <size_t length = 8> bool run(size_t n) const {
-        if (t.d == length) return rows<length>(n);
-        if constexpr (length > 1) return run<length - 1>(n);
-        return rows<0>(n);
+    template <size_t length> bool some(const int *which, const int *before, size_t n, size_t count) const {
+        const size_t room = round_up(t.d, 8);
+        double *part = (double *)scratch(2 * room * sizeof(double));
+        for (size_t i = 0; i < count; ++i)
+            if (size_t(which[i]) >= n || !row<length>(size_t(which[i]), before[i], part, part + room)) return false;
+        return true;
+    }
+
+    template <size_t length = 8> bool run(const int *which, const int *before, size_t n, size_t count) const {
+        if (t.d == length || length == 0) return which ? some<length>(which, before, n, count) : all<length>(n);
+        if constexpr (length > 0) return run<length - 1>(which, before, n, count);
     }
 };
 
-// For rows whose label changed: add them to their new cluster and take them from the old one. `slots` maps a cluster to
-// its place in `high`, `low` (m x d) and `weight` (2 x m). False if a label has no slot.
+// Rows that have a new label, `which` (all, and all in no cluster so far, if that is null), are added to their new cluster and
+// taken from the one that they were in before. `slots` maps a cluster to its place in `high`, `low` (m x d) and `weight`
+// (2 x m). False if a label has no slot.
 template <class T>
-bool transfer(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *before,
-              const int *after, const int *slots, size_t m, Grid grid, double *high, double *low, double *weight) {
-    return Transfer<T>{x, w, t, weight_scale, before, after, slots, m, grid, high, low, weight}.run(n);
+bool transfer(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which, size_t count,
+              const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
+              double *weight) {
+    return Transfer<T>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight}.run(which, before, n, count);
 }
 
 // The weighted squared distance of all rows of each cluster to its target, by differences. `each`, if not null, gets every

@@ -162,10 +162,15 @@ def test_transfer_agrees_with_that_of_dense_rows(weighted: bool, dtype: Any) -> 
     after = rng.integers(0, 6, 200).astype(np.int32)
     slots = np.array([3, 1, 0, 2, 5, 4], dtype=np.int32)
     out = []
-    for targets, rows in ((SparseTargets(points, frame), x), (DenseTargets(points, frame), x.toarray())):
+    first = np.maximum(before, 0)
+    moved = np.flatnonzero(first != after).astype(np.int32)
+    for targets, rows, changes in (
+        (SparseTargets(points, frame), x, first),
+        (DenseTargets(points, frame), x.toarray(), (moved, first[moved])),
+    ):
         sums = np.zeros((6, 40)), np.zeros((6, 40)), np.zeros((2, 6))
-        targets.transfer(rows, weights, 1.0, None, np.maximum(before, 0), slots, grid, sums)
-        targets.transfer(rows, weights, 1.0, np.maximum(before, 0), after, slots, grid, sums)
+        targets.transfer(rows, weights, 1.0, None, first, slots, grid, sums)
+        targets.transfer(rows, weights, 1.0, changes, after, slots, grid, sums)
         out.append(sums)
     for sparse, dense in zip(*out, strict=True):
         assert np.array_equal(sparse, dense)

@@ -21,6 +21,14 @@ def frame_of(x: NDArray[Any]) -> Frame:
     return frame_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
 
 
+def changes(before: Any, after: NDArray[Any], which: Any) -> tuple[Any, Any] | None:
+    """Which of some rows move, and from where."""
+    if before is None:
+        return None
+    moved = np.flatnonzero(before[which] != after[which]).astype(np.int32)
+    return moved, np.ascontiguousarray(before[which][moved], np.int32)
+
+
 class Sums:
     """Sums of k clusters, fed through the kernel."""
 
@@ -36,7 +44,7 @@ class Sums:
             np.ascontiguousarray(self.x[which]),
             None if self.weights is None else self.weights[which],
             1.0,
-            None if before is None else np.ascontiguousarray(before[which]),
+            changes(before, after, which),
             np.ascontiguousarray(after[which]),
             self.slots,
             self.grid,
@@ -234,7 +242,9 @@ def test_wrong_sums_are_refused() -> None:
     with pytest.raises(ValueError, match="slot"):
         targets.transfer(x, None, 1.0, None, np.full(5, -1, np.int32), slots, grid, sums)
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(x, None, 1.0, np.full(5, 7, np.int32), labels, slots, grid, sums)
+        targets.transfer(x, None, 1.0, (np.arange(5, dtype=np.int32), np.full(5, 7, np.int32)), labels, slots, grid, sums)
+    with pytest.raises(ValueError):
+        targets.transfer(x, None, 1.0, (np.array([5], np.int32), np.zeros(1, np.int32)), labels, slots, grid, sums)
     with pytest.raises(ValueError, match="slots must"):
         targets.transfer(x, None, 1.0, None, labels, slots[:2], grid, sums)
     with pytest.raises(ValueError, match="weights"):

@@ -90,6 +90,9 @@ class Moved:
         )
 
 
+# Room for the numbers of rows whose label changes, and for the labels that they had.
+Changes: TypeAlias = tuple[Labels, Labels]
+
 # Of some rows: upper bounds, lower bounds, and lower bounds by group.
 RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -103,22 +106,34 @@ class DenseTargets:
         self._core = _core.Targets(points, frame.pivot, frame.scale, order, ends)
 
     def nearest(
-        self, rows: NDArray[Any], labels: Labels, near: NDArray[Any] | None = None, next_: NDArray[Any] | None = None
+        self,
+        rows: NDArray[Any],
+        labels: Labels,
+        near: NDArray[Any] | None = None,
+        next_: NDArray[Any] | None = None,
+        changes: Changes | None = None,
     ) -> tuple[int, int, int]:
         """Write each row's nearest target to `labels`: exactly, the lowest number among equals.
 
         Returns how many labels changed, how many products were formed (in rows) and how many were near ties. `near` and
         `next_` get the squared distances, times scale squared, to the nearest and the second nearest target: to rounding in
-        the rows' dtype.
+        the rows' dtype. The rows whose label changed are written to `changes`, which must have room for all.
         """
-        return self._core.nearest(rows, labels, near, next_)
+        return self._core.nearest(rows, labels, near, next_, *(changes or ()))
 
     def nearest_bounded(
-        self, rows: NDArray[Any], labels: Labels, bounds: RowBounds, moved: Moved, *, fresh: bool
+        self,
+        rows: NDArray[Any],
+        labels: Labels,
+        bounds: RowBounds,
+        moved: Moved,
+        *,
+        fresh: bool,
+        changes: Changes | None = None,
     ) -> tuple[int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
         return self._core.nearest_bounded(
-            rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh
+            rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or ())
         )
 
     def transfer(
@@ -126,18 +141,19 @@ class DenseTargets:
         rows: NDArray[Any],
         weights: Floats | None,
         weight_scale: float,
-        before: Labels | None,
+        changes: Changes | None,
         after: Labels,
         slots: Labels,
         grid: Grid,
         sums: tuple[Floats, Floats, Floats],
     ) -> None:
-        """Move rows whose label changed from the sums of one cluster to those of another.
+        """Move rows whose label changed from the sums of one cluster to those of another; without `changes`, add all.
 
         `slots[label]` is the cluster's line in the sums (high and low parts of the weighted y, and two lines of weights).
-        A label of -1 in `before`, or no `before`, means that the row was in no cluster.
+        A label of -1 before means that the row was in no cluster.
         """
-        self._core.transfer(rows, weights, weight_scale, before, after, slots, grid.coarse, grid.fine, *sums)
+        which, before = changes or (None, None)
+        self._core.transfer(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
 
     def residuals(
         self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.kernels.targets import DenseTargets, Frame, Groups, Labels, Moved, RowBounds
+from foldwise.kernels.targets import Changes, DenseTargets, Frame, Groups, Labels, Moved, RowBounds
 
 _GROUP = 10  # targets in a group, about
 _LEAST_GROUPED = 128  # fewer targets are one group
 _MOST_BYTES = 512 << 20  # for the bounds of groups; of a file, whose reader did not ask for its size in memory,
 _MOST_BYTES_OF_FILE = 128 << 20
 _SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
+_LOSS = 1.15  # times what would pay is borne
 _LOOK = 5  # cycles to look at a row's bounds
 _LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
 
@@ -70,11 +71,13 @@ class Bounds:
         self._total, self._group_total, self._most = np.zeros(k), np.zeros(groups), 0.0
         self._fresh = True
 
-    def nearest(self, targets: DenseTargets, rows: NDArray[Any], labels: Labels, start: int) -> tuple[int, int, int]:
+    def nearest(
+        self, targets: DenseTargets, rows: NDArray[Any], labels: Labels, start: int, changes: Changes | None
+    ) -> tuple[int, int, int]:
         """The nearest target of a block's rows; `start` is where the block's bounds are."""
         assert self._rows is not None
         upper, lower, group = (part[start : start + len(rows)] for part in self._rows)
-        return targets.nearest_bounded(rows, labels, (upper, lower, group), self._moved, fresh=self._fresh)
+        return targets.nearest_bounded(rows, labels, (upper, lower, group), self._moved, fresh=self._fresh, changes=changes)
 
     def _number_of_groups(self, k: int) -> int:
         groups = k // _GROUP if k >= _LEAST_GROUPED else 1
@@ -89,7 +92,7 @@ class Bounds:
     def _worth(self, k: int) -> float:
         """The share of rows that may be left over for bounds to pay."""
         plain, more = self._cycles(k)
-        return max(0.0, 0.8 * (plain - _LOOK) / (plain + more))
+        return max(0.0, (plain - _LOOK) / (plain + more))
 
     def _wanted(self, k: int) -> bool:
         if self.mode != "auto":
@@ -105,15 +108,15 @@ class Bounds:
         return not self._rest and soon
 
     def learn(self, computed: int, moved: int, n: int) -> None:
-        """See how many rows the bounds left over; if too many, go without for a while."""
+        """See how many rows the bounds left over; if so many that they cost much more than they save, go without for a while.
+
+        A small loss is borne: rows settle down, and bounds that are given up have to be made anew.
+        """
         self._share_moved = moved / n
         self._passes += 1
         if self.mode != "auto" or self._centres is None or self._fresh:
             return
-        if computed / n > self._worth(len(self._centres)):
-            plain, more = self._cycles(len(self._centres))
-            if more < plain / 4 and computed < 0.97 * n:
-                return
+        if computed / n > _LOSS * self._worth(len(self._centres)):
             self._rest, self._penalty = self._penalty, 2 * self._penalty
             self._centres = None
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from foldwise.data.open import scan
 from foldwise.data.source import Piece, Source
 from foldwise.fold.run import Run
 from foldwise.kernels import _core
-from foldwise.kernels.targets import DenseTargets, Grid, Labels, frame_within, targets_of
+from foldwise.kernels.targets import Changes, DenseTargets, Grid, Labels, frame_within, targets_of
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.stats.columns import Columns
 from foldwise.stats.extent import Extent
@@ -69,10 +69,12 @@ class Rows:
         self.centres: NDArray[Any] | None = None  # whose nearest the labels are, if anybody's
         self.near_ties = 0  # that the last pass met
         self.labelled = False  # whether there was a pass that was not forgotten
+        self._blank = True  # whether no row has a label
         self._whole = True  # whether the sums are those of the labels: not if a pass was cut short
         in_memory = isinstance(self.source, HeldSource)
         self.bounds = Bounds(bounds, self.n, self.d, self.dtype, sparse=self.source.sparse, in_memory=in_memory)
         self._lock = Lock()
+        self._room = local()
 
     def _squares(self) -> Floats:
         """The centred sum of squares of each column, times scale squared."""
@@ -161,14 +163,23 @@ class Rows:
         done = Pass()
 
         def of(block: Block) -> tuple[Sums | None, int, int, int]:
-            labels = self.part(block, self.labels)
-            before = labels.copy()
-            rows = block.again
-            if bounded is None:
+            labels, rows = self.part(block, self.labels), block.again
+            if self.source.sparse:
+                before = labels.copy()
                 moved, computed, settled = targets.nearest(rows, labels)
+                if moved:
+                    self._move_sparse(targets, block, before, labels)
+                return None, moved, computed, settled
+            changes = None if self._blank else self._changes(block.n_rows)
+            if bounded is None:
+                moved, computed, settled = targets.nearest(rows, labels, changes=changes)
             else:
-                moved, computed, settled = self.bounds.nearest(targets, rows, labels, block.start)
-            return (self._moved(targets, block, before, labels) if moved else None), moved, computed, settled
+                moved, computed, settled = self.bounds.nearest(targets, rows, labels, block.start, changes)
+            if not moved:
+                return None, moved, computed, settled
+            if changes is not None:
+                changes = changes[0][:moved], changes[1][:moved]
+            return self._moved(targets, block, changes, labels), moved, computed, settled
 
         def add(number: int, found: tuple[Sums | None, int, int, int]) -> None:
             sums, moved, computed, settled = found
@@ -181,6 +192,7 @@ class Rows:
 
         self.run.visit(of, add, self._evenly(k))
         self.centres, self._whole, self.near_ties, self.labelled = centres, True, done.settled, True
+        self._blank = False
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
 
@@ -196,30 +208,38 @@ class Rows:
         rows = -(-rows // 128) * 128
         return None if 2 * rows > self.n else self.source.parts(rows)
 
-    def _moved(self, targets: Any, block: Block, before: Labels, after: Labels) -> Sums | None:
-        """What the block's rows that moved take from some clusters and bring to others; None if it was done at once."""
-        if self.source.sparse:  # sums for a block would have far more entries than its rows
-            with self._lock:
-                whole = (self.sums.high, self.sums.low, self.sums.weight)
-                targets.transfer(
-                    block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
-                )
-            return None
+    def _changes(self, rows: int) -> Changes:
+        """Room for what changes in a block; each thread keeps its own."""
+        kept: Changes | None = getattr(self._room, "changes", None)
+        if kept is None or len(kept[0]) < rows:
+            kept = self._room.changes = np.empty(rows, np.int32), np.empty(rows, np.int32)
+        return kept
+
+    def _move_sparse(self, targets: Any, block: Block, before: Labels, after: Labels) -> None:
+        """What the block's rows that moved change in the sums; at once, for a block's own would have far more entries than it."""
+        whole = (self.sums.high, self.sums.low, self.sums.weight)
+        with self._lock:
+            targets.transfer(
+                block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
+            )
+
+    def _moved(self, targets: DenseTargets, block: Block, changes: Changes | None, after: Labels) -> Sums:
+        """What the block's rows that moved, all if nothing is said, take from some clusters and bring to others."""
         k = len(self.sums.which)
-        which = self.sums.which
-        slots = which
+        which = slots = self.sums.which
         if k * self.d > 65536:  # then it pays to know which clusters are touched
-            changed = before != after
             seen = np.zeros(k + 1, dtype=bool)
-            seen[before[changed]] = True  # -1, no cluster, lands on the last place
-            seen[after[changed]] = True
+            if changes is None:
+                seen[after] = True
+            else:
+                seen[changes[1]] = True  # -1, no cluster, lands on the last place
+                seen[after[changes[0]]] = True
             which = np.flatnonzero(seen[:k]).astype(np.int32)
             slots = np.full(k, -1, dtype=np.int32)
             slots[which] = np.arange(len(which), dtype=np.int32)
         sums = Sums.zero(which, self.d)
         parts = (sums.high, sums.low, sums.weight)
-        old = before if before.max() >= 0 else None
-        targets.transfer(block.again, block.weights, self.weight_scale, old, after, slots, self.grid, parts)
+        targets.transfer(block.again, block.weights, self.weight_scale, changes, after, slots, self.grid, parts)
         return sums
 
     def forget(self) -> None:
@@ -234,7 +254,7 @@ class Rows:
         self.centres = None
         if not self._whole:
             self.labels[:] = -1
-            self._whole = True
+            self._blank = self._whole = True
             return
         self._whole = False
         kept = np.flatnonzero(mapping >= 0)
@@ -248,13 +268,20 @@ class Rows:
         """Give one row another label."""
         row = self.take([number])
         weights = None if self.weights is None else self.weights[[number]]
-        before, after = self.labels[[number]], np.array([to], dtype=np.int32)
+        changes = np.zeros(1, np.int32), self.labels[[number]]
         which = self.sums.which
         part = Sums.zero(which, self.d)
         self.centres, self._whole = None, False  # the labels are no longer those of anybody's nearest
         targets = DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame)
         targets.transfer(
-            row, weights, self.weight_scale, before, after, which, self.grid, (part.high, part.low, part.weight)
+            row,
+            weights,
+            self.weight_scale,
+            changes,
+            np.array([to], np.int32),
+            which,
+            self.grid,
+            (part.high, part.low, part.weight),
         )
         self.sums.add(part)
         self.labels[number] = to
