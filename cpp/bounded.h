@@ -159,8 +159,11 @@ private:
     // Of the first `count` of `rows`, those still in doubt are moved to the front.
     size_t sharpened(size_t count) {
         size_t alive = 0;
-        for (size_t i = 0; i < count; ++i)
-            if (in_doubt(size_t(rows[i]))) rows[alive++] = rows[i];
+        for (size_t i = 0; i < count; ++i) {
+            const int row = rows[i];
+            rows[alive] = row;
+            alive += in_doubt(size_t(row));
+        }
         return alive;
     }
 
@@ -169,8 +172,8 @@ private:
         int panel[N];
         size_t waiting = 0;
         for (size_t i = 0; i < count; ++i) {
-            if (!in_doubt(size_t(rows[i]))) continue;
-            panel[waiting++] = rows[i];
+            panel[waiting] = rows[i];
+            waiting += in_doubt(size_t(rows[i]));  // no branch: which of them are is hard to foresee
             if (waiting < N) continue;
             compare(panel, N);
             waiting = 0;
@@ -221,26 +224,28 @@ private:
                 all.slot[v] = won ? leaders[g].slot[v] : all.slot[v];
             }
         }
-        T best[N], second[N], slack[N], upper[N], lower[N];
+        T best[N], second[N], length[N], slack[N], upper[N], lower[N];
         I slot[N];
         __builtin_memcpy(best, all.best, sizeof best);
         __builtin_memcpy(second, all.second, sizeof second);
         __builtin_memcpy(slot, all.slot, sizeof slot);
         const T *squares = desk.squares, longest = T(t.longest);
-        for (size_t i = 0; i < N; ++i) {
-            const T reach = root(squares[i]) + longest;
-            slack[i] = relative * reach * reach;
-        }
+        int unclear = 0;
+        for (size_t i = 0; i < N; ++i) length[i] = root(squares[i]);
+        for (size_t i = 0; i < N; ++i) slack[i] = relative * (length[i] + longest) * (length[i] + longest);
         for (size_t i = 0; i < N; ++i) upper[i] = above(squares[i] - 2 * best[i] + slack[i]);
+        for (size_t i = 0; i < N; ++i) unclear |= !(best[i] - second[i] > doubt.along * length[i] + doubt.flat);
+        for (size_t i = 0; unclear && i < count; ++i) {
+            if (best[i] - second[i] > doubt.along * length[i] + doubt.flat) continue;
+            const T *row = x + size_t(members[i]) * t.d;
+            const int label = settle(row, t, desk.y, desk.scores);
+            slot[i] = slot_of[label];
+            upper[i] = distance_above(row, t, size_t(label));
+            ++result.settled;
+        }
         for (size_t i = 0; i < count; ++i) {
             const size_t row = size_t(members[i]);
-            int label = t.ids[slot[i]];
-            if (!(best[i] - second[i] > doubt.along * root(squares[i]) + doubt.flat)) {
-                label = settle(x + row * t.d, t, desk.y, desk.scores);
-                slot[i] = slot_of[label];
-                upper[i] = distance_above(x + row * t.d, t, size_t(label));
-                ++result.settled;
-            }
+            const int label = t.ids[slot[i]];
             if (labels[row] != label) log.note(row, labels[row]);
             labels[row] = label;
             b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());

@@ -63,6 +63,22 @@ template <class T> Pair direct_pair(const T *x, double scale, const double *targ
     return sum;
 }
 
+// The same for a row so far out that its squared distances are beyond float64: there the targets' own lengths hardly count.
+template <class T> int settle_far(const T *x, const Targets<T> &t) {
+    constexpr double shrink = 0x1p-600;
+    int winner = 0;
+    double most = 0;
+    for (size_t c = 0; c < t.k; ++c) {
+        double score = 0;
+        for (size_t j = 0; j < t.d; ++j) {
+            const double target = t.exact[c * t.d + j];
+            score += (double(x[j]) * (t.wide_scale * shrink)) * target - target * target * shrink / 2;
+        }
+        if (c == 0 || score > most) winner = int(c), most = score;
+    }
+    return winner;
+}
+
 // The nearest target of one row, for certain; the lowest number among equals. `y` has room for d, `scores` for k.
 template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) {
     const size_t k = t.k, d = t.d;
@@ -99,6 +115,7 @@ template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) 
             close = true;
         }
     }
+    if (!(least_found < __builtin_inf())) return settle_far(x, t);
     if (!close) return winner;
     winner = -1;
     Pair least_pair{0, 0};

@@ -354,3 +354,24 @@ def test_wrong_bounds_are_refused(dtype: Any) -> None:
     for bad in (-1, 3):
         with pytest.raises(ValueError, match="not a target"):
             targets.nearest_bounded(x, np.full(5, bad, np.int32), (each, each, by_group), moved, fresh=False)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("k", [1, 2, 7, 64, 65])
+def test_short_rows_with_and_without_ties(d: int, k: int) -> None:
+    """Rows of up to four columns have a kernel of their own; on a small grid of values most rows have several nearest targets."""
+    rng = np.random.default_rng(d * 100 + k)
+    for make in (lambda n: rng.integers(0, 4, (n, d)), lambda n: rng.standard_normal((n, d)) + 100.0):
+        x, points = make(1003).astype(np.float32), make(k).astype(np.float32)
+        frame = frame_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
+        labels = np.full(len(x), -1, np.int32)
+        changes = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
+        DenseTargets(points, frame).nearest(x, labels, changes=changes)
+        gaps = x[:, None].astype(np.longdouble) - points
+        np.testing.assert_array_equal(labels, (gaps**2).sum(axis=2).argmin(axis=1))
+        np.testing.assert_array_equal(changes[0], np.arange(len(x)))
+        before = labels.copy()
+        other = points[::-1].copy()
+        moved, _, _ = DenseTargets(other, frame).nearest(x, labels, changes=changes)
+        np.testing.assert_array_equal(changes[0][:moved], np.flatnonzero(labels != before))
+        np.testing.assert_array_equal(changes[1][:moved], before[labels != before])

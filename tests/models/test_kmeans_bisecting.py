@@ -73,6 +73,16 @@ def test_memory_file_and_sparse_agree(metric: str, tmp_path: Path) -> None:
     assert np.array_equal(fw.load(tmp_path / "m.fw").predict(x), memory.labels_)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_file_has_the_same_bits(weighted: bool, tmp_path: Path) -> None:
+    x = blobs(150_000, 8, 6).astype(np.float32)
+    weights = np.random.default_rng(0).integers(0, 3, len(x)).astype(float) if weighted else None
+    np.save(tmp_path / "x.npy", x)
+    models = [fw.BisectingKMeans(5).fit(each, sample_weight=weights) for each in (x, tmp_path / "x.npy")]
+    assert len({m.tree_centers_.tobytes() + m.labels_.tobytes() for m in models}) == 1
+    assert models[0].inertia_ == models[1].inertia_
+
+
 def test_bits_do_not_depend_on_threads() -> None:
     x = blobs(50_000, 16, 6).astype(np.float32)
     models = [fw.BisectingKMeans(5, n_threads=n).fit(x) for n in (1, 2, 7)]

@@ -261,3 +261,18 @@ def test_the_data_are_not_changed() -> None:
         for now, before in zip((x, w, start), kept, strict=True):
             np.testing.assert_array_equal(now, before)
         assert not np.shares_memory(km.cluster_centers_, start)
+
+
+def test_rows_beyond_where_squares_end() -> None:
+    """Of a row 1e200 away the squared distance is infinite, the distance and the nearest centre are not."""
+    x = np.array([[0.0, 1.0], [1e-3, 1.0], [1.0, 1.0]])
+    km = fw.KMeans(3, init=x).fit(x)
+    far = np.array([[1e200, 0.0], [-1e200, 0.0], [1e308, 1.0], [1e150, 1.0], [-1e308, 1e300]])
+    np.testing.assert_array_equal(km.predict(far), [2, 0, 2, 2, 0])
+    np.testing.assert_allclose(km.transform(far)[:, 0], [1e200, 1e200, 1e308, 1e150, 1e308], rtol=1e-15)
+
+
+def test_one_weight_for_all_rows() -> None:
+    x = np.random.default_rng(0).standard_normal((50, 2))
+    twice, once = (fw.KMeans(3, init=x[:3]).fit(x, sample_weight=w).inertia_ for w in (2.0, None))
+    assert twice == pytest.approx(2 * once, rel=1e-14)

@@ -170,11 +170,13 @@ def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
 
 
 def weights(given: Any, where: str, n_rows: int | None) -> NDArray[np.float64]:
-    """Weights as float64: one a row, finite, not negative, not all zero."""
+    """Weights as float64: one a row (or one number for all), finite, not negative, not all zero."""
     try:
         values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(f"weights are not numbers ({problem})", where=where) from None
+    if np.ndim(given) == 0 and n_rows is not None:
+        values = np.full(n_rows, values.item())
     if values.ndim != 1:
         raise DataError(f"weights must be one number a row; their shape is {values.shape}", where=where)
     if n_rows is not None and len(values) != n_rows:

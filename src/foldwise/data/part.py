@@ -53,6 +53,53 @@ def _in_memory(rows: list[Any], weights: list[NDArray[np.float64]], like: Source
     return ArraySource(np.concatenate(rows), weights=mass, dtype=like.dtype)
 
 
+class SomeRows:
+    """The rows of those numbers (rising), cut into blocks as if there were no others; read again at every pass."""
+
+    slow = True
+
+    def __init__(self, source: Source, which: NDArray[np.intp]) -> None:
+        self._source, self._which = source, which
+        self._step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self.where, self.names, self.left_out = source.where, source.names, source.left_out
+        self.n_columns, self.dtype, self.sparse = source.n_columns, source.dtype, source.sparse
+        self.n_rows = len(which)
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks, which are put together here, one after the other."""
+        waiting: list[Source] = []
+        start = kept = 0
+        for number, piece in enumerate(self._source.pieces()):
+            first, last = np.searchsorted(self._which, (number * self._step, (number + 1) * self._step))
+            while first < last:
+                here = self._which[first : min(last, first + self._step - kept)]
+                waiting.append(_taken(piece, here, self))
+                first, kept = first + len(here), kept + len(here)
+                if kept == self._step:
+                    yield _one_block(waiting, start)
+                    start, kept, waiting = start + kept, 0, []
+        if waiting:
+            yield _one_block(waiting, start)
+
+    def fingerprint(self) -> str:
+        """That of the source, and which rows."""
+        return f"{self._source.fingerprint()} rows {self._which.tolist()}"
+
+
+def _taken(piece: Piece, which: NDArray[np.intp], like: Source) -> Source:
+    block = piece()
+    inside = which - block.start
+    return _in_memory([block.rows[inside]], [] if block.weights is None else [block.weights[inside]], like)
+
+
+def _one_block(parts: list[Source], start: int) -> Piece:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = joined(whole, part)
+    (piece,) = whole.pieces()
+    return lambda: replace(piece(), start=start)
+
+
 class SomeBlocks:
     """Some blocks of a source, in its order: for data of which only a part shall be read."""
 

@@ -175,6 +175,10 @@ class DenseTargets:
 
     def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The distance of every row to every target, in the rows' dtype."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._distances(rows)
+
+    def _distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         y, points = self.frame.seen(rows), self.frame.seen(self.points)
         square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
         found = square[:, None] + norms - 2 * (y @ points.T)
@@ -183,7 +187,12 @@ class DenseTargets:
         for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // 4_000_000 + 1):
             gap = y[row[some]] - points[target[some]]
             found[row[some], target[some]] = np.einsum("ij,ij->i", gap, gap)
-        return np.asarray((np.sqrt(found) / self.frame.scale).astype(rows.dtype))
+        out = np.sqrt(found) / self.frame.scale
+        for far in np.flatnonzero(~np.isfinite(found).all(axis=1)):  # squares leave float64 before distances do
+            gap = rows[far].astype(np.float64) - self.points
+            longest = np.abs(gap).max(axis=1)
+            out[far] = longest * np.sqrt(np.square(gap / np.where(longest > 0, longest, 1.0)[:, None]).sum(axis=1))
+        return np.asarray(out.astype(rows.dtype))
 
 
 def frame_around(points: NDArray[Any], *, sparse: bool = False) -> Frame:

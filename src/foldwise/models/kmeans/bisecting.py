@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from foldwise.data.block import Block
 from foldwise.data.held import HeldSource, held
-from foldwise.data.mapped import MappedSource
 from foldwise.data.open import scan
-from foldwise.data.part import gathered
+from foldwise.data.part import SomeRows, gathered
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.fold.outcome import Outcome, Reason
@@ -101,6 +100,7 @@ class BisectingKMeans(CentreModel):
         return self
 
     def _grow(self, source: Source, extent: Extent) -> None:
+        began = time.perf_counter()
         whole = self._split(source, 1, 0)
         node_of = np.zeros(extent.count, dtype=np.int32)
         children, centres = [[-1, -1]], [whole[0].centres[0]]
@@ -111,8 +111,8 @@ class BisectingKMeans(CentreModel):
             wish[[pair[0] >= 0 or count < 2 for pair, count in zip(children, counts, strict=True)]] = -1.0
             parent = int(np.argmax(wish))
             members = np.flatnonzero(node_of == parent)
-            found, labels, some, mass = self._split(_only(source, members, extent.count), 2, number)
-            labels = labels[members] if len(labels) == extent.count else labels
+            with _only(source, members, extent.count) as part:
+                found, labels, some, mass = self._split(part, 2, number)
             children[parent] = [len(children), len(children) + 1]
             node_of[members] = len(children) + labels
             children += [[-1, -1], [-1, -1]]
@@ -133,7 +133,7 @@ class BisectingKMeans(CentreModel):
         self.cluster_centers_ = np.ascontiguousarray(self.tree_centers_[leaves])
         self.cluster_weights_, self.cluster_inertias_ = np.array(weights)[leaves], np.array(inertias)[leaves]
         self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), steps
-        self.outcome_ = Outcome(reason, steps, 0.0)
+        self.outcome_ = Outcome(reason, steps, time.perf_counter() - began)
         self._tell_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
     def _split(self, part: Source, k: int, number: int) -> tuple[Found, Any, list[float], Any]:
@@ -168,17 +168,13 @@ class BisectingKMeans(CentreModel):
         return np.asarray(self.tree_labels_[node_of])
 
 
-def _only(source: Source, members: NDArray[np.intp], n: int) -> Source:
-    """Those rows alone: copied if they are in memory anyway, else with no weight for the others."""
+@contextmanager
+def _only(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]:
+    """Those rows alone: copied to memory if all are there anyway, else to a scratch file."""
     if len(members) == n:
-        return source
-    if isinstance(source, HeldSource):
-        return held(gathered(source, members))
-    inside = np.zeros(n)
-    inside[members] = 1.0
-
-    def change(block: Block) -> Block:
-        mine = inside[block.start : block.start + block.n_rows]
-        return replace(block, weights=mine if block.weights is None else mine * block.weights)
-
-    return MappedSource(source, change)
+        yield source
+    elif isinstance(source, HeldSource):
+        yield held(gathered(source, members))
+    else:
+        with spooled(SomeRows(source, members)) as part:
+            yield part

@@ -77,7 +77,9 @@ class Bounds:
         """The nearest target of a block's rows; `start` is where the block's bounds are."""
         assert self._rows is not None
         upper, lower, group = (part[start : start + len(rows)] for part in self._rows)
-        return targets.nearest_bounded(rows, labels, (upper, lower, group), self._moved, fresh=self._fresh, changes=changes)
+        return targets.nearest_bounded(
+            rows, labels, (upper, lower, group), self._moved, fresh=self._fresh, changes=changes
+        )
 
     def _number_of_groups(self, k: int) -> int:
         groups = k // _GROUP if k >= _LEAST_GROUPED else 1
@@ -87,7 +89,7 @@ class Bounds:
         """What a row costs when it is compared with all targets, and what more if bounds left it over; as measured (AVX2)."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        return plain, 30 + (36 if k * self.d >= 1000 else 0) + (15 * groups if groups > 1 else 0)
+        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (15 * groups if groups > 1 else 0)
 
     def _worth(self, k: int) -> float:
         """The share of rows that may be left over for bounds to pay."""
