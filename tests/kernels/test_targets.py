@@ -359,7 +359,7 @@ def test_wrong_bounds_are_refused(dtype: Any) -> None:
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("k", [1, 2, 7, 64, 65])
 def test_short_rows_with_and_without_ties(d: int, k: int) -> None:
-    """Rows of up to four columns have a kernel of their own; on a small grid of values most rows have several nearest targets."""
+    """Rows of up to four columns have a kernel of their own; on a small grid many have several nearest targets."""
     rng = np.random.default_rng(d * 100 + k)
     for make in (lambda n: rng.integers(0, 4, (n, d)), lambda n: rng.standard_normal((n, d)) + 100.0):
         x, points = make(1003).astype(np.float32), make(k).astype(np.float32)

@@ -245,7 +245,7 @@ def test_wrong_sums_are_refused() -> None:
         targets.transfer(
             x, None, 1.0, (np.arange(5, dtype=np.int32), np.full(5, 7, np.int32)), labels, slots, grid, sums
         )
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="slot"):
         targets.transfer(x, None, 1.0, (np.array([5], np.int32), np.zeros(1, np.int32)), labels, slots, grid, sums)
     with pytest.raises(ValueError, match="slots must"):
         targets.transfer(x, None, 1.0, None, labels, slots[:2], grid, sums)

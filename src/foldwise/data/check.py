@@ -175,7 +175,7 @@ def weights(given: Any, where: str, n_rows: int | None) -> NDArray[np.float64]:
         values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(f"weights are not numbers ({problem})", where=where) from None
-    if np.ndim(given) == 0 and n_rows is not None:
+    if isinstance(given, (int, float, np.number)) and n_rows is not None:
         values = np.full(n_rows, values.item())
     if values.ndim != 1:
         raise DataError(f"weights must be one number a row; their shape is {values.shape}", where=where)

@@ -45,6 +45,8 @@ class Targets:
         labels: NDArray[np.int32],
         near: NDArray[Any] | None = None,
         next: NDArray[Any] | None = None,  # noqa: A002
+        changed: NDArray[np.int32] | None = None,
+        before: NDArray[np.int32] | None = None,
     ) -> tuple[int, int, int]: ...
     def nearest_bounded(
         self,
@@ -58,12 +60,15 @@ class Targets:
         most_moved: float,
         slack: float,
         fresh: bool,
+        changed: NDArray[np.int32] | None = None,
+        before: NDArray[np.int32] | None = None,
     ) -> tuple[int, int, int]: ...
     def transfer(
         self,
         x: NDArray[Any],
         weights: NDArray[np.float64] | None,
         weight_scale: float,
+        which: NDArray[np.int32] | None,
         before: NDArray[np.int32] | None,
         after: NDArray[np.int32],
         slots: NDArray[np.int32],

@@ -216,7 +216,7 @@ class Rows:
         return kept
 
     def _move_sparse(self, targets: Any, block: Block, before: Labels, after: Labels) -> None:
-        """What the block's rows that moved change in the sums; at once, for a block's own would have far more entries than it."""
+        """What the block's rows that moved change in the sums, at once: a block's own would be larger than it."""
         whole = (self.sums.high, self.sums.low, self.sums.weight)
         with self._lock:
             targets.transfer(
