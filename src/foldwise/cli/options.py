@@ -65,12 +65,12 @@ def number_or_range(text: str) -> int | range:
 def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:
     """`--columns` as `scan` takes them: commas separate names, and a .npy file has positions instead.
 
-    >>> column_list(["a,b", "c"], "x.csv"), column_list(["0,2"], "x.npy")
+    >>> column_list(["a, b", "c"], "x.csv"), column_list(["0,2"], "x.npy")
     (['a', 'b', 'c'], [0, 2])
     """
     if columns is None:
         return None
-    names = [name for text in columns for name in text.split(",")]
+    names = [name.strip() for text in columns for name in text.split(",")]
     return [int(name) for name in names] if file.endswith(".npy") and all(n.isdigit() for n in names) else names
 
 

@@ -68,7 +68,7 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     4    1.0000      0.6598       0.2476
     5    0.5000      0.3298       0.0000
     """
-    numbers = tuple(sorted({int(k) for k in ks}))
+    numbers = tuple(sorted({int(k) for k in ([ks] if isinstance(ks, (int, np.integer)) else ks)}))
     if not numbers or numbers[0] < 1:
         raise ParameterError(f"ks={list(numbers)}: give numbers of clusters from 1 on.")
     wrong = {"n_clusters", "checkpoint", "time_budget"} & set(parameters)

@@ -58,6 +58,11 @@ class KMeans(CentreModel):
 
     Clusters are numbered by size, the largest first, equal ones by their centres; with given centres their order is kept.
 
+    Beside scikit-learn's attributes: `outcome_` (why it stopped), `manifest_` (what really ran), `cluster_weights_`,
+    `cluster_inertias_`, and `trace_`, a dict for every step with "inertia_after_e" and "inertia" (after the rows, and then the
+    centres, have moved), "moved" (rows with a new label), "pruned" (comparisons with all centres saved, in rows), "near_ties"
+    (settled by exact arithmetic), "shift" (of the centres), "clusters" and "run" (which start or attempt it belongs to).
+
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
     >>> km.labels_, km.cluster_centers_
