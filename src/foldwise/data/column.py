@@ -21,7 +21,9 @@ def scan_column(x: Any, *, column: Any = None, weights: Any = None) -> Source:
     """
     if isinstance(x, Source):
         if column is not None or weights is not None:
-            raise ParameterError("columns and weights are settled when a source is first opened: fw.scan(x, columns=...)")
+            raise ParameterError(
+                "columns and weights are settled when a source is first opened: fw.scan(x, columns=...)"
+            )
         return _only(x)
     if isinstance(x, (str, os.PathLike)) and os.fspath(x).endswith(".npy") and _is_flat(x):
         if column not in (None, 0):

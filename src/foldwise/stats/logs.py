@@ -17,8 +17,8 @@ _NARROW = 0.1  # blocks whose values lie this close to their mean, relatively, g
 class Logs:
     """Of values x with weights: a pivot and, of log(x / pivot), the mean `shift` and the centred sum of squares.
 
-    `gap` is the sum of u - 1 - log u, with u = x / mean of x. No term of it is negative, so that log(mean x) - mean(log x), which
-    is gap / n, has all its digits even where values differ in their last ones; so has the spread of the logarithms.
+    `gap` is the sum of u - 1 - log u, with u = x / mean of x. No term of it is negative, so that log(mean x) - mean(log x),
+    which is gap / n, has all its digits even where values differ in their last ones; so has the spread of the logarithms.
     """
 
     pivot: float

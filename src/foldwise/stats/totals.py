@@ -1,4 +1,4 @@
-"""Sums of terms that depend on the value alone, and how much weight lies in which cell: what a pass at given parameters gathers."""
+"""Sums of terms of each value, and how much weight lies in which cell: what a pass at given parameters gathers."""
 
 from __future__ import annotations
 

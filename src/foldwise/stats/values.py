@@ -26,10 +26,10 @@ OUTSIDE = ("negative", "zero", "one", "above one", "fraction")
 class Values:
     """Weight, rows with weight, range, mean and centred sum of squares; by wish (`parts`) also what logarithms need.
 
-    Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two parts.
-    `logs` is about x, `complement` about 1 - x, `inverse` the sum of (x - mean)^2 / x, `counts` the weight of 0, 1, 2, ...,
-    `factorials` the sum of log x!; each is None where it was not asked for or where values do not allow it. `first_rows` and `first_values` say where the first value
-    of each kind in OUTSIDE stands, so that an error can name it; the row is -1 where there is none.
+    Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
+    parts. `logs` is about x, `complement` about 1 - x, `inverse` the sum of (x - mean)^2 / x, `counts` the weight of 0, 1, 2, ...,
+    `factorials` the sum of log x!; each is None where it was not asked for or where values do not allow it. `first_rows` and
+    `first_values` say where the first value of each kind in OUTSIDE stands, so that an error can name it; -1 is nowhere.
     """
 
     weight: float
@@ -65,9 +65,7 @@ class Values:
         y = x if exponent == 0 else np.ldexp(x, -exponent)
         mean, rest, squares = _moments(y, w, weight)
         first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
-        record = cls(
-            weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values
-        )
+        record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
         if low > 0 and parts & {"logs", "inverse"}:
             gaps = y - mean
             logs = Logs.of(y, gaps, w, weight, mean, rest)
@@ -94,7 +92,7 @@ class Values:
         weight = a.weight + b.weight
         share = b.weight / weight
         apart = float((b.centre[0] - a.centre[0]) + (b.centre[1] - a.centre[1]))
-        centre = moved(a.centre, np.float64(apart * share))
+        centre = moved(a.centre, np.asarray(apart * share))
         here = a.first_rows >= 0
         here &= (a.first_rows <= b.first_rows) | (b.first_rows < 0)
         merged = Values(
@@ -174,12 +172,12 @@ def _exponent(size: float) -> int:
 
 def _moments(y: Floats, w: Floats | None, weight: float) -> tuple[float, float, float]:
     """The mean in two parts and the sum of squares about it; from a value at hand, so that an offset costs no digits."""
-    pivot = np.float64(y[0])
+    pivot = np.asarray(y[0])
     gaps = y - pivot
     shift = total(gaps, w) / weight
     gaps -= shift
     drift = total(gaps, w) / weight  # what rounding of the shift left over
-    mean, rest = two_parts(pivot, np.float64(shift))
+    mean, rest = two_parts(pivot, np.asarray(shift))
     return float(mean), float(rest + drift), max(total(gaps * gaps, w) - weight * drift * drift, 0.0)
 
 

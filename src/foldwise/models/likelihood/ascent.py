@@ -25,7 +25,19 @@ _REACH = 2.0  # no coordinate changes by more at once
 _MOST_CUTS = 60
 
 # What a climb keeps: all of it arrays, for checkpoints. `status`: 0 not begun, 1 under way, 2 arrived, 3 stuck.
-_FIELDS = ("eta", "value", "gradient", "hessian", "trial", "direction", "length", "cuts", "status", "before", "slope_before")
+_FIELDS = (
+    "eta",
+    "value",
+    "gradient",
+    "hessian",
+    "trial",
+    "direction",
+    "length",
+    "cuts",
+    "status",
+    "before",
+    "slope_before",
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ def climb(
     def step(state: State) -> tuple[State, Figures]:
         waiting = {name: state[f"{name}.trial"] for name in tasks if state[f"{name}.status"] < 2}
         points = evaluate(waiting)
-        new, figures = dict(state), {}
+        new, figures = dict(state), Figures()
         for name in waiting:
             mine = {field: state[f"{name}.{field}"] for field in _FIELDS}
             mine, taken = _advance(mine, _per_value(points[name], tasks[name].weight), method)
@@ -96,9 +108,7 @@ def over_passes(run: Run, charts: Mapping[str, Chart]) -> Callable[[dict[str, Fl
     return evaluate
 
 
-def sum_terms(
-    run: Run, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]
-) -> dict[str, Floats]:
+def sum_terms(run: Run, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]) -> dict[str, Floats]:
     """The sums of several lists of terms over all values, in one pass."""
 
     def all_terms(x: Floats) -> list[Floats]:

@@ -54,9 +54,7 @@ def log_likelihoods(
 ) -> list[float]:
     """The log-likelihood at several parameters: from the record if it says all, else in passes over the data."""
     inside = [None if _outside(family, theta) else in_units(family, theta, -known.exponent) for theta in points]
-    charts = {
-        str(i): family.chart(known, theta, theta) for i, theta in enumerate(inside) if theta is not None
-    }
+    charts = {str(i): family.chart(known, theta, theta) for i, theta in enumerate(inside) if theta is not None}
     nowhere = np.zeros(0)
     found = dict.fromkeys(map(str, range(len(points))), -math.inf)
     passing = {name: chart for name, chart in charts.items() if chart.n_terms}

@@ -10,8 +10,6 @@ from contextlib import ExitStack
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from foldwise.data.column import scan_column
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -20,7 +18,7 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.likelihood.evidence import gather
 from foldwise.models.likelihood.families import FAMILIES
-from foldwise.models.likelihood.families.base import Family, Refusal
+from foldwise.models.likelihood.families.base import Family, RefusalError
 from foldwise.models.likelihood.result import Comparison, FittedDistribution
 from foldwise.models.likelihood.solve import Found, Limits, Problem, prepare, solve
 
@@ -46,21 +44,22 @@ def fit_distribution(
 
     Parameters
     ----------
-    x : an array or list of numbers, a Series, a frame, a path, SQL text or `fw.scan(...)`; `column` chooses one by name or position.
+    x : an array or list of numbers, a Series, a frame, a path, SQL text or `fw.scan(...)`; `column` is a name or position.
     family : normal, logistic, laplace, cauchy, gumbel, uniform, exponential, gamma, weibull, lognormal, inverse-gaussian,
         rayleigh, pareto, beta, bernoulli, binomial, geometric, poisson or negative-binomial; a list of them or "all" compares:
-        the result is then a `Comparison`, in which families that the values forbid are listed with the reason.
+        the result is then a `Comparison`, in which families that the values forbid are listed with the reason. Probabilities of
+        counts and densities cannot be compared with each other; where all values are whole numbers, counts come first.
     fixed : parameters that are known, as in {"sigma": 5}; for several families by family: {"normal": {"sigma": 5}}.
     method : "auto" takes a formula where there is one and else climbs by Newton's method; "newton" and "gradient" always climb,
         and `trace` shows how. "gradient" is the textbook's ascent, with a step that never lets the likelihood fall.
     weights : say how many times each value counts: one number for each, or the name of a column.
     confidence : of the intervals.
     criterion : "aic" or "bic", by which a comparison is sorted.
-    max_iter, time_budget (seconds), checkpoint (a file): for families that pass over the values at every step (weibull, logistic,
-        cauchy, gumbel): a fit that was killed goes on from its checkpoint and ends with the same bits.
+    max_iter, time_budget (seconds), checkpoint (a file): for families that pass over the values at every step (weibull,
+        logistic, cauchy, gumbel): a fit that was killed goes on from its checkpoint and ends with the same bits.
     n_threads : threads; the result does not depend on it.
 
-    Exponential families need a single pass, however many are compared. Citation: Casella and Berger, Statistical Inference, 2002.
+    Exponential families need a single pass, however many are compared. Citation: Casella and Berger, Statistical Inference.
 
     >>> import foldwise as fw
     >>> fw.fit_distribution([1] * 55 + [0] * 45, "bernoulli").parameters
@@ -76,15 +75,15 @@ def fit_distribution(
         _known_families(fixed, families)
     source = scan_column(x, column=column, weights=weights)
     with ExitStack() as stack:
-        inner = stack.enter_context(spooled(source)) if _many_passes(families) else source
+        inner = stack.enter_context(spooled(source)) if any(one.passes for one in families) else source
         run = Run(inner, n_threads=n_threads)
         values = gather(run, families)
         problems: dict[str, Problem] = {}
-        refused: dict[str, Refusal] = {}
+        refused: dict[str, RefusalError] = {}
         for one in families:
             try:
                 problems[one.name] = _prepared(run, one, values, given[one.name], method)
-            except Refusal as refusal:
+            except RefusalError as refusal:
                 refused[one.name] = refusal
         if not several and refused:
             raise _as_error(families[0], refused[families[0].name], source)
@@ -99,7 +98,8 @@ def fit_distribution(
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
         return fits[0]
-    fits.sort(key=lambda fit: (_rank(getattr(fit, criterion)), fit.family))
+    # Probabilities and densities are not on one footing: each kind is sorted for itself, counts first where values are counts.
+    fits.sort(key=lambda fit: (not fit.discrete, _rank(getattr(fit, criterion)), fit.family))
     return Comparison(tuple(fits), {name: _reason(refusal, source) for name, refusal in refused.items()}, criterion)
 
 
@@ -159,25 +159,26 @@ def _check_parameters(
         raise ParameterError(f"time_budget={time_budget!r} must be seconds, at least 0.")
 
 
-def _many_passes(families: Sequence[Family]) -> bool:
-    return any(one.name in ("weibull", "logistic", "laplace", "cauchy", "gumbel", "negative-binomial") for one in families)
-
-
 def _prepared(run: Run, family: Family, values: Any, given: dict[str, float], method: str) -> Problem:
     free = set(family.names) - set(given)
     if method != "auto" and free & family.corners:
         what = " and ".join(sorted(free & family.corners))
-        raise Refusal(
-            f"the likelihood has a corner at the {what}, which no ascent can climb", advice='Use method="auto": a formula'
+        raise RefusalError(
+            f"the likelihood has a corner at the {what}, which no ascent can climb",
+            advice='Use method="auto": a formula',
         )
     try:
         return prepare(run, family, values, given)
     except OverflowError:
-        raise Refusal("the values and the parameters given are too far apart for float64") from None
+        raise RefusalError("the values and the parameters given are too far apart for float64") from None
 
 
-def _as_error(family: Family, refusal: Refusal, source: Source) -> DataError:
-    what = f"{refusal.what}, as values of a {family.name} distribution must be" if refusal.row is not None else refusal.what
+def _as_error(family: Family, refusal: RefusalError, source: Source) -> DataError:
+    what = (
+        f"{refusal.what}, as values of a {family.name} distribution must be"
+        if refusal.row is not None
+        else refusal.what
+    )
     column = source.names[0] if source.names else None
     advice = refusal.advice
     if advice is None and refusal.row is not None:
@@ -185,7 +186,7 @@ def _as_error(family: Family, refusal: Refusal, source: Source) -> DataError:
     return DataError(what, where=source.where, row=refusal.row, column=column, advice=advice)
 
 
-def _reason(refusal: Refusal, source: Source) -> str:
+def _reason(refusal: RefusalError, source: Source) -> str:
     return refusal.what if refusal.row is None else f"{refusal.what} (row {refusal.row}, counting from 0)"
 
 
@@ -198,8 +199,7 @@ def _result(
 ) -> FittedDistribution:
     family, known, free = problem.family, problem.known, problem.free
     theta = {name: given.get(name, found.theta[name]) for name in family.names}
-    variances = np.diag(found.covariance)
-    errors = {name: float(np.sqrt(variances[i])) for i, name in enumerate(free)}
+    errors = {name: float(found.errors[i]) for i, name in enumerate(free)}
     scales = {p.name: p.scale for p in family.parameters if p.name in free}
     intervals = {name: _interval(theta[name], errors[name], scales[name], confidence) for name in free}
     notes = found.notes

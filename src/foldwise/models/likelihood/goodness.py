@@ -13,7 +13,7 @@ from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.errors import ParameterError
 from foldwise.fold.run import Run
 from foldwise.models.likelihood.families import FAMILIES
-from foldwise.models.likelihood.families.base import Family, Refusal
+from foldwise.models.likelihood.families.base import Family, RefusalError
 from foldwise.stats.totals import Tally
 from foldwise.stats.values import in_hand
 
@@ -25,14 +25,15 @@ _MOST_CELLS = 200
 class Goodness:
     """Statistics and p-values by the name of the test, of `n` values; `note` says what they rest on.
 
-    A small p-value says that values from the family would hardly ever lie this far from it. With very many values any family that
-    is not exactly right is found out.
+    A small p-value says that values from the family would hardly ever lie this far from it. With very many values any family
+    that is not exactly right is found out.
     """
 
     statistics: dict[str, float]
     p_values: dict[str, float]
     n: float
     note: str
+    resamples: int = 0
 
     @property
     def p_value(self) -> float:
@@ -96,8 +97,8 @@ def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
     family = FAMILIES[fit.family]
     fixed = {name: fit.parameters[name] for name in fit.fixed}
     try:
-        sample = _sample(fit, most, seed)
-    except Refusal as refusal:
+        sample = draw(fit, most, seed)
+    except RefusalError as refusal:
         return Goodness({}, {}, fit.n, str(refusal))
     n = len(sample)
     note = f"parametric bootstrap, {resamples} samples of {n} values"
@@ -120,7 +121,8 @@ def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
         note += f"; {resamples - made} of them could not be fitted and do not count"
     names = ("Anderson-Darling", "Kolmogorov-Smirnov")
     shares = (above + 1) / (made + 1)
-    return Goodness(dict(zip(names, map(float, found), strict=True)), dict(zip(names, map(float, shares), strict=True)), n, note)
+    statistics, p_values = (dict(zip(names, map(float, one), strict=True)) for one in (found, shares))
+    return Goodness(statistics, p_values, n, note, made)
 
 
 def _refit(family: Family, x: Floats, fixed: dict[str, float]) -> dict[str, float] | None:
@@ -129,7 +131,7 @@ def _refit(family: Family, x: Floats, fixed: dict[str, float]) -> dict[str, floa
     with np.errstate(all="ignore"):
         try:
             return quickly(family, DenseBlock(x.reshape(-1, 1)), fixed)
-        except Refusal:
+        except RefusalError:
             return None
 
 
@@ -145,7 +147,7 @@ def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
     return np.array([squared if math.isfinite(squared) else math.inf, largest])
 
 
-def _sample(fit: Any, most: int, seed: int) -> Floats:
+def draw(fit: Any, most: int, seed: int) -> Floats:
     """All values, or some drawn at random without replacement; weights mean repetition here too."""
     run = Run(fit.source, n_threads=fit.manifest.threads)
     weights: dict[int, float] = {}
@@ -160,7 +162,7 @@ def _sample(fit: Any, most: int, seed: int) -> Floats:
 
     run.visit(weigh, take)
     if not all(whole.values()):
-        raise Refusal("weights that are not whole numbers are no repetition, so there is no sample to test")
+        raise RefusalError("weights that are not whole numbers are no repetition, so there is no sample to test")
     starts = np.concatenate([[0.0], np.cumsum([weights[i] for i in sorted(weights)])]).astype(np.int64)
     total = int(starts[-1])
     chosen = np.arange(total) if total <= most else _drawn(total, most, np.random.default_rng([seed, 0]))

@@ -23,10 +23,7 @@ def quantiles(run: Run, levels: Sequence[float], weight: float, rows: int, low: 
     narrowed down to each value by counting, in some four passes: whatever order the rows are in, the result is exact.
     """
     wanted = [level * weight for level in levels]
-    if rows <= _HELD:
-        found = _sorted(run, wanted)
-    else:
-        found = _narrowed(run, wanted, low, high)
+    found = _sorted(run, wanted) if rows <= _HELD else _narrowed(run, wanted, low, high)
     return np.array([low / 2 + high / 2 if low != high else low for low, high in found])
 
 
@@ -98,9 +95,7 @@ def _tallies(run: Run, spans: Sequence[tuple[int, int]]) -> dict[tuple[int, int]
     return {span: weights[i * _CELLS : (i + 1) * _CELLS] for i, span in enumerate(spans)}
 
 
-def _cell(
-    tally: Floats, want: float, strict: bool, first: int, last: int, below: float
-) -> tuple[int, int, float]:
+def _cell(tally: Floats, want: float, strict: bool, first: int, last: int, below: float) -> tuple[int, int, float]:
     reached = below + np.cumsum(tally)
     cell = int(np.searchsorted(reached, want, side="right" if strict else "left"))
     cell = min(cell, int(np.flatnonzero(tally)[-1]))  # rounding of weights must not lead past the last value

@@ -26,9 +26,9 @@ from foldwise.models.likelihood.text import described
 class FittedDistribution:
     """One family, fitted.
 
-    `parameters` has all of them by name, `fixed` names those that were given. `standard_errors`, `intervals` and `covariance` are of
-    the free ones, by the observed Fisher information; intervals are symmetric on the scale that `interval_scales` names (log for
-    positive parameters, logit for probabilities). What does not exist is NaN, and `notes` says why. `n` is the total weight.
+    `parameters` has all of them by name, `fixed` names those that were given. `standard_errors`, `intervals` and `covariance` are
+    of the free ones, by the observed Fisher information; intervals are symmetric on the scale that `interval_scales` names (log
+    for positive parameters, logit for probabilities). What does not exist is NaN, and `notes` says why. `n` is the total weight.
     `outcome`, `trace` and `manifest` say how it was found.
     """
 
@@ -94,13 +94,17 @@ class FittedDistribution:
         """
         if theta is not None and not isinstance(theta, Mapping):
             if len(self.free) != 1:
-                raise ParameterError(f"several parameters are free ({', '.join(self.free)}): name the ones that are meant.")
+                raise ParameterError(
+                    f"several parameters are free ({', '.join(self.free)}): name the ones that are meant."
+                )
             theta = {self.free[0]: theta}
         wanted = {**(theta or {}), **parameters}
         for name in wanted:
             if name not in self.parameters:
                 raise ParameterError(f"{self.family} has no parameter {name!r}; it has {', '.join(self.parameters)}.")
-        arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in wanted.values())) if wanted else []
+        arrays = (
+            np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in wanted.values())) if wanted else []
+        )
         shape = arrays[0].shape if arrays else ()
         points = [
             {**self.parameters, **{name: float(value) for name, value in zip(wanted, values, strict=True)}}
@@ -177,7 +181,8 @@ class FittedDistribution:
 class Comparison:
     """Several families fitted to the same values: `fits`, best first by `criterion`, and why others were `refused`.
 
-    `comparison["gamma"]` is one of the fits, `best` the first.
+    Families of counts come before densities, with which they cannot be compared. `comparison["gamma"]` is one of the fits, `best`
+    the first.
     """
 
     fits: tuple[FittedDistribution, ...]
@@ -188,6 +193,11 @@ class Comparison:
     def best(self) -> FittedDistribution:
         """The family with the lowest criterion."""
         return self.fits[0]
+
+    def behind(self, fit: FittedDistribution) -> float:
+        """How much larger the criterion is than that of the best of the same kind, counts or densities."""
+        own = [getattr(one, self.criterion) for one in self.fits if one.discrete == fit.discrete]
+        return float(getattr(fit, self.criterion) - own[0])
 
     def __getitem__(self, family: str) -> FittedDistribution:
         for fit in self.fits:

@@ -14,7 +14,7 @@ from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.run import Run
 from foldwise.models.likelihood.ascent import Climb, Task, climb, over_passes
 from foldwise.models.likelihood.evidence import complete, in_units, log_likelihoods, of_the_data
-from foldwise.models.likelihood.families.base import Chart, Family, Known, Refusal, Theta
+from foldwise.models.likelihood.families.base import Chart, Family, Known, Theta
 from foldwise.stats.totals import Totals
 from foldwise.stats.values import Values, in_hand
 
@@ -34,6 +34,7 @@ class Found:
 
     theta: Theta
     covariance: Floats  # of the free parameters; NaN where it does not exist
+    errors: Floats  # its roots, taken before squares can leave float64
     log_likelihood: float
     method: str
     outcome: Outcome
@@ -102,7 +103,10 @@ def _climb(
     charts = {name: chart for name, (_, chart) in some.items()}
     if not passes:
         return climb(
-            tasks, way, lambda wanted: {name: charts[name].at(eta) for name, eta in wanted.items()}, max_iter=limits.max_iter
+            tasks,
+            way,
+            lambda wanted: {name: charts[name].at(eta) for name, eta in wanted.items()},
+            max_iter=limits.max_iter,
         )
     return climb(
         tasks,
@@ -171,7 +175,9 @@ def _finished(
             place = problem.free.index(name)
             covariance[place] = covariance[:, place] = 0.0  # of a symmetric density, location and scale are independent
             covariance[place, place] = error**2
-            notes.append(f"the likelihood has a corner at the {name}: its standard error is by the expected information")
+            notes.append(
+                f"the likelihood has a corner at the {name}: its standard error is by the expected information"
+            )
             corners.remove(name)
     if corners:
         what = " and ".join(corners)
@@ -179,11 +185,11 @@ def _finished(
     if math.isnan(value):
         value = log_likelihoods(family, known, run.source, [outside], run.n_threads)[0]
     units = np.array([_unit(family, name, known.exponent) for name in problem.free])
+    errors = np.sqrt(np.diag(covariance)) * units
     with np.errstate(over="ignore", invalid="ignore"):
         covariance = covariance * np.outer(units, units)
-    if done is None:
-        return Found(outside, covariance, value, method, Outcome(Reason.CONVERGED, 0, 0.0), 0, tuple(notes))
-    return Found(outside, covariance, value, method, done.outcome, done.resumed_at, tuple(notes))
+    outcome, resumed_at = (Outcome(Reason.CONVERGED, 0, 0.0), 0) if done is None else (done.outcome, done.resumed_at)
+    return Found(outside, covariance, errors, value, method, outcome, resumed_at, tuple(notes))
 
 
 def _covariance(chart: Chart, eta: Floats, hessian: Floats) -> Floats:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+TWO_KINDS = (
+    "probabilities of counts (first) and densities cannot be compared with each other: each kind has its own best"
+)
+
 
 def figure(value: float) -> str:
     """Six significant digits.
@@ -19,7 +23,9 @@ def lines_up(rows: list[list[str]], left: tuple[int, ...] = (0,)) -> list[str]:
     """Rows of cells as aligned lines."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(f"{c:<{w}}" if j in left else f"{c:>{w}}" for j, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        "  ".join(
+            f"{c:<{w}}" if j in left else f"{c:>{w}}" for j, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
     ]
 
@@ -52,24 +58,17 @@ def estimates(fit: Any) -> str:
     return ", ".join(f"{name} {value:.5g}" for name, value in fit.parameters.items())
 
 
+def figures(comparison: Any, fit: Any) -> list[str]:
+    """Log-likelihood, criteria, and how far behind the best of its kind."""
+    return [f"{value:.3f}" for value in (fit.max_log_likelihood, fit.aic, fit.bic)] + [f"{comparison.behind(fit):.2f}"]
+
+
 def compared(comparison: Any) -> str:
     """Fits, best first, and what was refused."""
-    best = getattr(comparison.fits[0], comparison.criterion) if comparison.fits else 0.0
     rows = [["family", "log-likelihood", "AIC", "BIC", "behind", "parameters"]]
-    for fit in comparison.fits:
-        behind = getattr(fit, comparison.criterion) - best
-        rows.append(
-            [
-                fit.family,
-                f"{fit.max_log_likelihood:.3f}",
-                f"{fit.aic:.3f}",
-                f"{fit.bic:.3f}",
-                f"{behind:.2f}",
-                estimates(fit),
-            ]
-        )
+    rows += [[fit.family, *figures(comparison, fit), estimates(fit)] for fit in comparison.fits]
     lines = lines_up(rows, left=(0, 5))
     lines += [f"{name}: not fitted: {reason}" for name, reason in comparison.refused.items()]
     if comparison.fits and len({fit.discrete for fit in comparison.fits}) > 1:
-        lines.append("densities and probabilities of counts are on one footing only where counts are one apart")
+        lines.append(TWO_KINDS)
     return "\n".join(lines)

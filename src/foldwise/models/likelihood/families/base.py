@@ -15,7 +15,7 @@ from foldwise.stats.values import Values
 Theta: TypeAlias = dict[str, float]
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """Why a family cannot be fitted to these values; `row` is where the first value stands that forbids it, if one does."""
 
     def __init__(self, what: str, *, row: int | None = None, advice: str | None = None) -> None:
@@ -27,8 +27,8 @@ class Refusal(Exception):
 class Parameter:
     """A parameter: `kind` says which values it may have, `unit` what becomes of it when the data are multiplied.
 
-    Kinds: real, positive, share (from 0 to 1), count (whole, not estimated). Units: value (as the data), inverse (of the data), log
-    (the data's logarithm), none.
+    Kinds: real, positive, share (from 0 to 1), count (whole, not estimated). Units: value (as the data), inverse (of the data),
+    log (the data's logarithm), none.
     """
 
     name: str
@@ -82,7 +82,8 @@ class Family:
     """A family: frozen, without state; parameters are dicts by name, in units of 2 to the record's exponent.
 
     `parts` is what a record must have beyond moments (`Values.of`). In the parameters named in `corners` the likelihood has a
-    corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from.
+    corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says that a
+    point of the likelihood may take a pass over the values, as no record of fixed size says all.
     """
 
     name: ClassVar[str]
@@ -91,6 +92,7 @@ class Family:
     support: ClassVar[str] = "any number"
     discrete: ClassVar[bool] = False
     corners: ClassVar[frozenset[str]] = frozenset()
+    passes: ClassVar[bool] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,7 +104,7 @@ class Family:
         raise NotImplementedError
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
-        """Raise `Refusal` unless the likelihood of these values has a maximum inside of the family."""
+        """Raise `RefusalError` unless the likelihood of these values has a maximum inside of the family."""
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
         """The quantiles that `Known` must have."""
@@ -217,7 +219,7 @@ class Natural(Chart):
 
 
 def need(values: Values, support: str) -> None:
-    """Raise `Refusal` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
+    """Raise `RefusalError` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
     kinds = {
         "positive": (("negative", "zero"), "greater than 0"),
         "inside": (("negative", "zero", "one", "above one"), "between 0 and 1, without these"),
@@ -229,13 +231,15 @@ def need(values: Values, support: str) -> None:
     found = [place for kind in kinds[0] if (place := values.first(kind)) is not None]
     if found:
         row, value = min(found)
-        raise Refusal(f"{value:.17g} is not {kinds[1]}", row=row)
+        raise RefusalError(f"{value:.17g} is not {kinds[1]}", row=row)
+    if support in ("counts", "from one") and values.high >= 2.0**53:
+        raise RefusalError(f"{values.high:.3g} is too large for a count: float64 does not tell it from the next one")
 
 
 def spread(values: Values, what: str) -> None:
-    """Raise `Refusal` where all values are equal."""
+    """Raise `RefusalError` where all values are equal."""
     if values.low == values.high:
-        raise Refusal(
+        raise RefusalError(
             f"all values are equal ({values.low:.17g}), so that the likelihood grows without end as {what}",
             advice="At least two different values are needed",
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_less_digamma, stirling, trigamma_excess
-from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, Refusal, Theta, need, spread
+from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need, spread
 from foldwise.stats.values import Values
 
 
@@ -32,7 +32,7 @@ class Beta(Family):
         if not fixed:
             spread(values, "a and b do")
         if values.complement is None:
-            raise Refusal("values below 1e-100 are too small for a beta distribution")
+            raise RefusalError("values below 1e-100 are too small for a beta distribution")
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
         mean, variance = values.mean, values.variance

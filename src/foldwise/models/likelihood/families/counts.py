@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, Refusal, Theta, need
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need
 from foldwise.stats.values import MOST_COUNTS, Values
 
 
@@ -83,11 +83,11 @@ class Binomial(_Discrete):
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
         if "n" not in fixed:
-            raise Refusal("the number of trials is not known", advice='Give it, as in fixed={"n": 10}')
+            raise RefusalError("the number of trials is not known", advice='Give it, as in fixed={"n": 10}')
         if values.high > fixed["n"]:
-            raise Refusal(f"{values.high:g} hits are more than n = {fixed['n']:g} trials")
+            raise RefusalError(f"{values.high:g} hits are more than n = {fixed['n']:g} trials")
         if values.counts is None:
-            raise Refusal(f"counts of {MOST_COUNTS:,} and more are not handled", advice="Try poisson or normal")
+            raise RefusalError(f"counts of {MOST_COUNTS:,} and more are not handled", advice="Try poisson or normal")
 
     def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
         return {"n": fixed["n"], "p": fixed.get("p", _mean(values) / fixed["n"])}

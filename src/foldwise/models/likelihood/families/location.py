@@ -10,7 +10,17 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.kernels.series import log_ratio
-from foldwise.models.likelihood.families.base import Chart, Family, Known, Parameter, Point, Refusal, Theta, need, spread
+from foldwise.models.likelihood.families.base import (
+    Chart,
+    Family,
+    Known,
+    Parameter,
+    Point,
+    RefusalError,
+    Theta,
+    need,
+    spread,
+)
 from foldwise.models.likelihood.families.positive import mean_log
 from foldwise.stats.values import Values
 
@@ -22,6 +32,7 @@ class LocationScale(Family):
     """`bend(t)` gives the logarithm of the standard density and its first two derivatives."""
 
     parameters = (Parameter("location", "real", "value"), Parameter("scale", "positive", "value"))
+    passes = True
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         """The logarithm of the density of location 0 and scale 1, and its derivatives."""
@@ -116,7 +127,11 @@ class Logistic(LocationScale):
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
         scale = math.sqrt(values.variance) * math.sqrt(3) / math.pi
-        return {"location": values.mean, "scale": scale or abs(values.mean - fixed.get("location", 0.0)) or 1.0, **fixed}
+        return {
+            "location": values.mean,
+            "scale": scale or abs(values.mean - fixed.get("location", 0.0)) or 1.0,
+            **fixed,
+        }
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         size = np.abs(t)
@@ -146,7 +161,7 @@ class Gumbel(LocationScale):
 
 
 class Cauchy(LocationScale):
-    """The Cauchy distribution: `location` and `scale`. With a given scale there may be several maxima; the best found is told."""
+    """The Cauchy distribution: `location` and `scale`. For a given scale there may be several maxima; the best found is told."""
 
     name = "cauchy"
 
@@ -169,7 +184,7 @@ class Cauchy(LocationScale):
             assert values.quantiles is not None
             middle = values.quantiles[len(values.quantiles) // 2]
             if values.second[0] * 2 >= values.weight and fixed.get("location", middle) == middle:
-                raise Refusal(
+                raise RefusalError(
                     f"half of the values or more are equal ({middle:.17g}), so that the likelihood grows without end as the "
                     "scale goes to 0"
                 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_less_digamma, stirling_rest, trigamma_excess
-from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, Refusal, Theta, need
+from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need
 from foldwise.stats.totals import Totals
 from foldwise.stats.values import Values
 
@@ -18,12 +18,13 @@ _LARGE = 12.0
 
 
 class NegativeBinomial(Family):
-    """Counts with `mean` and `size`; their variance is mean + mean^2 / size (SciPy's n is the size, its p size / (size + mean))."""
+    """Counts with `mean` and `size`; their variance is mean + mean^2 / size. SciPy's n is the size, its p size / (size + mean)."""
 
     name = "negative-binomial"
     parameters = (Parameter("size", "positive"), Parameter("mean", "positive"))
     parts = frozenset({"counts"})
     discrete = True
+    passes = True
     support = "0, 1, 2, ..."
 
     def scipy(self, theta: Mapping[str, float]) -> Any:
@@ -34,10 +35,10 @@ class NegativeBinomial(Family):
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
         if values.high == 0 and "mean" not in fixed:
-            raise Refusal("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
+            raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
         mean = fixed.get("mean", values.mean)
         if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > mean:
-            raise Refusal(
+            raise RefusalError(
                 f"the values spread no more (variance {values.variance:.4g}) than a Poisson distribution's would "
                 f"(mean {mean:.4g}), so that the size grows without end",
                 advice="Try poisson",
@@ -89,7 +90,9 @@ class _SizeAndMean(Chart):
     def at(self, eta: Floats) -> Point:
         counts = self._values.counts
         assert counts is not None
-        return self.finish(eta, Totals.of_values(np.arange(len(counts)) * 1.0, counts, self.terms(eta), 3).value)
+        return self.finish(
+            eta, Totals.of_values(np.arange(len(counts), dtype=np.float64), counts, self.terms(eta), 3).value
+        )
 
     def finish(self, eta: Floats, sums: Floats) -> Point:
         assert self._values.factorials is not None

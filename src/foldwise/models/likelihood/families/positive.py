@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, Refusal, Theta, need, spread
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need, spread
 from foldwise.stats.values import Values
 
 
@@ -33,7 +33,7 @@ class Exponential(Family):
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "not negative")
         if values.high == 0 and "rate" not in fixed:
-            raise Refusal("all values are 0, so that the likelihood grows without end as the rate does")
+            raise RefusalError("all values are 0, so that the likelihood grows without end as the rate does")
 
     def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
         return {"rate": fixed.get("rate", 1.0 / (values.mean or 1.0))}
@@ -96,7 +96,7 @@ class InverseGaussian(Family):
             spread(values, "the shape does")
         assert values.inverse is not None
         if not math.isfinite(values.inverse):
-            raise Refusal("sums of 1 / x leave the range of float64", advice="Multiply the values by a constant")
+            raise RefusalError("sums of 1 / x leave the range of float64", advice="Multiply the values by a constant")
 
     def _bend(self, values: Values, mean: float) -> float:
         """The mean of (x - mean)^2 / (mean^2 x)."""
