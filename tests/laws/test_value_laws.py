@@ -198,3 +198,23 @@ def test_small_terms_are_not_lost_beside_large_ones() -> None:
         total = total.merge(Totals(np.array([[1.0], [0.0]])))
     total = total.merge(Totals(np.array([[-(2.0**53)], [0.0]])))
     assert total.value[0] == 1000.0
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_gaps_and_spreads_have_all_their_digits(offset: float) -> None:
+    mp = pytest.importorskip("mpmath")
+    x = np.abs(offset + np.random.default_rng(3).standard_normal(400)) + 0.1
+    block = [make(DenseBlock(part.reshape(-1, 1))) for part in np.array_split(x, 5)]
+    v = block[0].merge(block[1]).merge(block[2].merge(block[3]).merge(block[4]))
+    assert v.logs is not None
+    assert v.inverse is not None
+    with mp.workdps(60):
+        exact = [mp.mpf(float(one)) for one in x]
+        mean = mp.fsum(exact) / len(exact)
+        logs = [mp.log(one) for one in exact]
+        middle = mp.fsum(logs) / len(logs)
+        gap = len(exact) * (mp.log(mean) - middle)
+        squares = mp.fsum((one - middle) ** 2 for one in logs)
+        inverse = mp.fsum((one - mean) ** 2 / one for one in exact)
+        for found, true in ((v.logs.gap, gap), (v.logs.squares, squares), (v.inverse, inverse)):
+            assert abs(mp.mpf(found) - true) < 1e-13 * true

@@ -27,9 +27,9 @@ class Values:
     """Weight, rows with weight, range, mean and centred sum of squares; by wish (`parts`) also what logarithms need.
 
     Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
-    parts. `logs` is about x, `complement` about 1 - x, `inverse` the sum of (x - mean)^2 / x, `counts` the weight of 0, 1, 2, ...,
-    `factorials` the sum of log x!; each is None where it was not asked for or where values do not allow it. `first_rows` and
-    `first_values` say where the first value of each kind in OUTSIDE stands, so that an error can name it; -1 is nowhere.
+    parts. `logs` is about x, `complement` about 1 - x, `inverse` the sum of (x - mean)^2 / x, `counts` the weights of 0, 1, 2
+    and so on, `factorials` the sum of log x!; each is None where it was not asked for or where values do not allow it.
+    `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for errors; -1 is nowhere.
     """
 
     weight: float

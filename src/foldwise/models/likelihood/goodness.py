@@ -109,9 +109,9 @@ def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
     if theta is None:
         return Goodness({}, {}, fit.n, "the family cannot be fitted to the sample that would be tested")
     found = _distances(family, theta, sample)
-    above, made = np.zeros(2), 0
+    above, made, frozen = np.zeros(2), 0, family.scipy(theta)
     for _ in range(resamples):
-        drawn = np.asarray(family.scipy(theta).rvs(size=n, random_state=rng), dtype=np.float64)
+        drawn = np.asarray(frozen.rvs(size=n, random_state=rng), dtype=np.float64)
         again = _refit(family, drawn, fixed)
         if again is None:
             continue

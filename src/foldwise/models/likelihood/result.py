@@ -181,8 +181,8 @@ class FittedDistribution:
 class Comparison:
     """Several families fitted to the same values: `fits`, best first by `criterion`, and why others were `refused`.
 
-    Families of counts come before densities, with which they cannot be compared. `comparison["gamma"]` is one of the fits, `best`
-    the first.
+    Families of counts come before densities, with which they cannot be compared. `comparison["gamma"]` is one of the fits,
+    `best` the first.
     """
 
     fits: tuple[FittedDistribution, ...]

@@ -155,7 +155,10 @@ def _finished(
         notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
     outside = in_units(family, theta, known.exponent)
     value = math.nan
-    if not edge and len(corners) < len(problem.free):
+    begun = done is None or math.isfinite(done.point.value)
+    if not begun:
+        notes.append("the ascent was stopped before its first point: these are the values it would have begun with")
+    if not edge and begun and len(corners) < len(problem.free):
         hold = {**problem.fixed, **{name: theta[name] for name in corners}}
         chart = chart or family.chart(known, hold, theta)
         eta = np.zeros(chart.dimension) if done is None else done.eta

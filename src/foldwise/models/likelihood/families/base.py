@@ -218,6 +218,15 @@ class Natural(Chart):
         return Point(point.value, gradient * slopes, hessian)
 
 
+def plain(value: float) -> str:
+    """A number as people write it.
+
+    >>> plain(0.3), plain(2.0), plain(1e300)
+    ('0.3', '2', '1e+300')
+    """
+    return repr(value).removesuffix(".0")
+
+
 def need(values: Values, support: str) -> None:
     """Raise `RefusalError` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
     kinds = {
@@ -231,7 +240,7 @@ def need(values: Values, support: str) -> None:
     found = [place for kind in kinds[0] if (place := values.first(kind)) is not None]
     if found:
         row, value = min(found)
-        raise RefusalError(f"{value:.17g} is not {kinds[1]}", row=row)
+        raise RefusalError(f"{plain(value)} is not {kinds[1]}", row=row)
     if support in ("counts", "from one") and values.high >= 2.0**53:
         raise RefusalError(f"{values.high:.3g} is too large for a count: float64 does not tell it from the next one")
 
@@ -240,6 +249,6 @@ def spread(values: Values, what: str) -> None:
     """Raise `RefusalError` where all values are equal."""
     if values.low == values.high:
         raise RefusalError(
-            f"all values are equal ({values.low:.17g}), so that the likelihood grows without end as {what}",
+            f"all values are equal ({plain(values.low)}), so that the likelihood grows without end as {what}",
             advice="At least two different values are needed",
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need, spread
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need, plain, spread
 from foldwise.models.likelihood.families.positive import mean_log
 from foldwise.stats.values import Values
 
@@ -33,7 +33,7 @@ class Uniform(Family):
         low, high = _edges(values)
         if fixed.get("low", low) > low or fixed.get("high", high) < high:
             raise RefusalError(
-                f"values from {values.low:.17g} to {values.high:.17g} do not lie between the limits given"
+                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the limits given"
             )
         if len(fixed) < 2 and fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
@@ -67,7 +67,7 @@ class Pareto(Family):
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
         if fixed.get("scale", 0.0) > _edges(values)[0]:
-            raise RefusalError(f"{values.low:.17g} lies below the scale given, where the distribution begins")
+            raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
         if "shape" not in fixed and fixed.get("scale", _edges(values)[0]) == _edges(values)[0]:
             spread(values, "the shape does")
 

@@ -19,6 +19,7 @@ from foldwise.models.likelihood.families.base import (
     RefusalError,
     Theta,
     need,
+    plain,
     spread,
 )
 from foldwise.models.likelihood.families.positive import mean_log
@@ -185,7 +186,7 @@ class Cauchy(LocationScale):
             middle = values.quantiles[len(values.quantiles) // 2]
             if values.second[0] * 2 >= values.weight and fixed.get("location", middle) == middle:
                 raise RefusalError(
-                    f"half of the values or more are equal ({middle:.17g}), so that the likelihood grows without end as the "
+                    f"half of the values or more are equal ({plain(middle)}), so that the likelihood grows without end as the "
                     "scale goes to 0"
                 )
 
