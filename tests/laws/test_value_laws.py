@@ -16,7 +16,7 @@ from foldwise.stats.totals import Tally, Totals
 from foldwise.stats.values import OUTSIDE, Values
 from foldwise.testing import check_statistic
 
-PARTS = frozenset({"logs", "complement", "inverse", "counts"})
+PARTS = frozenset({"logs", "log squares", "complement", "inverse", "counts"})
 EDGES = np.array([0.5, 1.0, 2.0, 1e8])
 
 
@@ -66,6 +66,8 @@ def parts(v: Values) -> dict[str, Any]:
     for name, logs in (("logs", v.logs), ("complement", v.complement)):
         if logs is not None:
             told |= {f"{name} mean": logs.mean, f"{name} gap": logs.gap, f"{name} spread": np.sqrt(logs.squares)}
+            if name == "complement":
+                del told["complement spread"]  # nobody needs it, so there is none
     if v.inverse is not None:
         told["inverse"] = np.ldexp(v.inverse, v.exponent)
     if v.factorials is not None:
@@ -126,6 +128,17 @@ def test_order_does_not_matter(case: Case, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(case.x))
     turned = Case(case.x[order], None if case.w is None else case.w[order])
     assert_same(make(turned.block()), make(case.block()), case)
+
+
+@given(case=cases())
+def test_sums_of_logarithms_without_their_squares(case: Case) -> None:
+    """They take another way, by products."""
+    usual, short = make(case.block()), Values.of(case.block(), PARTS - {"log squares"})
+    assert (usual.logs is None) == (short.logs is None)
+    if usual.logs is not None and short.logs is not None:
+        assert np.isnan(short.logs.squares)
+        assert short.logs.mean == pytest.approx(usual.logs.mean, rel=1e-13, abs=1e-14)
+        assert short.logs.gap == pytest.approx(usual.logs.gap, rel=1e-11, abs=1e-13)
 
 
 @given(case=cases())

@@ -10,7 +10,9 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_ratio
 
+_AT_ONCE = 16384  # values whose logarithms are held at a time: they stay in the cache
 _NARROW = 0.1  # blocks whose values lie this close to their mean, relatively, get more careful logarithms
+_SAFE = 2.0**-120  # products of eight numbers that are no smaller, and no larger than its inverse, stay in range
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,44 @@ class Logs:
     gap: float
 
     @classmethod
-    def of(cls, x: Floats, gaps: Floats, w: Floats | None, weight: float, pivot: float, rest: float) -> Logs:
-        """Of positive values in hand, at least one; `pivot` and `rest` are their mean in two parts, `gaps` is x - pivot."""
-        narrow = bool(x.min() > (1 - _NARROW) * pivot and x.max() < (1 + _NARROW) * pivot)
-        if narrow:
-            t = gaps / pivot
-            logs, gap = np.log1p(t), total(excess(t), w)
-            shift = total(logs, w) / weight
-        else:
-            logs = log_ratio(x, pivot, fine=False)
-            shift = total(logs, w) / weight
+    def of(
+        cls,
+        x: Floats,
+        w: Floats | None,
+        weight: float,
+        pivot: float,
+        rest: float,
+        *,
+        of_one: float | None = None,
+        spread: bool = True,
+    ) -> Logs:
+        """Of positive values in hand, at least one; `pivot` and `rest` are their mean in two parts.
+
+        With `of_one`, which is then the mean of x, it is about 1 - x, and `pivot` and `rest` are the mean of that. Without
+        `spread` there are no squares (NaN), and far fewer logarithms to take.
+        """
+        low, high = float(x.min()), float(x.max())
+        low, high = (low, high) if of_one is None else (1.0 - high, 1.0 - low)
+        narrow = low > (1 - _NARROW) * pivot and high < (1 + _NARROW) * pivot
+        together = not spread and w is None and low / pivot > _SAFE and high / pivot < 1 / _SAFE
+        sums = []
+        for start in range(0, len(x), _AT_ONCE):
+            some = x[start : start + _AT_ONCE]
+            v = None if w is None else w[start : start + _AT_ONCE]
+            gap = 0.0
+            if narrow:
+                # 1 - x as a difference from 1 - mean: next to 0, x has digits that 1 - x has not.
+                t = (some - pivot if of_one is None else of_one - some) / pivot
+                logs, gap = np.log1p(t), total(excess(t), v)
+            else:
+                logs = some if of_one is None else 1.0 - some
+                logs = _of_products(logs / pivot) if together else log_ratio(logs, pivot, fine=False)
+            sums.append((total(logs, v), total(np.square(logs), v) if spread else np.nan, gap))
+        all_logs, squares, gap = np.sum(sums, axis=0)
+        shift = float(all_logs) / weight
+        if not narrow:
             gap = max(weight * (rest / pivot) - shift * weight, 0.0)
-        logs -= shift
-        return cls(pivot, shift, total(logs * logs, w), gap)
+        return cls(pivot, shift, np.maximum(squares - weight * shift * shift, 0.0).item(), float(gap))
 
     def merge(self, other: Logs, weight: float, its_weight: float, mean: float, apart: float) -> Logs:
         """Both sets together; `mean` is that of the values of both, `apart` the other's mean less this one's."""
@@ -60,6 +87,13 @@ class Logs:
     def mean(self) -> float:
         """The mean logarithm."""
         return math.log(self.pivot) + self.shift
+
+
+def _of_products(ratios: Floats) -> Floats:
+    """Logarithms whose sum is that of the values': of products of eight, which are as exact and take an eighth of the time."""
+    whole = len(ratios) // 8 * 8
+    products = np.multiply.reduce(ratios[:whole].reshape(8, -1), axis=0)
+    return np.asarray(np.log(np.concatenate([products, ratios[whole:]])))
 
 
 def _log_of_ratio(a: float, b: float) -> float:

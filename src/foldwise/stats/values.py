@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise import kernels
 from foldwise.data.block import Block, Floats
-from foldwise.kernels.reference import two_parts
 from foldwise.stats.centre import moved
 from foldwise.stats.logs import Logs, total
 
 MOST_COUNTS = 1 << 16  # whole numbers below this are tallied one by one
+_AT_ONCE = 16384
 _NOTHING = -1100  # the exponent of zeros: below that of any number
 _PLAIN = (1e-100, 1e100)  # where squares, and sums of many, stay in range
 
@@ -27,9 +28,10 @@ class Values:
     """Weight, rows with weight, range, mean and centred sum of squares; by wish (`parts`) also what logarithms need.
 
     Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
-    parts. `logs` is about x, `complement` about 1 - x, `inverse` the sum of (x - mean)^2 / x, `counts` the weights of 0, 1, 2
-    and so on, `factorials` the sum of log x!; each is None where it was not asked for or where values do not allow it.
-    `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for errors; -1 is nowhere.
+    parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
+    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `factorials` the sum of log x!; each is None where it was
+    not asked for or where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in
+    OUTSIDE stands, for errors; -1 is nowhere.
     """
 
     weight: float
@@ -63,19 +65,16 @@ class Values:
         weight = float(len(x)) if w is None else float(w.sum())
         exponent = _exponent(max(abs(low), abs(high)))
         y = x if exponent == 0 else np.ldexp(x, -exponent)
-        mean, rest, squares = _moments(y, w, weight)
+        mean, rest, squares = _moments(y, w)
         first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
         record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
         if low > 0 and parts & {"logs", "inverse"}:
-            gaps = y - mean
-            logs = Logs.of(y, gaps, w, weight, mean, rest)
+            logs = Logs.of(y, w, weight, mean, rest, spread="log squares" in parts)
             if exponent:
                 logs = replace(logs, pivot=math.ldexp(mean, exponent))
-            inverse = total(gaps * (gaps / y), w) if "inverse" in parts else None
-            record = replace(record, logs=logs, inverse=inverse)
+            record = replace(record, logs=logs, inverse=_inverse(y, w, mean) if "inverse" in parts else None)
         if low > 0 and high < 1 and "complement" in parts:
-            # 1 - x as a difference from 1 - mean: next to 0, x has digits that 1 - x has not.
-            other = Logs.of(1.0 - y, mean - y, w, weight, 1.0 - mean, -rest) if exponent == 0 else None
+            other = Logs.of(y, w, weight, 1.0 - mean, -rest, of_one=mean, spread=False) if exponent == 0 else None
             record = replace(record, complement=other)
         if "counts" in parts and low >= 0 and first_rows[4] < 0:
             record = replace(record, **_counted(x, w, high))
@@ -170,15 +169,20 @@ def _exponent(size: float) -> int:
     return 0 if _PLAIN[0] < size < _PLAIN[1] else math.frexp(size)[1]
 
 
-def _moments(y: Floats, w: Floats | None, weight: float) -> tuple[float, float, float]:
-    """The mean in two parts and the sum of squares about it; from a value at hand, so that an offset costs no digits."""
-    pivot = np.asarray(y[0])
-    gaps = y - pivot
-    shift = total(gaps, w) / weight
-    gaps -= shift
-    drift = total(gaps, w) / weight  # what rounding of the shift left over
-    mean, rest = two_parts(pivot, np.asarray(shift))
-    return float(mean), float(rest + drift), max(total(gaps * gaps, w) - weight * drift * drift, 0.0)
+def _moments(y: Floats, w: Floats | None) -> tuple[float, float, float]:
+    """The mean in two parts and the sum of squares about it."""
+    _, mean, squares = kernels.columns(np.ascontiguousarray(y).reshape(-1, 1), w)
+    return float(mean[0, 0]), float(mean[1, 0]), float(squares[0])
+
+
+def _inverse(y: Floats, w: Floats | None, mean: float) -> float:
+    """The sum of (y - mean)^2 / y."""
+    sums = []
+    for start in range(0, len(y), _AT_ONCE):
+        some = y[start : start + _AT_ONCE]
+        gaps = some - mean
+        sums.append(total(gaps * (gaps / some), None if w is None else w[start : start + _AT_ONCE]))
+    return float(np.sum(sums))
 
 
 def _counted(x: Floats, w: Floats | None, high: float) -> dict[str, Any]:

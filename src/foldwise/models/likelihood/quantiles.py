@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,11 +24,22 @@ def quantiles(run: Run, levels: Sequence[float], weight: float, rows: int, low: 
     narrowed down to each value by counting, in some four passes: whatever order the rows are in, the result is exact.
     """
     wanted = [level * weight for level in levels]
-    found = _sorted(run, wanted) if rows <= _HELD else _narrowed(run, wanted, low, high)
+    found = _sorted(run, wanted, weight != rows) if rows <= _HELD else _narrowed(run, wanted, low, high)
     return np.array([low / 2 + high / 2 if low != high else low for low, high in found])
 
 
-def _sorted(run: Run, wanted: Sequence[float]) -> list[tuple[float, float]]:
+def _partitioned(run: Run, wanted: Sequence[float]) -> list[tuple[float, float]]:
+    x = run.rows(lambda block: block.dense().reshape(-1).astype(np.float64))
+    last = len(x) - 1
+    places = [(max(math.ceil(want) - 1, 0), min(math.floor(want), last)) for want in wanted]
+    x = np.partition(x, sorted({place for pair in places for place in pair}))
+    return [(float(x[low]), float(x[high])) for low, high in places]
+
+
+def _sorted(run: Run, wanted: Sequence[float], weighted: bool) -> list[tuple[float, float]]:
+    if not weighted:
+        return _partitioned(run, wanted)
+
     def of(block: Block) -> Floats:
         w = np.ones(block.n_rows) if block.weights is None else block.weights
         return np.column_stack([block.dense().reshape(-1).astype(np.float64), w])

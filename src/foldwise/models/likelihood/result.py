@@ -26,10 +26,10 @@ from foldwise.models.likelihood.text import described
 class FittedDistribution:
     """One family, fitted.
 
-    `parameters` has all of them by name, `fixed` names those that were given. `standard_errors`, `intervals` and `covariance` are
-    of the free ones, by the observed Fisher information; intervals are symmetric on the scale that `interval_scales` names (log
-    for positive parameters, logit for probabilities). What does not exist is NaN, and `notes` says why. `n` is the total weight.
-    `outcome`, `trace` and `manifest` say how it was found.
+    `parameters` has all of them by name, `fixed` names those that were given. `standard_errors`, `intervals` and `covariance`
+    are of the free ones, by the observed Fisher information; intervals are symmetric on the scale that `interval_scales` names
+    (log for positive parameters, logit for probabilities). What does not exist is NaN, and `notes` says why. `n` is the total
+    weight. `outcome`, `trace` and `manifest` say how it was found.
     """
 
     family: str

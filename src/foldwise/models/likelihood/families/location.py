@@ -162,7 +162,7 @@ class Gumbel(LocationScale):
 
 
 class Cauchy(LocationScale):
-    """The Cauchy distribution: `location` and `scale`. For a given scale there may be several maxima; the best found is told."""
+    """The Cauchy distribution: `location` and `scale`. For a given scale there may be several maxima: the best found counts."""
 
     name = "cauchy"
 
@@ -256,7 +256,7 @@ class Weibull(LocationScale):
 
     name = "weibull"
     parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", "value"))
-    parts = frozenset({"logs"})
+    parts = frozenset({"logs", "log squares"})
     support = "greater than 0"
 
     def scipy(self, theta: Mapping[str, float]) -> Any:

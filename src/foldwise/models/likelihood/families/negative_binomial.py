@@ -18,7 +18,7 @@ _LARGE = 12.0
 
 
 class NegativeBinomial(Family):
-    """Counts with `mean` and `size`; their variance is mean + mean^2 / size. SciPy's n is the size, its p size / (size + mean)."""
+    """Counts with `mean` and `size`; their variance is mean + mean^2 / size. SciPy has p = size / (size + mean)."""
 
     name = "negative-binomial"
     parameters = (Parameter("size", "positive"), Parameter("mean", "positive"))
@@ -84,8 +84,8 @@ class _SizeAndMean(Chart):
         return np.diag([pair[j] for j in self._free])
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
-        size = self._pair(eta)[0]
-        return lambda x: _terms(x, size)
+        size, mean = self._pair(eta)
+        return lambda x: _terms(x, size, size > mean)
 
     def at(self, eta: Floats) -> Point:
         counts = self._values.counts
@@ -101,9 +101,13 @@ class _SizeAndMean(Chart):
         both = r + mean
         value = sums[0] - self._values.factorials - n * (r + m) * math.log1p(mean / r) + n * m * math.log(mean)
         gap = m - mean
-        by_size = sums[1] + n * (gap / r + float(excess(mean / r)) - gap / both)
+        if r > mean:  # then the terms of the sums have their largest part, x / r, taken out
+            by_size = sums[1] + n * (gap / r + float(excess(mean / r)) - gap / both)
+            bend = sums[2] - n * (gap / r / r + mean * mean / (r * r * both)) + n * gap / both**2
+        else:
+            by_size = sums[1] - n * (math.log1p(mean / r) + gap / both)
+            bend = sums[2] + n * (mean / (r * both) + gap / both**2)
         by_mean = n * r * gap / (mean * both)
-        bend = sums[2] - n * (gap / r / r + mean * mean / (r * r * both)) + n * gap / both**2
         cross = n * gap / both**2
         slope = n * ((m + r) / both**2 - m / mean**2)
         scale = np.array([r, mean])
@@ -112,19 +116,21 @@ class _SizeAndMean(Chart):
         return Point(float(value), gradient[self._free], hessian[np.ix_(self._free, self._free)])
 
 
-def _terms(x: Floats, r: float) -> list[Floats]:
-    """log Gamma(x + r) - log Gamma(r) - x log r and its derivatives by r, without what cancels where r is large."""
-    y = x + r
+def _terms(x: Floats, r: float, less: bool) -> list[Floats]:
+    """log Gamma(x + r) - log Gamma(r) - x log r and the derivatives by r of the first two of these.
+
+    With `less`, for r above the mean, x / r and -x / r^2 are taken out of the derivatives, which else would cancel later.
+    """
+    y, t = x + r, x / r
     if r >= _LARGE:
-        t = x / r
         value = (y - 0.5) * np.log1p(t) - x + stirling_rest(y) - stirling_rest(r)
-        slope = -excess(t) + (log_less_digamma(r) - log_less_digamma(y))
-        bend = x * (t / r) / y - (trigamma_excess(r) - trigamma_excess(y))
+        slope = (-excess(t) if less else np.log1p(t)) + (log_less_digamma(r) - log_less_digamma(y))
+        bend = (x * (t / r) / y if less else -t / y) - (trigamma_excess(r) - trigamma_excess(y))
         return [value, slope, bend]
     from scipy.special import digamma, gammaln, polygamma
 
     value = gammaln(y) - float(gammaln(r)) - x * math.log(r)
-    slope = digamma(y) - float(digamma(r)) - x / r
-    bend = polygamma(1, y) - float(polygamma(1, r)) + x / r / r
+    slope = digamma(y) - float(digamma(r)) - (t if less else 0.0)
+    bend = polygamma(1, y) - float(polygamma(1, r)) + (t / r if less else 0.0)
     nothing = x == 0
     return [np.where(nothing, 0.0, term) for term in (value, slope, bend)]

@@ -61,7 +61,7 @@ class Lognormal(Family):
 
     name = "lognormal"
     parameters = (Parameter("mu", "real", "log"), Parameter("sigma", "positive"))
-    parts = frozenset({"logs"})
+    parts = frozenset({"logs", "log squares"})
     support = "greater than 0"
 
     def scipy(self, theta: Mapping[str, float]) -> Any:
