@@ -48,25 +48,31 @@ class Logs:
         low, high = float(x.min()), float(x.max())
         low, high = (low, high) if of_one is None else (1.0 - high, 1.0 - low)
         narrow = low > (1 - _NARROW) * pivot and high < (1 + _NARROW) * pivot
-        together = not spread and w is None and low / pivot > _SAFE and high / pivot < 1 / _SAFE
+        together = not narrow and w is None and low / pivot > _SAFE and high / pivot < 1 / _SAFE
         sums = []
         for start in range(0, len(x), _AT_ONCE):
             some = x[start : start + _AT_ONCE]
             v = None if w is None else w[start : start + _AT_ONCE]
-            gap = 0.0
+            gap, all_of, squares = 0.0, 0.0, np.nan
             if narrow:
                 # 1 - x as a difference from 1 - mean: next to 0, x has digits that 1 - x has not.
                 t = (some - pivot if of_one is None else of_one - some) / pivot
                 logs, gap = np.log1p(t), total(excess(t), v)
             else:
-                logs = some if of_one is None else 1.0 - some
-                logs = _of_products(logs / pivot) if together else log_ratio(logs, pivot, fine=False)
-            sums.append((total(logs, v), total(np.square(logs), v) if spread else np.nan, gap))
-        all_logs, squares, gap = np.sum(sums, axis=0)
+                values = some if of_one is None else 1.0 - some
+                if together:
+                    all_of = float(_of_products(values / pivot).sum())
+                logs = log_ratio(values, pivot, fine=False) if spread or not together else values[:0]
+            own = total(logs, v)
+            if spread:
+                squares = total(np.square(logs), v)
+            # The sum comes from the products wherever it can, so that it does not depend on what else is asked for.
+            sums.append((all_of if together else own, own, squares, gap))
+        all_logs, own, squares, gap = np.sum(sums, axis=0)
         shift = float(all_logs) / weight
         if not narrow:
             gap = max(weight * (rest / pivot) - shift * weight, 0.0)
-        return cls(pivot, shift, np.maximum(squares - weight * shift * shift, 0.0).item(), float(gap))
+        return cls(pivot, shift, np.maximum(squares - own * (own / weight), 0.0).item(), float(gap))
 
     def merge(self, other: Logs, weight: float, its_weight: float, mean: float, apart: float) -> Logs:
         """Both sets together; `mean` is that of the values of both, `apart` the other's mean less this one's."""

@@ -246,13 +246,9 @@ def _ended(name: str, task: Task, state: State, outcome: Outcome, resumed_at: in
     mine = {field: state[f"{name}.{field}"] for field in _FIELDS}
     n = task.weight
     point = Point(float(mine["value"]) * n, mine["gradient"] * n, mine["hessian"] * n)
-    trace = tuple(
-        {key.removeprefix(f"{name}."): value for key, value in figures.items()}
-        for figures in (
-            {key: value for key, value in step.items() if key.startswith(f"{name}.")} for step in outcome.trace
-        )
-        if figures
-    )
+    own = ({key: value for key, value in step.items() if key.startswith(f"{name}.")} for step in outcome.trace)
+    taken = [{key.removeprefix(f"{name}."): value for key, value in figures.items()} for figures in own if figures]
+    trace = tuple({"step": float(number), **figures} for number, figures in enumerate(taken))
     stuck = mine["status"] == 3 and not _left(mine) < 1e-6  # rounding may end a climb before its last digits
     reason = outcome.reason
     if mine["status"] >= 2:

@@ -57,7 +57,10 @@ class FittedDistribution:
 
     @property
     def trace(self) -> tuple[dict[str, float], ...]:
-        """The ascent, point by point: parameters, log-likelihood and the norm of its gradient; empty for a closed form."""
+        """The ascent, point by point: parameters, log-likelihood and the norm of its gradient; empty for a closed form.
+
+        The gradient is by the coordinates of the climb: logarithms of positive parameters, and so on.
+        """
         return self.outcome.trace
 
     @property
