@@ -422,3 +422,43 @@ def test_binomial_needs_its_number_of_trials() -> None:
         fw.fit_distribution([1, 2, 3], "binomial", fixed={"n": 2})
     with pytest.raises(DataError, match="do not lie between the limits given"):
         fw.fit_distribution([1, 2, 3], "uniform", fixed={"low": 2.0})
+
+
+# ---------------------------------------------------------------- the ends of float64
+
+NASTY: dict[str, Any] = {
+    "two values": [1.0, 2.0],
+    "an outlier": np.append(np.random.default_rng(0).standard_normal(500), 1e12),
+    "heavy tails": np.random.default_rng(0).standard_cauchy(500) ** 3,
+    "next to 0 and 1": np.random.default_rng(0).beta(0.01, 0.01, 300).clip(1e-15, 1 - 1e-15),
+    "subnormal": [5e-324, 1e-323, 2e-322],
+    "largest": [1.7e308, 1.6e308, 1.0e308],
+    "both ends": [1.7e308, -1.7e308, 1.0e308, 5.0],
+    "three values": [0.0, 1.0, 3.0],
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_every_family_is_fitted_or_refused(name: str) -> None:
+    """Nothing else: no other error, no warning, no number that is none."""
+    found = fw.fit_distribution(NASTY[name], "all")
+    assert len(found.fits) + len(found.refused) == len(FAMILIES)
+    assert len(found.fits) >= 4
+    for fit in found:
+        assert fit.outcome.converged, fit
+        assert np.isfinite(list(fit.parameters.values())).all(), fit
+        assert math.isfinite(fit.max_log_likelihood), fit
+
+
+def test_values_further_apart_than_float64_is_precise() -> None:
+    x = np.array([1e-300, 1.0, 1e300, 2.0])
+    fit = fw.fit_distribution(x, "lognormal")
+    assert fit.parameters["mu"] == pytest.approx(np.log(x).mean(), rel=1e-13, abs=1e-13)
+    assert fit.parameters["sigma"] == pytest.approx(np.log(x).std(), rel=1e-13)
+    assert fw.fit_distribution(x, "gamma").parameters["shape"] < 0.01
+    with pytest.raises(DataError, match="too far apart"):
+        fw.fit_distribution(x, "pareto")
+    with pytest.raises(DataError, match="leave the range of float64"):
+        fw.fit_distribution(x, "inverse-gaussian")
+    with pytest.raises(DataError, match="too far apart"):
+        fw.fit_distribution([5e-324, 1e-323], "normal", fixed={"sigma": 1e30})

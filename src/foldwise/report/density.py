@@ -61,7 +61,9 @@ def histogram(
     edges: Floats, heights: Floats, curves: Sequence[tuple[str, Floats, Floats]], below: str, *, steps: bool
 ) -> str:
     """Bars of the data's density and lines of fitted ones, with their names; of counts, points joined by thin lines."""
-    top = 1.08 * max(float(heights.max(initial=0.0)), *(float(_seen(ys).max(initial=0.0)) for _, _, ys in curves[:1]))
+    tops = [float(_seen(ys).max(initial=0.0)) for _, _, ys in curves]
+    least = max(float(heights.max(initial=0.0)), tops[0])
+    top = 1.08 * min(max(least, *tops), 2.5 * least)
     frame = Frame((float(edges[0]), float(edges[-1])), (0.0, top or 1.0))
     parts = frame.draw(below)
     for low, high, height in zip(edges[:-1], edges[1:], heights, strict=True):

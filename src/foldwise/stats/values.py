@@ -69,9 +69,9 @@ class Values:
         first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
         record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
         if low > 0 and parts & {"logs", "inverse"}:
-            logs = Logs.of(y, w, weight, mean, rest, spread="log squares" in parts)
-            if exponent:
-                logs = replace(logs, pivot=math.ldexp(mean, exponent))
+            # Of x itself: in other units the least values might be lost beside the greatest.
+            pivot, left = (math.ldexp(part, exponent) for part in (mean, rest))
+            logs = Logs.of(x, w, weight, pivot, left, spread="log squares" in parts)
             record = replace(record, logs=logs, inverse=_inverse(y, w, mean) if "inverse" in parts else None)
         if low > 0 and high < 1 and "complement" in parts:
             other = Logs.of(y, w, weight, 1.0 - mean, -rest, of_one=mean, spread=False) if exponent == 0 else None
@@ -181,7 +181,9 @@ def _inverse(y: Floats, w: Floats | None, mean: float) -> float:
     for start in range(0, len(y), _AT_ONCE):
         some = y[start : start + _AT_ONCE]
         gaps = some - mean
-        sums.append(total(gaps * (gaps / some), None if w is None else w[start : start + _AT_ONCE]))
+        with np.errstate(over="ignore", divide="ignore"):  # told by the family that needs it
+            quotients = gaps / some
+        sums.append(total(gaps * quotients, None if w is None else w[start : start + _AT_ONCE]))
     return float(np.sum(sums))
 
 

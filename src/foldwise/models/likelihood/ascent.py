@@ -42,12 +42,13 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Climb:
-    """Where a climb ended: coordinates, the point there, and how."""
+    """Where a climb ended: coordinates, the point there, and how; `stuck` where rounding hid which way is up."""
 
     eta: Floats
     point: Point
     outcome: Outcome
     resumed_at: int
+    stuck: bool
 
 
 @dataclass(frozen=True)
@@ -256,4 +257,4 @@ def _ended(name: str, task: Task, state: State, outcome: Outcome, resumed_at: in
     eta = mine["eta"]
     if mine["status"] == 2 and method == "newton" and len(eta):
         eta = eta + np.linalg.solve(-mine["hessian"], mine["gradient"])  # the last digit, for nothing
-    return Climb(eta, point, replace(outcome, reason=reason, steps=len(trace), trace=trace), resumed_at)
+    return Climb(eta, point, replace(outcome, reason=reason, steps=len(trace), trace=trace), resumed_at, bool(stuck))

@@ -35,7 +35,8 @@ def complete(run: Run, family: Family, values: Values, fixed: Mapping[str, float
         known = replace(known, quantiles=found)
     terms = family.second(known, fixed)
     if terms is not None:
-        known = replace(known, second=sum_terms(run, {"second": (terms, 1)})["second"])
+        count = len(terms(np.zeros(1)))
+        known = replace(known, second=sum_terms(run, {"second": (terms, count)})["second"])
     return known
 
 

@@ -93,7 +93,16 @@ def fit_distribution(
             keep.bind(values.weight, values.centre, values.squares, values.low, values.high)
         limits = Limits(max_iter or _MAX_ITER[method], time_budget, keep)
         found = solve(run, problems, method, limits)
-        fits = [_result(run, source, problems[name], one, given[name], confidence) for name, one in found.items()]
+        fits = []
+        for name, solution in found.items():
+            if all(math.isfinite(value) for value in solution.theta.values()):
+                fits.append(_result(run, source, problems[name], solution, given[name], confidence))
+            else:
+                refused[name] = RefusalError(
+                    "the parameters leave the range of float64", advice="Multiply the values by a constant"
+                )
+        if not several and refused:
+            raise _as_error(families[0], refused[families[0].name], source)
     for fit in fits:
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
@@ -167,10 +176,10 @@ def _prepared(run: Run, family: Family, values: Any, given: dict[str, float], me
             f"the likelihood has a corner at the {what}, which no ascent can climb",
             advice='Use method="auto": a formula',
         )
-    try:
-        return prepare(run, family, values, given)
-    except OverflowError:
-        raise RefusalError("the values and the parameters given are too far apart for float64") from None
+    known = [p for p in family.parameters if p.name in given]
+    if not all(math.isfinite(p.scaled(given[p.name], -values.exponent)) for p in known):
+        raise RefusalError("the values and the parameters given are too far apart for float64")
+    return prepare(run, family, values, given)
 
 
 def _as_error(family: Family, refusal: RefusalError, source: Source) -> DataError:

@@ -155,6 +155,10 @@ def _finished(
         notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
     outside = in_units(family, theta, known.exponent)
     value = math.nan
+    if done is not None and done.stuck:
+        notes.append(
+            'rounding hides which way the likelihood rises, so the ascent stopped short of its top: try method="auto"'
+        )
     begun = done is None or math.isfinite(done.point.value)
     if not begun:
         notes.append("the ascent was stopped before its first point: these are the values it would have begun with")
@@ -187,10 +191,10 @@ def _finished(
         notes.append(f"the likelihood has a corner at the {what}: a standard error does not exist there")
     if math.isnan(value):
         value = log_likelihoods(family, known, run.source, [outside], run.n_threads)[0]
-    units = np.array([_unit(family, name, known.exponent) for name in problem.free])
-    errors = np.sqrt(np.diag(covariance)) * units
-    with np.errstate(over="ignore", invalid="ignore"):
-        covariance = covariance * np.outer(units, units)
+    powers = np.array([_power(family, name, known.exponent) for name in problem.free], dtype=np.intc)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        errors = np.ldexp(np.sqrt(np.diag(covariance)), powers)
+        covariance = np.ldexp(covariance, np.add.outer(powers, powers))
     outcome, resumed_at = (Outcome(Reason.CONVERGED, 0, 0.0), 0) if done is None else (done.outcome, done.resumed_at)
     return Found(outside, covariance, errors, value, method, outcome, resumed_at, tuple(notes))
 
@@ -210,9 +214,9 @@ def _covariance(chart: Chart, eta: Floats, hessian: Floats) -> Floats:
         return np.full((len(jacobian), len(jacobian)), np.nan)
 
 
-def _unit(family: Family, name: str, exponent: int) -> float:
+def _power(family: Family, name: str, exponent: int) -> int:
     unit = next(p.unit for p in family.parameters if p.name == name)
-    return {"value": 2.0**exponent, "inverse": 2.0**-exponent}.get(unit, 1.0)
+    return {"value": exponent, "inverse": -exponent}.get(unit, 0)
 
 
 def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
@@ -244,4 +248,4 @@ def _completed_in_hand(family: Family, known: Known, given: Theta, x: Floats) ->
     if levels:
         known = replace(known, quantiles=np.quantile(x, levels))
     terms = family.second(known, given)
-    return known if terms is None else replace(known, second=np.array([terms(x)[0].sum()]))
+    return known if terms is None else replace(known, second=np.array([term.sum() for term in terms(x)]))

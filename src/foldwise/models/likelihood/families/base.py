@@ -58,7 +58,8 @@ class Parameter:
             return value
         if self.unit == "log":
             return value + exponent * math.log(2.0)
-        return math.ldexp(value, exponent if self.unit == "value" else -exponent)
+        with np.errstate(over="ignore", under="ignore"):  # whoever uses it looks whether it is finite
+            return float(np.ldexp(value, exponent if self.unit == "value" else -exponent))
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,8 @@ class Natural(Chart):
         self._fixed, self._origin = dict(fixed), origin
         self._free = [(j, p) for j, p in enumerate(family.parameters) if p.name not in fixed]
         self.dimension = len(self._free)
-        self._unit = math.sqrt(values.variance) or 1.0
+        logs = values.logs.squares / values.weight if values.logs is not None else math.nan
+        self._units = {"value": math.sqrt(values.variance) or 1.0, "log": math.sqrt(logs) or 1.0}
 
     def _of(self, parameter: Parameter, eta: float) -> tuple[float, float, float]:
         """Value, slope and curvature of a parameter as a function of its coordinate."""
@@ -199,7 +201,8 @@ class Natural(Chart):
             p = odds / (1.0 + odds)
             slope = p / (1.0 + odds)
             return p, slope, slope * (1.0 - 2.0 * p)
-        return start + self._unit * eta, self._unit, 0.0
+        unit = self._units.get(parameter.unit, 1.0)
+        return start + unit * eta, unit, 0.0
 
     def theta(self, eta: Floats) -> Theta:
         found = {p.name: self._of(p, float(eta[i]))[0] for i, (_, p) in enumerate(self._free)}

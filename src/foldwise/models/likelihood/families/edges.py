@@ -66,6 +66,8 @@ class Pareto(Family):
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
+        if _edges(values)[0] == 0:
+            raise RefusalError("the least and the greatest value are too far apart for float64")
         if fixed.get("scale", 0.0) > _edges(values)[0]:
             raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
         if "shape" not in fixed and fixed.get("scale", _edges(values)[0]) == _edges(values)[0]:

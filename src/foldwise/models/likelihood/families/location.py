@@ -26,7 +26,7 @@ from foldwise.models.likelihood.families.positive import mean_log
 from foldwise.stats.values import Values
 
 _EULER = 0.5772156649015329
-_QUARTILES = (0.25, 0.5, 0.75)
+_QUARTILES = (0.25, 0.5 - 1e-12, 0.5 + 1e-12, 0.75)  # both values in the middle, if there are two
 
 
 class LocationScale(Family):
@@ -175,20 +175,22 @@ class Cauchy(LocationScale):
         return _QUARTILES if "scale" not in fixed else tuple(np.arange(1, 34) / 34)
 
     def second(self, values: Known, fixed: Mapping[str, float]) -> Callable[[Floats], list[Floats]] | None:
+        if "scale" in fixed:
+            return None
         assert values.quantiles is not None
-        middle = values.quantiles[len(values.quantiles) // 2]
-        return lambda x: [(x == middle) * 1.0]
+        _, low, high, _ = values.quantiles
+        return lambda x: [(x == low) * 1.0, (x == high) * 1.0]
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         super().check(values, fixed)
         if "scale" not in fixed and isinstance(values, Known) and values.second is not None:
             assert values.quantiles is not None
-            middle = values.quantiles[len(values.quantiles) // 2]
-            if values.second[0] * 2 >= values.weight and fixed.get("location", middle) == middle:
-                raise RefusalError(
-                    f"half of the values or more are equal ({plain(middle)}), so that the likelihood grows without end as the "
-                    "scale goes to 0"
-                )
+            for middle, heap in zip(values.quantiles[1:3].tolist(), values.second, strict=True):
+                if heap * 2 >= values.weight and fixed.get("location", middle) == middle:
+                    raise RefusalError(
+                        f"half of the values or more are equal ({plain(middle)}), so that the likelihood does not fall as the "
+                        "scale goes to 0"
+                    )
 
     def starts(self, values: Values, fixed: Mapping[str, float]) -> list[Theta]:
         assert isinstance(values, Known)
@@ -203,7 +205,7 @@ class Cauchy(LocationScale):
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
         width = float(points[-1] - points[0]) / 2 or math.sqrt(values.variance) / 10 or 1.0
-        return {"location": float(points[len(points) // 2]), "scale": width, **fixed}
+        return {"location": float(points[1] / 2 + points[2] / 2), "scale": width, **fixed}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         far = np.minimum(np.abs(t), 1e150)
