@@ -16,6 +16,8 @@ _ALL = (
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.memory.kmeans",
+    "benchmarks.speed.distribution",
+    "benchmarks.memory.distribution",
 )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
+    from foldwise.models.likelihood import fit_distribution as fit_distribution
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
@@ -32,6 +33,7 @@ _PUBLIC = {
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "choose_components": "foldwise.selection.components",
+    "fit_distribution": "foldwise.models.likelihood",
     "fold": "foldwise.fold",
     "inertia_curve": "foldwise.selection.curve",
     "load": "foldwise.store",
@@ -48,6 +50,7 @@ __all__ = [
     "MiniBatchKMeans",
     "__version__",
     "choose_components",
+    "fit_distribution",
     "fold",
     "inertia_curve",
     "load",

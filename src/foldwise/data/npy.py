@@ -44,10 +44,15 @@ class NpySource:
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None) -> None:
+    def __init__(
+        self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None, *, flat: bool = False
+    ) -> None:
+        """`flat` takes a 1-D array as one column."""
         self.where = path
         self._stamp: Stamp = stamp(path)
         shape, self._fortran, self._stored, self._offset = _header(path)
+        if flat and len(shape) == 1:
+            shape = (*shape, 1)
         check.two_dimensional(shape, path)
         check.number_kind(self._stored, path)
         if self._stored.kind not in "biuf":

@@ -15,6 +15,10 @@ from foldwise.errors import StoreError
 
 # The records that models keep, under the names that stand in files. A file can make none but these.
 _RECORDS = {
+    "Comparison": "foldwise.models.likelihood.result",
+    "FittedDistribution": "foldwise.models.likelihood.result",
+    "Known": "foldwise.models.likelihood.families.base",
+    "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Outcome": "foldwise.fold.outcome",
     "RankChoice": "foldwise.models.pca.rank",

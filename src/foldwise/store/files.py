@@ -22,6 +22,11 @@ _MODELS = {
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
 }
+# Results that are records as a whole, without parameters and attributes of a fit.
+_RESULTS = {
+    "Comparison": "foldwise.models.likelihood",
+    "FittedDistribution": "foldwise.models.likelihood",
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -35,20 +40,27 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     1
     """
     kind = type(model).__name__
+    if kind in _RESULTS and type(model) is _class(kind):
+        parts: dict[str, Any] = {}
+        _write(path, parts, {**_header(kind), "record": encode(model, parts)})
+        return
     if _MODELS.get(kind) is None or type(model) is not _class(kind):
-        raise StoreError(f"a {kind} cannot be saved; models that can: {', '.join(sorted(_MODELS))}.")
+        known = ", ".join(sorted(_MODELS | _RESULTS))
+        raise StoreError(f"a {kind} cannot be saved; models that can: {known}.")
     getattr(model, "components_", None)  # a model fed by partial_fit is worked out when it is asked
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
         raise StoreError(f"this {kind} is not fitted yet. Call fit first.")
     arrays: dict[str, Any] = {}
-    header = {
-        "format": _FORMAT,
-        "model": kind,
-        "version": foldwise.__version__,
-        "parameters": encode(model.get_params(deep=False), arrays),
-        "fitted": encode(fitted, arrays),
-    }
+    parameters = encode(model.get_params(deep=False), arrays)
+    _write(path, arrays, {**_header(kind), "parameters": parameters, "fitted": encode(fitted, arrays)})
+
+
+def _header(kind: str) -> dict[str, Any]:
+    return {"format": _FORMAT, "model": kind, "version": foldwise.__version__}
+
+
+def _write(path: str | os.PathLike[str], arrays: dict[str, Any], header: dict[str, Any]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise StoreError(f"{target}: the folder {target.parent} does not exist. Make it, or give another place.")
@@ -74,6 +86,11 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{target}: written by Foldwise {header['version']} in format {version}; this version reads up to {_FORMAT}. "
             "Update foldwise."
         )
+    if kind in _RESULTS:
+        try:
+            return decode(header["record"], arrays)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
     if kind not in _MODELS:
         raise StoreError(f"{target}: holds a {kind!r}, which this version of Foldwise does not know. Update foldwise.")
     make = _class(kind)
@@ -91,4 +108,4 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _class(kind: str) -> Any:
-    return getattr(importlib.import_module(_MODELS[kind]), kind)
+    return getattr(importlib.import_module((_MODELS | _RESULTS)[kind]), kind)

@@ -1,0 +1,38 @@
+"""The families of distributions that can be fitted, by name."""
+
+from __future__ import annotations
+
+from foldwise.models.likelihood.families.base import Family
+from foldwise.models.likelihood.families.beta import Beta
+from foldwise.models.likelihood.families.counts import Bernoulli, Binomial, Geometric, Poisson
+from foldwise.models.likelihood.families.edges import Pareto, Uniform
+from foldwise.models.likelihood.families.gamma import Gamma
+from foldwise.models.likelihood.families.location import Cauchy, Gumbel, Laplace, Logistic, Weibull
+from foldwise.models.likelihood.families.negative_binomial import NegativeBinomial
+from foldwise.models.likelihood.families.normal import Lognormal, Normal
+from foldwise.models.likelihood.families.positive import Exponential, InverseGaussian, Rayleigh
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Normal(),
+        Logistic(),
+        Laplace(),
+        Cauchy(),
+        Gumbel(),
+        Uniform(),
+        Exponential(),
+        Gamma(),
+        Weibull(),
+        Lognormal(),
+        InverseGaussian(),
+        Rayleigh(),
+        Pareto(),
+        Beta(),
+        Bernoulli(),
+        Binomial(),
+        Geometric(),
+        Poisson(),
+        NegativeBinomial(),
+    )
+}

@@ -1,0 +1,178 @@
+"""Counts with formulas for their parameters: Bernoulli, binomial, geometric and Poisson."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need
+from foldwise.stats.values import MOST_COUNTS, Values
+
+
+def _times_log(weight: float, p: float) -> float:
+    """weight * log p, and 0 where nothing is weighed."""
+    if weight == 0.0:
+        return 0.0
+    return weight * math.log(p) if p > 0 else -math.inf
+
+
+def _trials(hits: float, misses: float, p: float) -> Point:
+    """So many hits with probability p and misses with 1 - p."""
+    value = _times_log(hits, p) + _times_log(misses, 1.0 - p)
+    if not 0 < p < 1:
+        return Point(value, np.full(1, np.nan), np.full((1, 1), np.nan))
+    gradient = hits / p - misses / (1.0 - p)
+    return Point(value, np.array([gradient]), np.array([[-hits / p**2 - misses / (1.0 - p) ** 2]]))
+
+
+def _edge(p: float, trials: float, tail: float) -> dict[str, tuple[float, float]]:
+    """Clopper and Pearson's limits where all trials went one way."""
+    reach = -math.expm1(math.log(tail) / trials)
+    return {"p": (0.0, reach) if p == 0 else (1.0 - reach, 1.0)}
+
+
+class _Discrete(Family):
+    parts = frozenset({"counts"})
+    discrete = True
+    support = "0, 1, 2, ..."
+
+
+class Bernoulli(_Discrete):
+    """A coin: 1 with probability `p`, else 0."""
+
+    name = "bernoulli"
+    parameters = (Parameter("p", "share"),)
+    support = "0 or 1"
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.bernoulli(theta["p"])
+
+    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+        need(values, "coin")
+
+    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+        return {"p": fixed.get("p", _mean(values))}
+
+    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+        return {"p": 0.5, **fixed}
+
+    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+        hits = values.weight * _mean(values)
+        return _trials(hits, values.weight - hits, theta["p"])
+
+    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+        return _edge(theta["p"], values.weight, tail)
+
+
+class Binomial(_Discrete):
+    """Hits in `n` trials, which must be given (`fixed={"n": 10}`), each with probability `p`."""
+
+    name = "binomial"
+    parameters = (Parameter("n", "count"), Parameter("p", "share"))
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.binom(int(theta["n"]), theta["p"])
+
+    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+        need(values, "counts")
+        if "n" not in fixed:
+            raise RefusalError("the number of trials is not known", advice='Give it, as in fixed={"n": 10}')
+        if values.high > fixed["n"]:
+            raise RefusalError(f"{values.high:g} hits are more than n = {fixed['n']:g} trials")
+        if values.counts is None:
+            raise RefusalError(f"counts of {MOST_COUNTS:,} and more are not handled", advice="Try poisson or normal")
+
+    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+        return {"n": fixed["n"], "p": fixed.get("p", _mean(values) / fixed["n"])}
+
+    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+        return {"n": fixed["n"], "p": fixed.get("p", 0.5)}
+
+    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+        from scipy.special import gammaln
+
+        assert values.counts is not None
+        assert values.factorials is not None
+        n, weight, mean = theta["n"], values.weight, _mean(values)
+        if n < values.high:
+            return Point(-math.inf, np.full(2, np.nan), np.full((2, 2), np.nan))
+        left = float((gammaln(n - np.arange(len(values.counts)) + 1.0) * values.counts).sum())
+        ways = weight * float(gammaln(n + 1.0)) - values.factorials - left
+        point = _trials(weight * mean, weight * (n - mean), theta["p"])
+        return Point(
+            ways + point.value, np.append(np.nan, point.gradient), np.pad(point.hessian, (1, 0), constant_values=np.nan)
+        )
+
+    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+        return _edge(theta["p"], values.weight * theta["n"], tail)
+
+
+class Geometric(_Discrete):
+    """Trials up to and with the first hit (1, 2, 3, ...), each with probability `p`."""
+
+    name = "geometric"
+    parameters = (Parameter("p", "share"),)
+    support = "1, 2, 3, ..."
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.geom(theta["p"])
+
+    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+        need(values, "from one")
+
+    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+        return {"p": fixed.get("p", 1.0 / _mean(values))}
+
+    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+        return {"p": 0.5, **fixed}
+
+    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+        return _trials(values.weight, values.weight * (_mean(values) - 1.0), theta["p"])
+
+    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+        return _edge(theta["p"], values.weight, tail)
+
+
+class Poisson(_Discrete):
+    """The Poisson distribution: counts with mean `rate`."""
+
+    name = "poisson"
+    parameters = (Parameter("rate", "positive"),)
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.poisson(theta["rate"])
+
+    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+        need(values, "counts")
+
+    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+        return {"rate": fixed.get("rate", _mean(values))}
+
+    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+        return {"rate": values.high / 2 or 1.0, **fixed}
+
+    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+        assert values.factorials is not None
+        n, mean, rate = values.weight, _mean(values), theta["rate"]
+        value = _times_log(n * mean, rate) - n * rate - values.factorials
+        if rate == 0:
+            return Point(value, np.full(1, np.nan), np.full((1, 1), np.nan))
+        return Point(value, np.array([n * (mean / rate - 1.0)]), np.array([[-n * mean / rate**2]]))
+
+    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+        return {"rate": (0.0, -math.log(tail) / values.weight)}
+
+
+def _mean(values: Values) -> float:
+    return math.ldexp(values.mean, values.exponent)

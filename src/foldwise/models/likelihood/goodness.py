@@ -1,0 +1,196 @@
+"""Does the family describe the data at all? Tests that know that its parameters were estimated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, DenseBlock, Floats
+from foldwise.errors import ParameterError
+from foldwise.fold.run import Run
+from foldwise.models.likelihood.families import FAMILIES
+from foldwise.models.likelihood.families.base import Family, RefusalError
+from foldwise.stats.totals import Tally
+from foldwise.stats.values import in_hand
+
+_LEAST_EXPECTED = 5.0
+_MOST_CELLS = 200
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Statistics and p-values by the name of the test, of `n` values; `note` says what they rest on.
+
+    A small p-value says that values from the family would hardly ever lie this far from it. With very many values any family
+    that is not exactly right is found out.
+    """
+
+    statistics: dict[str, float]
+    p_values: dict[str, float]
+    n: float
+    note: str
+    resamples: int = 0
+
+    @property
+    def p_value(self) -> float:
+        """That of Anderson-Darling, or of chi-square for counts."""
+        return next(iter(self.p_values.values()), math.nan)
+
+
+def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int) -> Goodness:
+    """See `FittedDistribution.goodness_of_fit`."""
+    if fit.source is None:
+        raise ParameterError("goodness of fit takes the data, which a loaded fit does not have.")
+    return _chi_square(fit) if fit.discrete else _by_bootstrap(fit, resamples, most, seed)
+
+
+# ---------------------------------------------------------------- counts
+
+
+def _chi_square(fit: Any) -> Goodness:
+    from scipy.special import chdtrc
+
+    edges, expected = _cells(fit)
+    if len(expected) < len(fit.free) + 2:
+        return Goodness({}, {}, fit.n, "too few cells with an expected count of 5 or more for a chi-square test")
+    run = Run(fit.source, n_threads=fit.manifest.threads)
+    observed = run.fold(lambda block: Tally.of(block, edges)).weights
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    least, greatest = len(expected) - 1 - len(fit.free), len(expected) - 1
+    low, high = float(chdtrc(least, statistic)), float(chdtrc(greatest, statistic))
+    note = f"{len(expected)} cells; the p-value is for {least} degrees of freedom"
+    if fit.free:
+        note += f" (parameters were estimated from all values, so the truth lies between it and {high:.3g})"
+    return Goodness({"chi-square": statistic}, {"chi-square": low}, fit.n, note)
+
+
+def _cells(fit: Any) -> tuple[Floats, Floats]:
+    """Edges (a value that equals one lies above it) between cells in which at least five values are expected."""
+    distribution = fit.scipy
+    low, high = distribution.ppf([1e-9, 1 - 1e-9])
+    step = max(1.0, math.ceil((high - low + 1) / (50 * _MOST_CELLS)))
+    marks = np.arange(low, high + step, step)
+    inside = np.diff(distribution.cdf(marks)) * fit.n
+    edges, expected, sum_ = [], [], float(distribution.cdf(marks[0])) * fit.n
+    target = max(_LEAST_EXPECTED, fit.n / _MOST_CELLS)
+    for mark, part in zip(marks[:-1], inside, strict=True):
+        if sum_ >= target:
+            edges.append(float(mark) + 1.0)
+            expected.append(sum_)
+            sum_ = 0.0
+        sum_ += float(part)
+    rest = fit.n - sum(expected)
+    if rest < _LEAST_EXPECTED and expected:
+        edges.pop()
+        rest += expected.pop()
+    return np.array(edges), np.array([*expected, rest])
+
+
+# ---------------------------------------------------------------- continuous values
+
+
+def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
+    family = FAMILIES[fit.family]
+    fixed = {name: fit.parameters[name] for name in fit.fixed}
+    try:
+        sample = draw(fit, most, seed)
+    except RefusalError as refusal:
+        return Goodness({}, {}, fit.n, str(refusal))
+    n = len(sample)
+    note = f"parametric bootstrap, {resamples} samples of {n} values"
+    if n < fit.n:
+        note += f"; the test looks at {n} of the values, drawn at random, and at the family fitted to these"
+    rng = np.random.default_rng([seed, 1])
+    theta = _refit(family, sample, fixed)
+    if theta is None:
+        return Goodness({}, {}, fit.n, "the family cannot be fitted to the sample that would be tested")
+    found = _distances(family, theta, sample)
+    above, made, frozen = np.zeros(2), 0, family.scipy(theta)
+    for _ in range(resamples):
+        drawn = np.asarray(frozen.rvs(size=n, random_state=rng), dtype=np.float64)
+        again = _refit(family, drawn, fixed)
+        if again is None:
+            continue
+        made += 1
+        above += _distances(family, again, drawn) >= found
+    if made < resamples:
+        note += f"; {resamples - made} of them could not be fitted and do not count"
+    names = ("Anderson-Darling", "Kolmogorov-Smirnov")
+    shares = (above + 1) / (made + 1)
+    statistics, p_values = (dict(zip(names, map(float, one), strict=True)) for one in (found, shares))
+    return Goodness(statistics, p_values, n, note, made)
+
+
+def _refit(family: Family, x: Floats, fixed: dict[str, float]) -> dict[str, float] | None:
+    from foldwise.models.likelihood.solve import quickly
+
+    with np.errstate(all="ignore"):
+        try:
+            return quickly(family, DenseBlock(x.reshape(-1, 1)), fixed)
+        except RefusalError:
+            return None
+
+
+def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
+    """Anderson and Darling's, and Kolmogorov and Smirnov's, distance of the values from the distribution."""
+    x, n = np.sort(x), len(x)
+    frozen = family.scipy(theta)
+    place = np.arange(1, n + 1)
+    with np.errstate(all="ignore"):
+        below, log_below, log_above = frozen.cdf(x), frozen.logcdf(x), frozen.logsf(x)
+        squared = -n - float(((2 * place - 1) / n * (log_below + log_above[::-1])).sum())
+    largest = float(np.maximum(place / n - below, below - (place - 1) / n).max())
+    return np.array([squared if math.isfinite(squared) else math.inf, largest])
+
+
+def draw(fit: Any, most: int, seed: int) -> Floats:
+    """All values, or some drawn at random without replacement; weights mean repetition here too."""
+    run = Run(fit.source, n_threads=fit.manifest.threads)
+    weights: dict[int, float] = {}
+    whole: dict[int, bool] = {}
+
+    def weigh(block: Block) -> tuple[float, bool]:
+        _, w, _ = in_hand(block)
+        return (float(block.n_rows), True) if w is None else (float(w.sum()), bool((w == np.floor(w)).all()))
+
+    def take(number: int, told: tuple[float, bool]) -> None:
+        weights[number], whole[number] = told
+
+    run.visit(weigh, take)
+    if not all(whole.values()):
+        raise RefusalError("weights that are not whole numbers are no repetition, so there is no sample to test")
+    starts = np.concatenate([[0.0], np.cumsum([weights[i] for i in sorted(weights)])]).astype(np.int64)
+    total = int(starts[-1])
+    chosen = np.arange(total) if total <= most else _drawn(total, most, np.random.default_rng([seed, 0]))
+    found: dict[int, Floats] = {}
+    wanted = {i: chosen[(chosen >= starts[i]) & (chosen < starts[i + 1])] - starts[i] for i in range(len(starts) - 1)}
+    number_of = {start: i for i, start in enumerate(_row_starts(fit, len(wanted)))}
+
+    def pick(block: Block) -> Floats:
+        here = wanted[number_of[block.start]]
+        x, w, _ = in_hand(block)
+        if w is None:
+            return np.array(x[here])
+        return np.array(x[np.searchsorted(np.cumsum(w), here, side="right")])
+
+    run.visit(pick, found.__setitem__)
+    return np.concatenate([found[i] for i in sorted(found)])
+
+
+def _row_starts(fit: Any, blocks: int) -> list[int]:
+    from foldwise.data.cut import rows_per_block
+
+    size = rows_per_block(1, fit.source.dtype)
+    return [i * size for i in range(blocks)]
+
+
+def _drawn(total: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Numbers below `total`, none twice, rising; without a list of all of them."""
+    found = np.unique(rng.integers(total, size=most))
+    while len(found) < most:
+        found = np.unique(np.append(found, rng.integers(total, size=most - len(found))))
+    return found

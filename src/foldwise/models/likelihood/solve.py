@@ -1,0 +1,251 @@
+"""From what is known of the values to the parameters of a family, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from foldwise.data.block import Block, Floats
+from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.run import Run
+from foldwise.models.likelihood.ascent import Climb, Task, climb, over_passes
+from foldwise.models.likelihood.evidence import complete, in_units, log_likelihoods, of_the_data
+from foldwise.models.likelihood.families.base import Chart, Family, Known, Theta
+from foldwise.stats.totals import Totals
+from foldwise.stats.values import Values, in_hand
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop climbing."""
+
+    max_iter: int
+    time_budget: float | None = None
+    checkpoint: Checkpoint | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The estimates of one family, in the units of the data, and the curvature of the likelihood there."""
+
+    theta: Theta
+    covariance: Floats  # of the free parameters; NaN where it does not exist
+    errors: Floats  # its roots, taken before squares can leave float64
+    log_likelihood: float
+    method: str
+    outcome: Outcome
+    resumed_at: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A family, what is known of the values, and what was given; parameters in units of the record."""
+
+    family: Family
+    known: Known
+    fixed: Theta
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The parameters to find."""
+        return tuple(name for name in self.family.names if name not in self.fixed)
+
+
+def prepare(run: Run, family: Family, values: Values, fixed: Mapping[str, float]) -> Problem:
+    """Check the values against the family, and gather what else it needs."""
+    given = in_units(family, fixed, -values.exponent)
+    family.check(values, given)
+    known = complete(run, family, values, given)
+    family.check(known, given)
+    return Problem(family, known, given)
+
+
+def solve(run: Run, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Found]:
+    """All families at once, so that those that take passes share them."""
+    found: dict[str, Found] = {}
+    climbing: dict[str, tuple[Problem, Chart]] = {}
+    for name, problem in problems.items():
+        theta = problem.family.closed(problem.known, problem.fixed)
+        edge = theta is not None and _at_edge(problem, theta)
+        if theta is not None and (method == "auto" or edge or not problem.free):
+            found[name] = _finished(run, problem, theta, "closed form" if problem.free else "given", None)
+            continue
+        origin = _origin(run, problem, method)
+        climbing[name] = problem, problem.family.chart(problem.known, problem.fixed, origin)
+    way = "gradient" if method == "gradient" else "newton"
+    for passes in (False, True):
+        some = {name: pair for name, pair in climbing.items() if bool(pair[1].n_terms) is passes}
+        if not some:
+            continue
+        ended = _climb(run, some, way, limits, passes=passes)
+        for name, done in ended.items():
+            problem, chart = climbing[name]
+            found[name] = _finished(run, problem, chart.theta(done.eta), way, done, chart)
+    return {name: found[name] for name in problems}
+
+
+def _climb(
+    run: Run, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits, *, passes: bool
+) -> dict[str, Climb]:
+    def shown(problem: Problem, chart: Chart) -> Task:
+        return Task(
+            chart,
+            problem.known.weight,
+            lambda eta: in_units(problem.family, chart.theta(eta), problem.known.exponent),
+        )
+
+    tasks = {name: shown(*pair) for name, pair in some.items()}
+    charts = {name: chart for name, (_, chart) in some.items()}
+    if not passes:
+        return climb(
+            tasks,
+            way,
+            lambda wanted: {name: charts[name].at(eta) for name, eta in wanted.items()},
+            max_iter=limits.max_iter,
+        )
+    return climb(
+        tasks,
+        way,
+        over_passes(run, charts),
+        max_iter=limits.max_iter,
+        time_budget=limits.time_budget,
+        checkpoint=limits.checkpoint,
+    )
+
+
+def _origin(run: Run, problem: Problem, method: str) -> Theta:
+    """Where to begin; of several guesses the one with the largest likelihood."""
+    if method == "gradient" and not problem.family.levels(problem.fixed):
+        return problem.family.rough(problem.known, problem.fixed)
+    starts = problem.family.starts(problem.known, problem.fixed)
+    if len(starts) == 1:
+        return starts[0]
+    family, known = problem.family, problem.known
+    outside = [in_units(family, theta, known.exponent) for theta in starts]
+    values = log_likelihoods(family, known, run.source, outside, run.n_threads)
+    run.passes += 1
+    return starts[int(np.argmax(values))]
+
+
+def _at_edge(problem: Problem, theta: Theta) -> bool:
+    """Whether an estimate lies where its range ends."""
+    for parameter in problem.family.parameters:
+        value = theta[parameter.name]
+        if parameter.name in problem.free and (
+            (parameter.kind == "share" and value in (0.0, 1.0)) or (parameter.kind == "positive" and value == 0.0)
+        ):
+            return True
+    return False
+
+
+def _finished(
+    run: Run, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
+) -> Found:
+    family, known = problem.family, problem.known
+    notes: list[str] = []
+    covariance = np.full((len(problem.free), len(problem.free)), np.nan)
+    edge = _at_edge(problem, theta)
+    corners = [name for name in problem.free if name in family.corners]
+    if edge:
+        notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
+    outside = in_units(family, theta, known.exponent)
+    value = math.nan
+    if done is not None and done.stuck:
+        notes.append(
+            'rounding hides which way the likelihood rises, so the ascent stopped short of its top: try method="auto"'
+        )
+    begun = done is None or math.isfinite(done.point.value)
+    if not begun:
+        notes.append("the ascent was stopped before its first point: these are the values it would have begun with")
+    if not edge and begun and len(corners) < len(problem.free):
+        hold = {**problem.fixed, **{name: theta[name] for name in corners}}
+        chart = chart or family.chart(known, hold, theta)
+        eta = np.zeros(chart.dimension) if done is None else done.eta
+        if done is not None:
+            point = done.point
+        elif chart.n_terms:
+            point = over_passes(run, {"here": chart})({"here": eta})["here"]
+        else:
+            point = chart.at(eta)
+        value = of_the_data(family, point.value, known)
+        smooth = [i for i, name in enumerate(problem.free) if name not in corners]
+        covariance[np.ix_(smooth, smooth)] = _covariance(chart, eta, point.hessian)
+        if np.isnan(covariance[np.ix_(smooth, smooth)]).any():
+            notes.append("the likelihood is flat at the estimate: standard errors do not exist")
+    for name, error in family.errors(known, theta).items():
+        if name in problem.free:
+            place = problem.free.index(name)
+            covariance[place] = covariance[:, place] = 0.0  # of a symmetric density, location and scale are independent
+            covariance[place, place] = error**2
+            notes.append(
+                f"the likelihood has a corner at the {name}: its standard error is by the expected information"
+            )
+            corners.remove(name)
+    if corners:
+        what = " and ".join(corners)
+        notes.append(f"the likelihood has a corner at the {what}: a standard error does not exist there")
+    if math.isnan(value):
+        value = log_likelihoods(family, known, run.source, [outside], run.n_threads)[0]
+    powers = np.array([_power(family, name, known.exponent) for name in problem.free], dtype=np.intc)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        errors = np.ldexp(np.sqrt(np.diag(covariance)), powers)
+        covariance = np.ldexp(covariance, np.add.outer(powers, powers))
+    outcome, resumed_at = (Outcome(Reason.CONVERGED, 0, 0.0), 0) if done is None else (done.outcome, done.resumed_at)
+    return Found(outside, covariance, errors, value, method, outcome, resumed_at, tuple(notes))
+
+
+def _covariance(chart: Chart, eta: Floats, hessian: Floats) -> Floats:
+    """The inverse of the observed information, in the coordinates of the climb, carried over to the parameters."""
+    jacobian = chart.jacobian(eta)
+    try:
+        with np.errstate(all="ignore"):
+            size = np.sqrt(np.maximum(np.diag(-hessian), 0.0))
+            scaled = -hessian / np.outer(size, size)
+            if not np.isfinite(scaled).all() or np.linalg.eigvalsh(scaled)[0] <= 1e-14:
+                return np.full((len(jacobian), len(jacobian)), np.nan)
+            inverse = np.linalg.inv(scaled) / np.outer(size, size)
+            return np.asarray(jacobian @ inverse @ jacobian.T)
+    except np.linalg.LinAlgError:
+        return np.full((len(jacobian), len(jacobian)), np.nan)
+
+
+def _power(family: Family, name: str, exponent: int) -> int:
+    unit = next(p.unit for p in family.parameters if p.name == name)
+    return {"value": exponent, "inverse": -exponent}.get(unit, 0)
+
+
+def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
+    """The estimates of values in hand, without the rest: for the many fits of a bootstrap."""
+    values = Values.of(block, family.parts)
+    given = in_units(family, fixed, -values.exponent)
+    family.check(values, given)
+    x, w, _ = in_hand(block)
+    known = Known(**{one.name: getattr(values, one.name) for one in fields(values)})
+    known = _completed_in_hand(family, known, given, x)
+    family.check(known, given)
+    theta = family.closed(known, given)
+    if theta is None:
+        chart = family.chart(known, given, family.start(known, given))
+
+        def evaluate(wanted: dict[str, Floats]) -> dict[str, object]:
+            eta = wanted["one"]
+            if not chart.n_terms:
+                return {"one": chart.at(eta)}
+            return {"one": chart.finish(eta, Totals.of_values(x, w, chart.terms(eta), chart.n_terms).value)}
+
+        done = climb({"one": Task(chart, known.weight, lambda eta: {})}, "newton", evaluate, max_iter=200)["one"]  # type: ignore[arg-type]
+        theta = chart.theta(done.eta)
+    return in_units(family, theta, values.exponent)
+
+
+def _completed_in_hand(family: Family, known: Known, given: Theta, x: Floats) -> Known:
+    levels = family.levels(given)
+    if levels:
+        known = replace(known, quantiles=np.quantile(x, levels))
+    terms = family.second(known, given)
+    return known if terms is None else replace(known, second=np.array([term.sum() for term in terms(x)]))
