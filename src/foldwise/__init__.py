@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
+    from foldwise.models.mixture import GaussianMixture as GaussianMixture
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 # Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
 _PUBLIC = {
     "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
@@ -44,6 +46,7 @@ _PUBLIC = {
 __all__ = [
     "PCA",
     "BisectingKMeans",
+    "GaussianMixture",
     "KMeans",
     "MiniBatchKMeans",
     "__version__",

@@ -16,6 +16,7 @@ from foldwise.errors import StoreError
 # The records that models keep, under the names that stand in files. A file can make none but these.
 _RECORDS = {
     "Manifest": "foldwise.fold.manifest",
+    "Merging": "foldwise.models.mixture.merging",
     "Outcome": "foldwise.fold.outcome",
     "RankChoice": "foldwise.models.pca.rank",
 }

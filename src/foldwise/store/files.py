@@ -18,6 +18,7 @@ from foldwise.store.encode import decode, encode
 _FORMAT = 1
 _MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
