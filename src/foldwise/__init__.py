@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
     from foldwise.models.mixture import GaussianMixture as GaussianMixture
+    from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
@@ -33,6 +34,7 @@ _PUBLIC = {
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
     "choose_components": "foldwise.selection.components",
     "fold": "foldwise.fold",
     "inertia_curve": "foldwise.selection.curve",
@@ -49,6 +51,7 @@ __all__ = [
     "GaussianMixture",
     "KMeans",
     "MiniBatchKMeans",
+    "SoftKMeans",
     "__version__",
     "choose_components",
     "fold",

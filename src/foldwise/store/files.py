@@ -22,6 +22,7 @@ _MODELS = {
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
 }
 
 

@@ -171,10 +171,13 @@ class _Walk:
             "collapsed": float(bad.sum()),
         }
         cursor.ill = int(bad.any())
-        mended = bool(bad.any()) and not bad.all() and cursor.repairs < _REPAIRS and cursor.iteration < plan.max_iter
+        mended = bool(bad.any()) and not bad.all() and cursor.repairs < _REPAIRS
         if mended:
             rng = np.random.default_rng([plan.seed, 2, cursor.start, cursor.repairs])
-            new = repair.restarted(ground, new, bad, rng)
+            try:
+                new = repair.restarted(ground, new, bad, rng)
+            except np.linalg.LinAlgError:  # the others have no density either
+                raise DataError(ILL_DEFINED) from None
             cursor.repairs += 1
             cursor.light += int(bad.sum())
             cursor.run += 1

@@ -127,14 +127,21 @@ class GaussianMixture(FittedMixture):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components; `sample_weight` counts a row as that many equal rows."""
-        self._fit(scan(X, weights=sample_weight))
+        found = self._fit(scan(X, weights=sample_weight))
+        self._tell_of_collapse(found)
+        if self.max_iter > 0:
+            found.outcome.warn(
+                "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
+                f"tol, or check for degenerate data. GaussianMixture (n_components={self.n_components})",
+                MixtureNotFinishedWarning,
+            )
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
         """Fit, and the most probable component of each row."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
-    def _fit(self, source: Source, own: list[Callable[[Ground], Start]] | None = None, *, tell: bool = True) -> None:
+    def _fit(self, source: Source, own: list[Callable[[Ground], Start]] | None = None) -> Found:
         """Fit, from starts of the caller's own if there are any."""
         self._validate_params()
         self._dense(source)
@@ -161,8 +168,7 @@ class GaussianMixture(FittedMixture):
                 repairs=_repairs(found),
             )
         remember_columns(self, source)
-        if tell:
-            self._tell(found)
+        return found
 
     def _check_count(self, ground: Ground, source: Source) -> None:
         where = source.where if source.where != "array" else None
@@ -268,20 +274,14 @@ class GaussianMixture(FittedMixture):
         for name in ("clusters_", "merging_"):  # of the fit before
             self.__dict__.pop(name, None)
 
-    def _tell(self, found: Found) -> None:
+    def _tell_of_collapse(self, found: Found) -> None:
         if found.ill:
             warnings.warn(
                 "some components have too few rows, or no width in some direction in which the data vary; restarting them did "
                 "not help. Ask for fewer components, a simpler covariance_type or a larger reg_covar; manifest_.repairs "
                 "says what was tried.",
                 CollapsedWarning,
-                stacklevel=4,
-            )
-        if self.max_iter > 0:
-            found.outcome.warn(
-                "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
-                f"tol, or check for degenerate data. GaussianMixture (n_components={self.n_components})",
-                MixtureNotFinishedWarning,
+                stacklevel=3,
             )
 
     # ---------------------------------------------------------------- clusters of several components
