@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.mixture import select_mixture as select_mixture
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
@@ -42,6 +43,7 @@ _PUBLIC = {
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
     "scan": "foldwise.data.open",
+    "select_mixture": "foldwise.selection.mixture",
     "silhouette": "foldwise.selection.silhouette",
 }
 
@@ -60,6 +62,7 @@ __all__ = [
     "progress",
     "save",
     "scan",
+    "select_mixture",
     "silhouette",
 ]
 
