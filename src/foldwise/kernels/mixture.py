@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.kernels import reference
+from foldwise.kernels import _core
 
 Floats = NDArray[np.float64]
 Kind: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 Scatter: TypeAlias = Literal["full", "tied", "diag", "none"]
+
+_KINDS, _SCATTERS = get_args(Kind), get_args(Scatter)  # numbered as in cpp/components.h
 
 
 class Components:
@@ -39,8 +41,10 @@ class Components:
         *,
         scatter: Scatter,
     ) -> None:
-        self.kind, self.scatter, self.dtype = kind, scatter, np.dtype(dtype)
-        self.log_weights, self.means, self.whiten, self.pivot = log_weights, means, whiten, pivot
+        single = np.dtype(dtype) == np.float32
+        self._core = _core.Components(
+            _KINDS.index(kind), _SCATTERS.index(scatter), log_weights, means, whiten, pivot, single, False
+        )
 
     def step(
         self, rows: NDArray[Any], weights: Floats | None, counts: Floats, shift: Floats, scatter: Floats | None
@@ -50,17 +54,8 @@ class Components:
         r is the responsibility of the component for the row, w the row's weight. Matrices are filled on both sides of
         the diagonal. Returns the weighted sum of the log densities.
         """
-        likelihood, weight, moved, spread = reference.mixture_step(
-            rows, weights, self.kind, self.log_weights, self.means, self.whiten, self.scatter
-        )
-        counts += weight
-        shift += moved
-        if scatter is not None and spread is not None:
-            scatter += spread
-        return float(likelihood)
+        return self._core.step(rows, weights, counts, shift, scatter)
 
     def logs(self, rows: NDArray[Any], total: Floats, each: Floats | None = None) -> None:
         """Write the log density of each row to `total` (n,), and the log responsibilities to `each` (n, k)."""
-        total[:], found = reference.mixture_logs(rows, self.kind, self.log_weights, self.means, self.whiten)
-        if each is not None:
-            each[:] = found
+        self._core.logs(rows, total, each)
