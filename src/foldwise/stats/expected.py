@@ -33,10 +33,10 @@ class Expected:
         return cls(0.0, np.zeros(k), np.zeros((k, d)), np.zeros(shape))
 
     @classmethod
-    def of(cls, block: Block, components: Components) -> Expected:
-        """The sums over a block's rows."""
-        found = cls.empty(components.scatter, *components.means.shape)
-        scatter = None if components.scatter == "none" else found.scatter
+    def of(cls, block: Block, components: Components, kind: str, n_components: int) -> Expected:
+        """The sums over a block's rows; `kind` is the scatter that the components were packed for."""
+        found = cls.empty(kind, n_components, block.n_columns)
+        scatter = None if kind == "none" else found.scatter
         value = components.step(block.again, block.weights, found.counts, found.shift, scatter)
         return cls(value, found.counts, found.shift, found.scatter)
 

@@ -166,7 +166,7 @@ class _Walk:
         )
 
         def of(block: Block) -> Expected:
-            return Expected.of(block, compared)
+            return Expected.of(block, compared, "diag" if annealing else "none", len(centres))
 
         found = rows.run.fold(of)
         some = found.counts[:, None] > 0

@@ -15,6 +15,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.errors import DataError
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
@@ -41,6 +42,7 @@ class Plan:
     seed: int
     make_start: Callable[[Ground, int], Start]
     before: float = float("nan")  # the lower bound that a warm start had reached
+    rough: float = 0.0  # starts end at this tolerance, if it is larger, and only the best of them goes on to `tol`
 
 
 @dataclass
@@ -58,6 +60,7 @@ class Cursor:
     best_iterations: int = 0
     best_ill: int = 0
     capped: int = 0  # whether the best start was stopped by max_iter
+    final: int = 0  # whether the best of several rough starts is under way
 
     def array(self) -> Any:
         """As a state keeps it."""
@@ -91,14 +94,15 @@ def search(
         extent = ground.extent
         checkpoint.bind(extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high)
     walk = _Walk(ground, plan)
-    state, outcome, resumed_at = iterate(
-        walk.begin,
-        walk.step,
-        walk.done,
-        max_iter=plan.max_iter * plan.starts,
-        time_budget=time_budget,
-        checkpoint=checkpoint,
-    )
+    with blas.single():
+        state, outcome, resumed_at = iterate(
+            walk.begin,
+            walk.step,
+            walk.done,
+            max_iter=plan.max_iter * (plan.starts + (plan.rough > 0)),
+            time_budget=time_budget,
+            checkpoint=checkpoint,
+        )
     cursor = Cursor.of(state)
     if outcome.converged and cursor.capped:
         outcome = replace(outcome, reason=Reason.CAPPED)
@@ -124,6 +128,7 @@ def search(
 class _Walk:
     def __init__(self, ground: Ground, plan: Plan) -> None:
         self.ground, self.plan = ground, plan
+        self._known: tuple[Floats | None, Floats | None] = (None, None)
 
     def begin(self) -> State:
         nothing = np.empty(0)
@@ -154,13 +159,16 @@ class _Walk:
         ground, plan, cursor = self.ground, self.plan, Cursor.of(state)
         family, before = ground.family, float(state["bound"])
         weights, means = state["weights"], state["means"]
-        found = ground.expected(weights, means, self._whiten(state["covariances"]))
+        whiten = self._whiten(state["covariances"])
+        if whiten is None:
+            raise DataError(ILL_DEFINED)
+        found = ground.expected(weights, means, whiten)
         bound = found.log_likelihood / ground.weight
         if not np.isfinite(bound):
             raise DataError(ILL_DEFINED)
         moves, raw = family.raw(found)
         new = Start(found.counts / found.counts.sum(), means + moves, family.with_ridge(raw, ground.ridge))
-        bad = repair.ill(ground, found.counts, raw)
+        bad = repair.ill(ground, found.counts, raw, self._whiten(new.covariances))
         cursor.iteration += 1
         figures = {
             "start": float(cursor.start),
@@ -182,25 +190,31 @@ class _Walk:
             cursor.light += int(bad.sum())
             cursor.run += 1
             cursor.ill = 0
-        self._whiten(new.covariances)  # a model that has no density is not handed out
+        if self._whiten(new.covariances) is None:  # a model that has no density is not handed out
+            raise DataError(ILL_DEFINED)
         after = self._put(state, new, float("nan") if mended else bound)
         # A bound that does not rise any more has reached what rounding allows.
-        settled = not mended and (abs(bound - before) < plan.tol or bound <= before)
+        tol = plan.tol if cursor.final or plan.starts == 1 else max(plan.tol, plan.rough)
+        settled = not mended and (abs(bound - before) < tol or bound <= before)
         if settled or (cursor.iteration >= plan.max_iter and plan.starts > 1):
             after = self._ended(after, cursor, bound, capped=not settled)
         after["cursor"] = cursor.array()
         return after, figures
 
-    def _whiten(self, covariances: Floats) -> Floats:
-        try:
-            return self.ground.family.whiten(covariances)
-        except np.linalg.LinAlgError:
-            raise DataError(ILL_DEFINED) from None
+    def _whiten(self, covariances: Floats) -> Floats | None:
+        """What densities need of these covariances, or None if some are singular; the last is remembered."""
+        if self._known[0] is not covariances:
+            try:
+                self._known = covariances, self.ground.family.whiten(covariances)
+            except np.linalg.LinAlgError:
+                self._known = covariances, None
+        return self._known[1]
 
     def _ended(self, state: State, cursor: Cursor, bound: float, *, capped: bool) -> State:
-        if not len(state["best_weights"]) or (cursor.ill, -bound) < (cursor.best_ill, -float(state["best_bound"])):
-            cursor.best_start, cursor.best_iterations, cursor.best_ill = cursor.start, cursor.iteration, cursor.ill
-            cursor.capped = int(capped)
+        better = (cursor.ill, -bound) < (cursor.best_ill, -float(state["best_bound"]))
+        if better or cursor.final or not len(state["best_weights"]):
+            cursor.best_start = cursor.best_start if cursor.final else cursor.start
+            cursor.best_iterations, cursor.best_ill, cursor.capped = cursor.iteration, cursor.ill, int(capped)
             state = {
                 **state,
                 "best_weights": state["weights"],
@@ -208,10 +222,18 @@ class _Walk:
                 "best_covariances": state["covariances"],
                 "best_bound": np.array(bound),
             }
-        cursor.start += 1
-        if cursor.start == self.plan.starts:
+        if cursor.final:
             cursor.done = 1
             return state
+        cursor.start += 1
+        if cursor.start == self.plan.starts:
+            if not self.plan.rough > self.plan.tol or self.plan.starts == 1 or cursor.capped:
+                cursor.done = 1
+                return state
+            cursor.final, cursor.start = 1, cursor.best_start
+            cursor.iteration, cursor.ill, cursor.run = cursor.best_iterations, cursor.best_ill, cursor.run + 1
+            best = Start(state["best_weights"], state["best_means"], state["best_covariances"])
+            return self._put(state, best, float(state["best_bound"]))
         cursor.iteration = cursor.repairs = cursor.ill = 0
         cursor.run += 1
         return self._put(state, self.plan.make_start(self.ground, cursor.start), float("nan"))

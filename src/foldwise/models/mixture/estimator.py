@@ -18,6 +18,7 @@ from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
@@ -29,6 +30,9 @@ from foldwise.models.mixture.ground import Ground, in_range
 from foldwise.models.mixture.parameters import MIXTURE, NOT_ABOUT_THE_RESULT
 from foldwise.models.mixture.starts import Start
 from foldwise.models.mixture.using import FittedMixture
+
+
+_ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
 
 class CollapsedWarning(FoldwiseWarning):
@@ -207,7 +211,9 @@ class GaussianMixture(FittedMixture):
         )
         if own is not None:
             made = own
-            return Plan(k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground)), False
+            return Plan(
+                k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
+            ), False
         if self.warm_start and hasattr(self, "converged_"):
             if self.means_.shape != (k, ground.d):
                 raise ParameterError(
@@ -246,7 +252,8 @@ class GaussianMixture(FittedMixture):
         if not kept:  # the start was ours: equal models get equal numbers
             order = np.lexsort((*start.means.T[::-1], -start.weights))
         covariances = start.covariances if family.layout == "tied" else start.covariances[order]
-        whiten = family.whiten(covariances)
+        with blas.single():
+            whiten = family.whiten(covariances)
         factor, back = ground.factor, 1.0 / ground.factor
         if family.layout == "spherical":
             whiten = whiten * factor[0]

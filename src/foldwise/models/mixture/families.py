@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from foldwise.data.block import Floats
 from foldwise.kernels.mixture import Components
@@ -84,9 +84,9 @@ class Family:
     def whiten(self, covariances: Floats) -> Floats:
         """What turns x - mean into independent unit normals (`precisions_cholesky_`); LinAlgError if there is none."""
         if self.layout == "full":
-            return np.stack([_inverse_factor(one) for one in covariances])
+            return _inverse_factors(covariances)
         if self.layout == "tied":
-            return _inverse_factor(covariances)
+            return _inverse_factors(covariances[None])[0]
         if not (covariances > 0).all():
             raise np.linalg.LinAlgError("a variance is not above zero")
         return np.asarray(1.0 / np.sqrt(covariances))
@@ -169,24 +169,22 @@ def _ppca(covariance: Floats, q: int) -> Floats:
     return np.asarray((found + found.T) / 2)
 
 
-def _inverse_factor(covariance: Floats) -> Floats:
-    """U, upper triangular, with U U' the inverse."""
-    size = np.sqrt(np.diagonal(covariance))
+def _inverse_factors(covariances: Floats) -> Floats:
+    """For each matrix U, upper triangular, with U U' the inverse."""
+    size = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     if not (np.isfinite(size).all() and (size > 0).all()):
         raise np.linalg.LinAlgError("a variance is not above zero")
-    lower = np.linalg.cholesky(covariance / size / size[:, None])  # of correlations: units do not matter
-    found = solve_triangular(lower, np.eye(len(size)), lower=True).T
-    return np.ascontiguousarray(found / size[:, None])
+    lower = np.linalg.cholesky(covariances / size[:, :, None] / size[:, None, :])  # of correlations: units do not matter
+    found = np.stack([dtrtri(one, lower=1)[0].T for one in lower])
+    return np.ascontiguousarray(found / size[:, :, None])
 
 
 def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list[bool]:
     """Whether each component is flat in some direction in which the data as a whole are not.
 
     Flat is less variance than the ridge. A direction in which no data vary, as with columns that add up to a constant, is
-    nobody's collapse. A tied covariance belongs to no component.
+    nobody's collapse. Not for a tied covariance, which belongs to no component.
     """
-    if family.layout == "tied":
-        return []
     if family.layout == "spherical":
         total = float(whole.mean() if whole.ndim == 1 else np.trace(whole) / family.d)
         return [bool(one < ridge.mean() and total > 4 * ridge.mean()) for one in raw]

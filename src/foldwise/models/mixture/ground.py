@@ -79,7 +79,7 @@ class Ground:
         components = family.components(
             weights, means, whiten, self.pivot, self.dtype, ridge=self.ridge, scatter=family.scatter
         )
-        return self.run.fold(lambda block: Expected.of(block, components))
+        return self.run.fold(lambda block: Expected.of(block, components, family.scatter, len(weights)))
 
     def log_densities(self, weights: Floats, means: Floats, whiten: Floats) -> Floats:
         """The log density of every row."""

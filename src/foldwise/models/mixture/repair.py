@@ -15,15 +15,22 @@ _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is th
 _SHARE = 0.1  # of an even share: below it a component may be too light
 
 
-def ill(ground: Ground, counts: Floats, raw: Floats) -> NDArray[np.bool_]:
+def ill(ground: Ground, counts: Floats, raw: Floats, whiten: Floats | None) -> NDArray[np.bool_]:
     """Which components have too little weight to have a shape, or are flat where the data are not.
 
     Too little is less than the rows that determine a covariance, unless there are so few rows that an even share is hardly more.
+    `whiten` belongs to the covariances with their ridge; None if they have none.
     """
-    k = len(counts)
-    light = counts < min(ground.family.least_rows(), _SHARE * ground.weight / k)
-    flat = collapsed(ground.family, raw, ground.flat, ground.whole)
-    return np.asarray(light | np.array(flat, dtype=bool) if flat else light)
+    family, k = ground.family, len(counts)
+    bad = counts < min(family.least_rows(), _SHARE * ground.weight / k)
+    if family.layout == "tied":
+        return np.asarray(bad)
+    suspects = np.arange(k)
+    if whiten is not None:  # the trace is at least the largest share that the ridge has of a variance
+        suspects = np.flatnonzero(family.traces(whiten, ground.flat) >= 0.5)
+    if len(suspects):
+        bad[suspects] |= collapsed(family, raw[suspects], ground.flat, ground.whole)
+    return np.asarray(bad)
 
 
 def restarted(ground: Ground, start: Start, bad: NDArray[np.bool_], rng: np.random.Generator) -> Start:

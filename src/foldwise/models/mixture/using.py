@@ -93,9 +93,8 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         clusters = getattr(self, "clusters_", None)
         return len(self.weights_) if clusters is None else int(clusters.max()) + 1
 
-    @staticmethod
-    def _logs(block: Block, components: Components) -> tuple[Floats, Floats]:
-        total, each = np.empty(block.n_rows), np.empty((block.n_rows, len(components.means)))
+    def _logs(self, block: Block, components: Components) -> tuple[Floats, Floats]:
+        total, each = np.empty(block.n_rows), np.empty((block.n_rows, len(self.weights_)))
         components.logs(block.rows, total, each)
         return total, each
 
