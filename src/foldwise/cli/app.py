@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 import foldwise
 from foldwise.cli.apply import apply
 from foldwise.cli.cluster import cluster
+from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
 
 app = App(
@@ -18,4 +19,5 @@ app = App(
 )
 app.command(pca)
 app.command(cluster)
+app.command(mixture)
 app.command(apply)

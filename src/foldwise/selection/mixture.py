@@ -26,7 +26,13 @@ from foldwise.models.named import Named
 CRITERIA = ("bic", "icl", "aic")
 TYPES = ("full", "tied", "diag", "spherical", "ppca")
 _SIMPLER = {"diag": ("spherical",), "full": ("diag", "tied"), "tied": (), "spherical": (), "ppca": ()}
-_ORDER = ("spherical", "diag", "tied", "ppca", "full")  # simpler families first: richer ones start from their results, too
+_ORDER = (
+    "spherical",
+    "diag",
+    "tied",
+    "ppca",
+    "full",
+)  # simpler families first: richer ones start from their results, too
 _FIGURES = ("log_likelihood", "parameters", "bic", "icl", "aic", "entropy")
 
 
@@ -202,9 +208,7 @@ def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], 
     )
 
 
-def _starts(
-    model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]
-) -> list[Callable[[Ground], Start]]:
+def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[Callable[[Ground], Start]]:
     """Where to start: anew, from fewer components, from simpler families."""
     kind, k = model.covariance_type, model.n_components
     seed = model.random_state if isinstance(model.random_state, (int, np.integer)) else 0

@@ -161,9 +161,7 @@ class _Walk:
         annealing = plan.beta is None
         if beta == 0.0:  # rows that are all equal: there is nothing to anneal
             return self._polished(state, cursor, centres), {"beta": 0.0, "free_energy": 0.0, "shift": 0.0}
-        compared = components(
-            centres, beta, rows.frame.pivot, rows.dtype, state["masses"] if annealing else None
-        )
+        compared = components(centres, beta, rows.frame.pivot, rows.dtype, state["masses"] if annealing else None)
 
         def of(block: Block) -> Expected:
             return Expected.of(block, compared, "diag" if annealing else "none", len(centres))
@@ -202,7 +200,7 @@ class _Walk:
         return after, figures
 
     def _stiffer(self, centres: Floats, masses: Floats, spread: Floats, beta: float, cursor: Cursor) -> State:
-        """Twins that did not part are one again; then those whose rows spread too wide for beta get a twin, as many as are left."""
+        """Twins that did not part are one again; then centres whose rows spread too wide get a twin, as many as are left."""
         width = 1.0 / math.sqrt(2.0 * beta)
         centres, masses, spread = _joined(centres, masses, spread, _APART * width)
         free = self.plan.k - len(centres)

@@ -1,8 +1,9 @@
 """The whole of a fit as steps that can be stopped anywhere: several starts, EM from each, collapsed components restarted.
 
 What EM climbs. With a ridge, covariances are S + ridge after each M-step, as everywhere. That is the exact M-step of the lower
-bound sum_n w_n log sum_j pi_j N(x_n | m_j, C_j) exp(-tr(ridge C_j^-1) / 2), the likelihood with each density lowered by what the
-ridge costs it; the E-step here belongs to the same bound. So it never falls, with any ridge, and without one it is the likelihood.
+bound sum_n w_n log sum_j pi_j N(x_n | m_j, C_j) exp(-tr(ridge C_j^-1) / 2), the likelihood with each density lowered by what
+the ridge costs it; the E-step here belongs to the same bound. So it never falls, with any ridge, and without one it is the
+likelihood.
 """
 
 from __future__ import annotations
@@ -107,9 +108,14 @@ def search(
     if outcome.converged and cursor.capped:
         outcome = replace(outcome, reason=Reason.CAPPED)
     best = len(state["best_weights"]) > 0
-    if best and not cursor.done and (cursor.best_ill, -float(state["best_bound"])) > (
-        cursor.ill,
-        -float(state["bound"]),
+    if (
+        best
+        and not cursor.done
+        and (cursor.best_ill, -float(state["best_bound"]))
+        > (
+            cursor.ill,
+            -float(state["bound"]),
+        )
     ):
         best = False  # stopped on the way: the start under way is ahead of those before
     name = "best_" if best else ""

@@ -31,7 +31,6 @@ from foldwise.models.mixture.parameters import MIXTURE, NOT_ABOUT_THE_RESULT
 from foldwise.models.mixture.starts import Start
 from foldwise.models.mixture.using import FittedMixture
 
-
 _ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
 
@@ -306,7 +305,8 @@ class GaussianMixture(FittedMixture):
         >>> merged.predict([[0.0], [3.0], [52.0]])
         array([0, 0, 1])
         """
-        return merging.merged(self, X, n_clusters, sample_weight)
+        copied: GaussianMixture = merging.merged(self, X, n_clusters, sample_weight)
+        return copied
 
 
 def _repairs(found: Found) -> tuple[str, ...]:

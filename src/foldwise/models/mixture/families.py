@@ -86,7 +86,7 @@ class Family:
         if self.layout == "full":
             return _inverse_factors(covariances)
         if self.layout == "tied":
-            return _inverse_factors(covariances[None])[0]
+            return np.asarray(_inverse_factors(covariances[None])[0])
         if not (covariances > 0).all():
             raise np.linalg.LinAlgError("a variance is not above zero")
         return np.asarray(1.0 / np.sqrt(covariances))
@@ -174,7 +174,9 @@ def _inverse_factors(covariances: Floats) -> Floats:
     size = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     if not (np.isfinite(size).all() and (size > 0).all()):
         raise np.linalg.LinAlgError("a variance is not above zero")
-    lower = np.linalg.cholesky(covariances / size[:, :, None] / size[:, None, :])  # of correlations: units do not matter
+    lower = np.linalg.cholesky(
+        covariances / size[:, :, None] / size[:, None, :]
+    )  # of correlations: units do not matter
     found = np.stack([dtrtri(one, lower=1)[0].T for one in lower])
     return np.ascontiguousarray(found / size[:, :, None])
 
@@ -186,11 +188,10 @@ def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list
     nobody's collapse. Not for a tied covariance, which belongs to no component.
     """
     if family.layout == "spherical":
-        total = float(whole.mean() if whole.ndim == 1 else np.trace(whole) / family.d)
-        return [bool(one < ridge.mean() and total > 4 * ridge.mean()) for one in raw]
+        mean = float(whole.mean())
+        return [bool(one < ridge.mean() and mean > 4 * ridge.mean()) for one in raw]
     if family.layout == "diag":
-        total = whole if whole.ndim == 1 else np.diagonal(whole)
-        return [bool(((one < ridge) & (total > 4 * ridge)).any()) for one in raw]
+        return [bool(((one < ridge) & (whole > 4 * ridge)).any()) for one in raw]
     found = []
     size = np.sqrt(ridge)
     if family.name == "ppca":  # what counts is the noise, of which there is one for all directions left over

@@ -14,15 +14,15 @@ from foldwise.errors import ParameterError
 from foldwise.models.named import Named
 from foldwise.stats.sum import Sum
 
-_CLEAR = 0.01  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
+_CLEAR = 0.05  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
 
 
 @dataclass(frozen=True)
 class Merging:
     """The way from all components to one cluster: `pairs[i]` were merged when there were `numbers[i]` clusters.
 
-    A pair names two lists of components. `entropies[i]` is how much doubt there is among `numbers[i]` clusters, summed up over the
-    rows: 0 if all are sure, weight times log(number) if none knows anything. `merged_weight[i]` is the weight of the rows
+    A pair names two lists of components. `entropies[i]` is how much doubt there is among `numbers[i]` clusters, summed up over
+    the rows: 0 if all are sure, weight times log(number) if none knows anything. `merged_weight[i]` is the weight of the rows
     concerned by all merges down to that number.
     """
 
@@ -41,7 +41,7 @@ class Merging:
 
     def groups(self, n_clusters: int) -> list[tuple[int, ...]]:
         """Which components make up each of that many clusters, in the order of their first ones."""
-        found = {(i,) for i in range(self.numbers[0])}
+        found: set[tuple[int, ...]] = {(i,) for i in range(self.numbers[0])}
         for left, right in self.pairs[: self.numbers[0] - n_clusters]:
             found -= {left, right}
             found.add(tuple(sorted(left + right)))
@@ -124,7 +124,7 @@ def _pass(model: Any, X: Any, sample_weight: Any, groups: list[tuple[int, ...]])
     found = run.fold(of).value
     pairs, own = found[: k * k].reshape(k, k), found[k * k : k * k + k]
     gains = pairs - own[:, None] - own
-    return _Doubt(float(-own.sum()) + 0.0, gains, found[k * k + k : -1], float(found[-1]))
+    return _Doubt(max(float(-own.sum()), 0.0), gains, found[k * k + k : -1], float(found[-1]))
 
 
 def _xlogx(values: Floats) -> Floats:

@@ -18,7 +18,7 @@ _SHARE = 0.1  # of an even share: below it a component may be too light
 def ill(ground: Ground, counts: Floats, raw: Floats, whiten: Floats | None) -> NDArray[np.bool_]:
     """Which components have too little weight to have a shape, or are flat where the data are not.
 
-    Too little is less than the rows that determine a covariance, unless there are so few rows that an even share is hardly more.
+    Too little is less than the rows that determine a covariance, unless there are so few that an even share is hardly more.
     `whiten` belongs to the covariances with their ridge; None if they have none.
     """
     family, k = ground.family, len(counts)

@@ -32,17 +32,19 @@ class SoftKMeans(CentreModel):
     """Soft k-means: row x belongs to centre m by the share exp(-beta |x - m|^2) / sum; a centre is the mean weighed by shares.
 
     The convergence guarantee at one beta: a step is a step of EM for equally weighted spherical Gaussians of variance
-    1 / (2 beta), so the free energy -1/beta sum_n log sum_k exp(-beta |x_n - m_k|^2) never rises. It is at most the inertia, and
-    at least the inertia - n log(k) / beta: as beta grows, soft k-means becomes k-means. Below 1 / (2 l), l the largest variance
-    of the data, all centres coincide in the mean.
+    1 / (2 beta), so the free energy -1/beta sum_n log sum_k exp(-beta |x_n - m_k|^2) never rises. It is at most the inertia,
+    and at least the inertia - n log(k) / beta: as beta grows, soft k-means becomes k-means. Below 1 / (2 l), l the largest
+    variance of the data, all centres coincide in the mean.
 
     Parameters
     ----------
     n_clusters : how many.
-    beta : the stiffness, per squared unit of the data; or "anneal": from half of 1 / (2 l) on, 1.5 times larger each time the
-        centres have settled, until the free energy is within 5 % of the inertia; then k-means until nothing moves. Between two
-        betas nothing is guaranteed; the end is an optimum of k-means, of ours often a better one than from a k-means++ start.
-    init : "k-means++", "k-means||", "random", an array or a callable, as in KMeans; annealing starts from the mean and needs none.
+    beta : the stiffness, per squared unit of the data; or "anneal": from half of 1 / (2 l) on, 1.3 times larger each time the
+        centres have settled, until the free energy is within 5 % of the inertia; then k-means until nothing moves. It starts
+        with one centre in the mean; centres get twins where their rows spread wide, and part by themselves when beta allows
+        it, weighed by the rows they have. At each beta the free energy never rises; from one to the next nothing is promised,
+        except that the end is an optimum of k-means. `benchmarks/accuracy/soft_kmeans.py` shows which.
+    init : "k-means++", "k-means||", "random", an array or a callable, as in KMeans; annealing needs none.
     n_init : how many starts, of which the best is kept.
     max_iter, tol : the most steps (annealing: at each beta, and 30 are enough); steps end when the centres' summed squared
         movement is at most tol times the mean variance of the columns, or nothing improves.
@@ -111,9 +113,7 @@ class SoftKMeans(CentreModel):
                 seed=seed,
                 make_start=self._starts(X, seed),
             )
-            found = search(
-                rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, seed, starts)
-            )
+            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, seed, starts))
             self.mean_, self.scale_, self.beta_ = mean, scale, found.beta
             self._finish(rows, found)
             self.manifest_ = run.manifest(

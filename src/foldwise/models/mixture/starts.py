@@ -51,9 +51,7 @@ def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: s
                 f"max value {w.min():.5f}, min value {w.max():.5f}"
             )
         if abs(w.sum() - 1.0) > 1e-6:
-            raise ParameterError(
-                f"The parameter 'weights' should be normalized, but got sum(weights) = {w.sum():.5f}"
-            )
+            raise ParameterError(f"The parameter 'weights' should be normalized, but got sum(weights) = {w.sum():.5f}")
     if means is not None:
         found["means"] = _array(means, "means", (k, d))
     if precisions is not None:
@@ -89,13 +87,14 @@ def make(ground: Ground, k: int, method: str, given: Given, seed: int, number: i
     found = None if given.whole else _found(ground, k, method, means, seed, number)
     if given.precisions is not None:
         wide = given.precisions
-        inverse = np.linalg.inv(wide) if family.layout in ("full", "tied") else 1.0 / wide
+        inverse = np.asarray(np.linalg.inv(wide) if family.layout in ("full", "tied") else 1.0 / wide, dtype=np.float64)
         covariances = family.scaled(inverse, factor)
     else:
         assert found is not None
         covariances = found.covariances
     if found is None:
-        assert given.weights is not None and means is not None
+        assert given.weights is not None
+        assert means is not None
         return Start(given.weights, means, covariances)
     return Start(
         found.weights if given.weights is None else given.weights, found.means if means is None else means, covariances

@@ -176,7 +176,7 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self.criteria(X, sample_weight)["aic"]
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
-        """The BIC plus what rows in doubt cost, -2 sum log max_j r_j (Biernacki and others 2000): for well separated clusters."""
+        """The BIC plus what rows in doubt cost, -2 sum log max_j r_j (Biernacki and others 2000). Lower is better."""
         return self.criteria(X, sample_weight)["icl"]
 
     # ---------------------------------------------------------------- drawing
@@ -210,5 +210,3 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             means = means * self.scale_ + self.mean_
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return Named(means, tuple(str(i) for i in range(len(means))), tuple(names))
-
-
