@@ -122,10 +122,11 @@ def lines_chart(
 ) -> str:
     """Several figures over a number, lower being better; what is far above the rest is cut off, the best is marked."""
     values = sorted(value for each in series.values() for value in each if value == value)
-    low, high = values[0], values[min(len(values) - 1, (3 * len(values)) // 4)]
+    low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
     axes = _Axes((float(numbers[0]), float(numbers[-1])), (low - room, high + room), width, height)
-    parts = axes.draw(below)
+    axes.top = 30.0  # room for the names
+    parts, across = axes.draw(below), axes.left
     frame = f'x="{axes.left:.1f}" y="{axes.top:.1f}" width="{axes.right - axes.left:.1f}"'
     parts.append(f'<clipPath id="lines"><rect {frame} height="{axes.bottom - axes.top:.1f}"/></clipPath>')
     for place, (name, each) in enumerate(series.items()):
@@ -136,7 +137,10 @@ def lines_chart(
             known = f"<title>{escape(name)}, {x:g}: {y:.2f}</title>"
             parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="3.5" fill="{ink}">{known}</circle>')
         parts.append("</g>")
-        parts.append(text(axes.right - 4, axes.top + 14 + 16 * place, name, "end", ink))
+        parts.append(
+            f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>{text(across + 14, 18, name, "start")}'
+        )
+        across += 34.0 + 7 * len(name)
         if name == best[0]:
             y = float(each[list(numbers).index(best[1])])
             spot = f'cx="{axes.x(best[1]):.1f}" cy="{axes.y(y):.1f}"'
@@ -147,6 +151,7 @@ def lines_chart(
 def histogram(shares: Sequence[float], below: str, width: int = 520, height: int = 220) -> str:
     """Bars over 0 to 1, as shares of all."""
     axes = _Axes((0.0, 1.0), (0.0, 1.05 * max(shares) or 1.0), width, height)
+    axes.left = 52.0
     parts = [start(width, height)]
     for value in ticks(0.0, 1.05 * max(shares) or 1.0):
         parts.append(line(axes.left, axes.y(value), axes.right, axes.y(value), FAINT))

@@ -202,7 +202,7 @@ def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], 
         parameters=p,
         outcome=str(found.outcome.reason),
         repairs=ran.repairs,
-        collapsed=found.ill,
+        collapsed=found.collapsed,
         seconds=ran.seconds,
         **figures,
     )

@@ -24,9 +24,9 @@ class MixtureProfile:
     """Figures of k clusters in d columns; rows belong to the most probable cluster. Those of an empty cluster are NaN.
 
     `means`, `mean` and `deviation` are in the units of the data; `differences` is (mean of the cluster - mean of all) /
-    deviation of all, `separation` the share of each column's variance that lies between the clusters. `sureness` is the
-    mean probability that rows have of their own cluster, `histogram` the weight of rows by that probability (20 equal bins from 0 to 1),
-    `in_doubt` the share of rows where it is below 0.8.
+    deviation of all, `separation` the share of each column's variance that lies between the clusters. `sureness` is the mean
+    probability that rows have of their own cluster, `histogram` the weight of rows by that probability (20 equal bins from 0
+    to 1), `in_doubt` the share of rows where it is below 0.8.
     """
 
     labels: NDArray[np.int32]

@@ -55,11 +55,13 @@ class Cursor:
     run: int = 0
     done: int = 0
     repairs: int = 0  # in this start
-    light: int = 0  # in all: components restarted
-    ill: int = 0  # whether components are collapsed now, for good
+    restarted: int = 0  # components, in all
+    ill: int = 0  # whether components are collapsed now
+    atoms: int = 0  # whether components sit on many rows that are alike
     best_start: int = 0
     best_iterations: int = 0
     best_ill: int = 0
+    best_atoms: int = 0
     capped: int = 0  # whether the best start was stopped by max_iter
     final: int = 0  # whether the best of several rough starts is under way
 
@@ -85,6 +87,12 @@ class Found:
     lower_bound: float
     restarted: int
     ill: bool
+    atoms: bool
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether components are flat or hardly there."""
+        return self.ill or self.atoms
 
 
 def search(
@@ -126,8 +134,9 @@ def search(
         cursor.best_start if best else cursor.start,
         cursor.best_iterations if best else cursor.iteration,
         float(state[f"{name}bound"]),
-        cursor.light,
+        cursor.restarted,
         bool(cursor.best_ill if best else cursor.ill),
+        bool(cursor.best_atoms if best else cursor.atoms),
     )
 
 
@@ -174,7 +183,8 @@ class _Walk:
             raise DataError(ILL_DEFINED)
         moves, raw = family.raw(found)
         new = Start(found.counts / found.counts.sum(), means + moves, family.with_ridge(raw, ground.ridge))
-        bad = repair.ill(ground, found.counts, raw, self._whiten(new.covariances))
+        bad, left = repair.ill(ground, found.counts, raw, self._whiten(new.covariances))
+        mend = bad & ~left
         cursor.iteration += 1
         figures = {
             "start": float(cursor.start),
@@ -184,16 +194,16 @@ class _Walk:
             "least_weight": float(found.counts.min()),
             "collapsed": float(bad.sum()),
         }
-        cursor.ill = int(bad.any())
-        mended = bool(bad.any()) and not bad.all() and cursor.repairs < _REPAIRS
+        cursor.ill, cursor.atoms = int(mend.any()), int(left.any())
+        mended = bool(mend.any()) and not mend.all() and cursor.repairs < _REPAIRS
         if mended:
             rng = np.random.default_rng([plan.seed, 2, cursor.start, cursor.repairs])
             try:
-                new = repair.restarted(ground, new, bad, rng)
+                new = repair.restarted(ground, new, mend, rng)
             except np.linalg.LinAlgError:  # the others have no density either
                 raise DataError(ILL_DEFINED) from None
             cursor.repairs += 1
-            cursor.light += int(bad.sum())
+            cursor.restarted += int(mend.sum())
             cursor.run += 1
             cursor.ill = 0
         if self._whiten(new.covariances) is None:  # a model that has no density is not handed out
@@ -221,6 +231,7 @@ class _Walk:
         if better or cursor.final or not len(state["best_weights"]):
             cursor.best_start = cursor.best_start if cursor.final else cursor.start
             cursor.best_iterations, cursor.best_ill, cursor.capped = cursor.iteration, cursor.ill, int(capped)
+            cursor.best_atoms = cursor.atoms
             state = {
                 **state,
                 "best_weights": state["weights"],

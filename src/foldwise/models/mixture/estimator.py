@@ -281,11 +281,9 @@ class GaussianMixture(FittedMixture):
             self.__dict__.pop(name, None)
 
     def _tell_of_collapse(self, found: Found) -> None:
-        if found.ill:
+        if found.collapsed:
             warnings.warn(
-                "some components have too few rows, or no width in some direction in which the data vary; restarting them did "
-                "not help. Ask for fewer components, a simpler covariance_type or a larger reg_covar; manifest_.repairs "
-                "says what was tried.",
+                f"{'; '.join(_repairs(found))}. Ask for fewer components, a simpler covariance_type or a larger reg_covar.",
                 CollapsedWarning,
                 stacklevel=3,
             )
@@ -314,5 +312,13 @@ def _repairs(found: Found) -> tuple[str, ...]:
     if found.restarted:
         told.append(f"{found.restarted} times a collapsed component was started anew where densities were lowest")
     if found.ill:
-        told.append("collapsed components are left: restarting them did not help")
+        told.append(
+            "some components still have too few rows, or no width in some direction in which the data vary: "
+            "restarting them did not help"
+        )
+    if found.atoms:
+        told.append(
+            "some components sit on many rows that are alike in some direction: they were left, and their densities are "
+            "as high as reg_covar allows"
+        )
     return tuple(told)

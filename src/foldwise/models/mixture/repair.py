@@ -13,24 +13,29 @@ from foldwise.models.mixture.starts import Start, broad
 
 _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is the new mean
 _SHARE = 0.1  # of an even share: below it a component may be too light
+_MANY = 5  # times the rows that determine a covariance
 
 
-def ill(ground: Ground, counts: Floats, raw: Floats, whiten: Floats | None) -> NDArray[np.bool_]:
-    """Which components have too little weight to have a shape, or are flat where the data are not.
+def ill(
+    ground: Ground, counts: Floats, raw: Floats, whiten: Floats | None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which components have too little weight to have a shape or are flat where the data are not; and which of them to leave.
 
-    Too little is less than the rows that determine a covariance, unless there are so few that an even share is hardly more.
-    `whiten` belongs to the covariances with their ridge; None if they have none.
+    Too little is less than the rows that determine a covariance, unless there are so few that an even share is hardly more. A
+    flat one with many rows is no accident: so many rows are alike. `whiten` belongs to the covariances with their ridge; None
+    if they have none.
     """
     family, k = ground.family, len(counts)
-    bad = counts < min(family.least_rows(), _SHARE * ground.weight / k)
-    if family.layout == "tied":
-        return np.asarray(bad)
-    suspects = np.arange(k)
-    if whiten is not None:  # the trace is at least the largest share that the ridge has of a variance
-        suspects = np.flatnonzero(family.traces(whiten, ground.flat) >= 0.5)
-    if len(suspects):
-        bad[suspects] |= collapsed(family, raw[suspects], ground.flat, ground.whole)
-    return np.asarray(bad)
+    even = _SHARE * ground.weight / k
+    light = np.asarray(counts < min(family.least_rows(), even))
+    flat = np.zeros(k, dtype=bool)
+    if family.layout != "tied":
+        suspects = np.arange(k)
+        if whiten is not None:  # the trace is at least the largest share that the ridge has of a variance
+            suspects = np.flatnonzero(family.traces(whiten, ground.flat) >= 0.5)
+        if len(suspects):
+            flat[suspects] = collapsed(family, raw[suspects], ground.flat, ground.whole)
+    return light | flat, flat & (counts >= max(_MANY * family.least_rows(), even))
 
 
 def restarted(ground: Ground, start: Start, bad: NDArray[np.bool_], rng: np.random.Generator) -> Start:
