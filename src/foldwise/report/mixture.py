@@ -81,15 +81,11 @@ def clusters_table(model: Any, found: MixtureProfile) -> str:
     """Sizes, sureness and traits, aligned."""
     names, k = column_names(model), len(found.means)
     weighted = bool((found.rows != found.weights).any())
-    plain = getattr(model, "clusters_", None) is None
-    head = ["cluster", "rows", *(["weight"] if weighted else []), "share", *(["weight in model"] if plain else [])]
-    head += ["sureness", "what sets it apart"]
+    head = ["cluster", "rows", *(["weight"] if weighted else []), "share", "sureness", "what sets it apart"]
     lines = []
     for i in range(min(k, _MOST_LINES)):
         line = [str(i), f"{found.rows[i]:,}", *([number(float(found.weights[i]))] if weighted else [])]
-        line.append(percent(share(found, i)))
-        line += [percent(float(model.weights_[i]))] if plain else []
-        line.append(sureness(found, i))
+        line += [percent(share(found, i)), sureness(found, i)]
         lines.append([*line, traits(found.differences[i], names)])
     text = table(head, lines, left=(0, len(head) - 1))
     hidden = k - len(lines)

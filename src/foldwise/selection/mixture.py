@@ -128,9 +128,9 @@ def select_mixture(
     ('spherical', 2)
     >>> print(found)
     components         full    spherical
-    1                758.89       808.40
-    2                744.44       724.23*
-    3                760.09       740.41
+    1               728.50       777.90
+    2               719.20       704.07*
+    3               738.30       719.67
     BIC, lower is better. *: the best (spherical, 2)
     """
     numbers, kinds = _asked(n_components, covariance_types, criterion, parameters)

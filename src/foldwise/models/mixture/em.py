@@ -190,7 +190,7 @@ class _Walk:
             "start": float(cursor.start),
             "run": float(cursor.run),
             "lower_bound": bound,
-            "change": bound - before,
+            "change": np.inf if np.isnan(before) else bound - before,
             "least_weight": float(found.counts.min()),
             "collapsed": float(bad.sum()),
         }

@@ -69,10 +69,11 @@ class GaussianMixture(FittedMixture):
     Components are numbered by weight, the largest first. Citation: Dempster, Laird and Rubin 1977.
 
     >>> import foldwise as fw
-    >>> gm = fw.GaussianMixture(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0], [10.0, 2.0]])
+    >>> rows = [[1.0, 2.0], [1.5, 4.0], [0.5, 0.0], [1.0, 3.0], [10.0, 2.0], [11.0, 4.0], [9.0, 0.0], [10.0, 1.0], [10.0, 3.0]]
+    >>> gm = fw.GaussianMixture(2).fit(rows)
     >>> gm.means_, gm.predict([[0.0, 0.0], [12.0, 3.0]])
-    (array([[10.,  2.],
-           [ 1.,  2.]]), array([1, 0]))
+    (array([[10.  ,  2.  ],
+           [ 1.  ,  2.25]]), array([1, 0]))
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MIXTURE

@@ -171,9 +171,10 @@ def _ppca(covariance: Floats, q: int) -> Floats:
 
 def _inverse_factors(covariances: Floats) -> Floats:
     """For each matrix U, upper triangular, with U U' the inverse."""
-    size = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-    if not (np.isfinite(size).all() and (size > 0).all()):
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    if not (np.isfinite(variances).all() and (variances > 0).all()):
         raise np.linalg.LinAlgError("a variance is not above zero")
+    size = np.sqrt(variances)
     lower = np.linalg.cholesky(
         covariances / size[:, :, None] / size[:, None, :]
     )  # of correlations: units do not matter

@@ -13,7 +13,8 @@ from foldwise.models.mixture.starts import Start, broad
 
 _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is the new mean
 _SHARE = 0.1  # of an even share: below it a component may be too light
-_MANY = 5  # times the rows that determine a covariance
+_MANY = 5  # times the rows that determine a covariance: so many are no accident; nor is
+_MUCH = 0.5  # of an even share
 
 
 def ill(
@@ -22,12 +23,11 @@ def ill(
     """Which components have too little weight to have a shape or are flat where the data are not; and which of them to leave.
 
     Too little is less than the rows that determine a covariance, unless there are so few that an even share is hardly more. A
-    flat one with many rows is no accident: so many rows are alike. `whiten` belongs to the covariances with their ridge; None
-    if they have none.
+    flat one with many rows, or much of the weight, is no accident: these rows are alike. `whiten` belongs to the covariances
+    with their ridge; None if they have none.
     """
     family, k = ground.family, len(counts)
-    even = _SHARE * ground.weight / k
-    light = np.asarray(counts < min(family.least_rows(), even))
+    light = np.asarray(counts < min(family.least_rows(), _SHARE * ground.weight / k))
     flat = np.zeros(k, dtype=bool)
     if family.layout != "tied":
         suspects = np.arange(k)
@@ -35,7 +35,7 @@ def ill(
             suspects = np.flatnonzero(family.traces(whiten, ground.flat) >= 0.5)
         if len(suspects):
             flat[suspects] = collapsed(family, raw[suspects], ground.flat, ground.whole)
-    return light | flat, flat & (counts >= max(_MANY * family.least_rows(), even))
+    return light | flat, flat & (counts >= min(_MANY * family.least_rows(), _MUCH * ground.weight / k))
 
 
 def restarted(ground: Ground, start: Start, bad: NDArray[np.bool_], rng: np.random.Generator) -> Start:

@@ -56,7 +56,7 @@ class SoftKMeans(CentreModel):
     >>> import foldwise as fw
     >>> soft = fw.SoftKMeans(2, beta=0.1).fit([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]])
     >>> soft.cluster_centers_.round(3).ravel(), soft.predict_proba([[5.5]]).round(3)
-    (array([ 1., 10.]), array([[0.5, 0.5]]))
+    (array([1.005, 9.995]), array([[0.5, 0.5]]))
     """
 
     metric = "euclidean"
