@@ -101,12 +101,12 @@ template <class T> struct Bench {
     // Whether no component is near enough to the row for T to tell its density.
     bool far(size_t row) const { return !(nearest[row] < T(c.far)); }
 
-    // `logs` become log weight + log density by component, `total` that of all of them together.
-    // With `adds`, `logs` become shares times weights instead.
+    // Log densities to `total`. By component, `logs` become the logs of the shares, or with `adds` the shares times weights,
+    // which are also counted.
     template <bool adds> void divide() {
         const Doubles most = broadcast(1e300);
         for (size_t i = 0; i < round_up(count, D); i += D) {
-            Doubles best = broadcast(-__builtin_inf());
+            Doubles best = broadcast(-__builtin_inf()), sum = {};
             for (size_t j = 0; j < c.k; ++j) {
                 Doubles length = load_as<double>(lengths + j * R + i);
                 length = length < most ? length : most;  // not a number, too: rows so far away belong to all alike
@@ -114,14 +114,12 @@ template <class T> struct Bench {
                 store(logs + j * R + i, log);
                 best = larger(best, log);
             }
-            Doubles sum = {};
             for (size_t j = 0; j < c.k; ++j) {
-                const Doubles below = load<Doubles>(logs + j * R + i) - best;
-                const Doubles part = exp_of(below);
-                if constexpr (adds) store(logs + j * R + i, part);
+                const Doubles below = load<Doubles>(logs + j * R + i) - best, part = exp_of(below);
+                store(logs + j * R + i, adds ? part : below);
                 sum += part;
             }
-            const Doubles all = best + log_of(sum);
+            const Doubles rest = log_of(sum), all = best + rest;
             store(total + i, all);
             if constexpr (adds) {
                 const Doubles w = load<Doubles>(weight + i), factor = w / sum;
@@ -131,6 +129,8 @@ template <class T> struct Bench {
                     store(logs + j * R + i, part);
                     store(counts + j * D, load<Doubles>(counts + j * D) + part);
                 }
+            } else {
+                for (size_t j = 0; j < c.k; ++j) store(logs + j * R + i, load<Doubles>(logs + j * R + i) - rest);
             }
         }
     }
@@ -287,7 +287,7 @@ template <class In> void mixture_logs(const In *x, size_t n, const Mixture &m, d
         for (size_t i = 0; i < here; ++i) {
             total[from + i] = bench.total[i];
             double *to = each + (from + i) * k;
-            for (size_t j = 0; each && j < k; ++j) to[j] = bench.logs[j * mix_rows + i] - bench.total[i];
+            for (size_t j = 0; each && j < k; ++j) to[j] = bench.logs[j * mix_rows + i];
         }
         bench.count = 0;
     }

@@ -47,6 +47,7 @@ class Components:
         scatter: Scatter,
         narrow: bool = True,
     ) -> None:
+        self.kind, self.scatter, self.means = kind, scatter, means
         single = np.dtype(dtype) == np.float32
         self._core = _core.Components(
             _KINDS.index(kind), _SCATTERS.index(scatter), log_weights, means, whiten, pivot, single, narrow
