@@ -16,6 +16,7 @@ _ALL = (
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.memory.kmeans",
+    "benchmarks.speed.mixture",
 )
 
 

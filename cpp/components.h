@@ -31,16 +31,16 @@ template <class T> struct Components {
     double far;                 // rows all of whose squared lengths exceed this are left to float64
 };
 
-// Rows of type In meet the components in float32 if `narrow` is there; `wide` always is.
-template <class In> struct Mixture {
+// Rows meet the components in float32 if `narrow` is there; `wide` always is.
+struct Mixture {
     const Components<float> *narrow;
     const Components<double> *wide;
 };
 
 template <class In> struct MixtureKernels {
-    double (*step)(const In *x, const double *w, std::size_t n, const Mixture<In> &m, double *counts, double *shift,
+    double (*step)(const In *x, const double *w, std::size_t n, const Mixture &m, double *counts, double *shift,
                    double *scatter);
-    void (*logs)(const In *x, std::size_t n, const Mixture<In> &m, double *total, double *each);
+    void (*logs)(const In *x, std::size_t n, const Mixture &m, double *total, double *each);
 };
 
 }  // namespace fw

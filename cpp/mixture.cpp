@@ -109,8 +109,64 @@ template <class T> struct Held {
     }
 };
 
+// Whether float32 is good enough for float32 rows. What is lost in U'(x - mean) grows with the terms that cancel in it,
+// measured here by their size for rows one standard deviation away, and with the number of columns: within these limits,
+// sums of log densities were right to about 1e-6 per row and the others to 1e-6 of a standard deviation.
+constexpr size_t most_columns = 64;
+constexpr double most_cancelled = 32, widest = 1e12;
+
+bool in_range(double sigma) { return sigma < widest && sigma > 1 / widest; }
+
+bool gentle_triangle(const double *u, size_t d, std::vector<double> &inverse) {
+    // The columns of the inverse have the standard deviations for lengths.
+    inverse.assign(d * d, 0.0);
+    std::vector<double> sigma(d, 0.0);
+    for (size_t i = d; i-- > 0;) {
+        double *row = inverse.data() + i * d;
+        row[i] = 1;
+        for (size_t g = i + 1; g < d; ++g)
+            for (size_t f = g; f < d; ++f) row[f] -= u[i * d + g] * inverse[g * d + f];
+        for (size_t f = i; f < d; ++f) {
+            row[f] /= u[i * d + i];
+            sigma[f] += row[f] * row[f];
+        }
+    }
+    std::vector<double> terms(d, 0.0);
+    for (size_t f = 0; f < d; ++f) {
+        if (!in_range(std::sqrt(sigma[f]))) return false;
+        for (size_t g = f; g < d; ++g) terms[g] += u[f * d + g] * u[f * d + g] * sigma[f];
+    }
+    for (const double term : terms)
+        if (!(term < most_cancelled * most_cancelled)) return false;
+    return true;
+}
+
+bool gentle(fw::Shape shape, const double *mu, const double *whiten, const double *pivot, size_t k, size_t d) {
+    if (d > most_columns) return false;
+    for (size_t i = 0; i < k * d; ++i)
+        if (!(std::fabs(mu[i] - pivot[i % d]) < widest)) return false;
+    std::vector<double> work;
+    if (shape == fw::Shape::full) {
+        for (size_t j = 0; j < k; ++j)
+            if (!gentle_triangle(whiten + j * d * d, d, work)) return false;
+    } else if (shape == fw::Shape::tied) {
+        if (!gentle_triangle(whiten, d, work)) return false;
+        // Rows and means are whitened apart: the distance between the two cancels as well.
+        for (size_t j = 0; j < k; ++j)
+            for (size_t g = 0; g < d; ++g) {
+                double sum = 0;
+                for (size_t f = 0; f <= g; ++f) sum += whiten[f * d + g] * (mu[j * d + f] - pivot[f]);
+                if (!(std::fabs(sum) < most_cancelled)) return false;
+            }
+    } else {
+        for (size_t i = 0; i < (shape == fw::Shape::diag ? k * d : k); ++i)
+            if (!in_range(whiten[i])) return false;
+    }
+    return true;
+}
+
 class Components {
-    bool single_, narrow_;
+    bool single_, narrow_ = false;
     size_t k_, d_;
     fw::Squares squares_;
     Held<float> f32_;
@@ -121,20 +177,23 @@ class Components {
         return x.shape(0);
     }
 
+    fw::Mixture mixture() const { return {narrow_ ? &f32_.view : nullptr, &f64_.view}; }
+
     template <class F> auto with(const Matrix &x, F f) const {
         if (single_) {
             if (x.dtype() != nb::dtype<float>()) throw nb::type_error("rows must have the components' dtype, float32");
-            return f((const float *)x.data(), fw::chosen().mixture_f32,
-                     fw::Mixture<float>{narrow_ ? &f32_.view : nullptr, &f64_.view});
+            return f((const float *)x.data(), fw::chosen().mixture_f32);
         }
         if (x.dtype() != nb::dtype<double>()) throw nb::type_error("rows must have the components' dtype, float64");
-        return f((const double *)x.data(), fw::chosen().mixture_f64, fw::Mixture<double>{nullptr, &f64_.view});
+        return f((const double *)x.data(), fw::chosen().mixture_f64);
     }
 
 public:
+    bool narrow() const { return narrow_; }
+
     Components(int shape, int squares, Doubles log_weights, Doubles2 means, DoublesAny whiten, Doubles pivot, bool single,
                bool narrow)
-        : single_(single), narrow_(narrow && single), k_(means.shape(0)), d_(means.shape(1)), squares_(fw::Squares(squares)) {
+        : single_(single), k_(means.shape(0)), d_(means.shape(1)), squares_(fw::Squares(squares)) {
         const auto kind = fw::Shape(shape);
         require(shape >= 0 && shape < 4 && squares >= 0 && squares < 4, "unknown kind of components");
         require(k_ > 0 && d_ > 0, "there must be a component and a column");
@@ -142,6 +201,7 @@ public:
         const size_t sizes[] = {k_ * d_ * d_, d_ * d_, k_ * d_, k_};
         require(whiten.size() == sizes[shape], "whiten does not fit the means");
         f64_.fill(kind, squares_, log_weights.data(), means.data(), whiten.data(), pivot.data(), k_, d_);
+        narrow_ = narrow && single && gentle(kind, means.data(), whiten.data(), pivot.data(), k_, d_);
         if (narrow_) f32_.fill(kind, squares_, log_weights.data(), means.data(), whiten.data(), pivot.data(), k_, d_);
     }
 
@@ -155,9 +215,9 @@ public:
         const double *w = weights.is_valid() ? weights.data() : nullptr;
         double *out = scatter.is_valid() ? scatter.data() : nullptr;
         if (n == 0) return 0;
-        return with(x, [&](auto *values, const auto &kernels, const auto &mixture) {
+        return with(x, [&](auto *values, const auto &kernels) {
             nb::gil_scoped_release released;
-            const double likelihood = kernels.step(values, w, n, mixture, counts.data(), shift.data(), out);
+            const double likelihood = kernels.step(values, w, n, mixture(), counts.data(), shift.data(), out);
             fw::trim_scratch();
             return likelihood;
         });
@@ -167,9 +227,9 @@ public:
         const size_t n = rows(x);
         require(total.shape(0) == n, "total must have one entry per row");
         require(!each.is_valid() || (each.shape(0) == n && each.shape(1) == k_), "each must be rows by components");
-        with(x, [&](auto *values, const auto &kernels, const auto &mixture) {
+        with(x, [&](auto *values, const auto &kernels) {
             nb::gil_scoped_release released;
-            kernels.logs(values, n, mixture, total.data(), each.is_valid() ? each.data() : nullptr);
+            kernels.logs(values, n, mixture(), total.data(), each.is_valid() ? each.data() : nullptr);
             fw::trim_scratch();
         });
     }
@@ -183,6 +243,7 @@ void register_mixture(nb::module_ &m) {
         .def(nb::init<int, int, Doubles, Doubles2, DoublesAny, Doubles, bool, bool>(), nb::arg("kind"), nb::arg("squares"),
              nb::arg("log_weights").noconvert(), nb::arg("means").noconvert(), nb::arg("whiten").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("single"), nb::arg("narrow"))
+        .def_prop_ro("narrow", &Components::narrow)
         .def("step", &Components::step, x, nb::arg("weights").noconvert().none(), nb::arg("counts").noconvert(),
              nb::arg("shift").noconvert(), nb::arg("scatter").noconvert().none())
         .def("logs", &Components::logs, x, nb::arg("total").noconvert(), nb::arg("each").noconvert().none());

@@ -3,8 +3,6 @@
 
 constexpr size_t mix_rows = 192;  // of a chunk: a multiple of every panel, float32 and float64
 
-inline double root_of(double x) { return __builtin_sqrt(x); }
-
 // A chunk of rows, what is known of them, and the sums of all chunks so far.
 template <class T> struct Bench {
     static constexpr size_t R = mix_rows, N = panel_rows<T>, L = lanes<T>, D = lanes<double>;
@@ -103,12 +101,12 @@ template <class T> struct Bench {
     // Whether no component is near enough to the row for T to tell its density.
     bool far(size_t row) const { return !(nearest[row] < T(c.far)); }
 
-    // `logs` become log weight + log density by component, `total` that of all of them together.
-    // With `adds`, `logs` become shares times weights instead.
+    // Log densities to `total`. By component, `logs` become the logs of the shares, or with `adds` the shares times weights,
+    // which are also counted.
     template <bool adds> void divide() {
         const Doubles most = broadcast(1e300);
         for (size_t i = 0; i < round_up(count, D); i += D) {
-            Doubles best = broadcast(-__builtin_inf());
+            Doubles best = broadcast(-__builtin_inf()), sum = {};
             for (size_t j = 0; j < c.k; ++j) {
                 Doubles length = load_as<double>(lengths + j * R + i);
                 length = length < most ? length : most;  // not a number, too: rows so far away belong to all alike
@@ -116,14 +114,12 @@ template <class T> struct Bench {
                 store(logs + j * R + i, log);
                 best = larger(best, log);
             }
-            Doubles sum = {};
             for (size_t j = 0; j < c.k; ++j) {
-                const Doubles below = load<Doubles>(logs + j * R + i) - best;
-                const Doubles part = exp_of(below);
-                if constexpr (adds) store(logs + j * R + i, part);
+                const Doubles below = load<Doubles>(logs + j * R + i) - best, part = exp_of(below);
+                store(logs + j * R + i, adds ? part : below);
                 sum += part;
             }
-            const Doubles all = best + log_of(sum);
+            const Doubles rest = log_of(sum), all = best + rest;
             store(total + i, all);
             if constexpr (adds) {
                 const Doubles w = load<Doubles>(weight + i), factor = w / sum;
@@ -133,23 +129,27 @@ template <class T> struct Bench {
                     store(logs + j * R + i, part);
                     store(counts + j * D, load<Doubles>(counts + j * D) + part);
                 }
+            } else {
+                for (size_t j = 0; j < c.k; ++j) store(logs + j * R + i, load<Doubles>(logs + j * R + i) - rest);
             }
         }
     }
 
+    // Rows with a share in a component that can change a bit of its sums: not those with less than 1e-30 of the largest.
     Chosen<T> choose(size_t j) const {
-        size_t found = 0;
         const double *from = logs + j * R;
-        T values[R];
-        if (matrix())
-            for (size_t i = 0; i < R; ++i) values[i] = T(root_of(from[i]));
-        else
-            for (size_t i = 0; i < R; ++i) values[i] = T(from[i]);
+        Doubles most = {};
+        for (size_t i = 0; i < round_up(count, D); i += D) most = larger(most, load<Doubles>(from + i));
+        double limit = 0;
+        for (size_t l = 0; l < D; ++l) limit = larger(limit, most[l] * 1e-30);
+        size_t found = 0;
         for (size_t i = 0; i < count; ++i) {
             chosen[found] = int(i);
-            share[found] = values[i];
-            found += values[i] > 0;
+            share[found] = T(from[i]);
+            found += from[i] > limit;
         }
+        if (matrix())
+            for (size_t i = 0; i < found; ++i) share[i] = root(share[i]);
         return {found, chosen, share};
     }
 
@@ -166,6 +166,13 @@ template <class T> struct Bench {
             else
                 weigh_columns<T, false>(y, c.d, c.columns, mean, some, sum, out);
         }
+    }
+
+    // The chunk is scored: divide it, sum it up, and be ready for the next.
+    void complete() {
+        divide<true>();
+        add();
+        count = 0;
     }
 
     size_t column_of(size_t f) const { return !matrix() || f < panels.used ? f : f + panels.first - panels.used; }
@@ -201,111 +208,87 @@ template <class T> struct Bench {
     }
 };
 
-// Calls f with the memory for rows of type In: what counts in float32 if it may, and what counts in float64.
-template <class In, class F> auto with_benches(const Mixture<In> &m, bool adds, F f) {
-    if constexpr (sizeof(In) == sizeof(float)) {
-        if (m.narrow) {
-            Arena arena{nullptr, 0};
-            (void)Bench<float>(arena, *m.narrow, adds);
-            (void)Bench<double>(arena, *m.wide, adds);
-            arena = {(char *)scratch(arena.used), 0};
-            Bench<float> narrow(arena, *m.narrow, adds);
-            Bench<double> wide(arena, *m.wide, adds);
-            return f(narrow, wide);
-        }
-    }
-    Arena arena{nullptr, 0};
-    (void)Bench<double>(arena, *m.wide, adds);
-    arena = {(char *)scratch(arena.used), 0};
-    Bench<double> wide(arena, *m.wide, adds);
-    return f(wide, wide);
-}
-
-template <class B> void complete(B &bench) {
-    if (!bench.count) return;
-    bench.score();
-    bench.template divide<true>();
-    bench.add();
-    bench.count = 0;
-}
-
 inline double sum_of(Doubles v) {
     double sum = 0;
     for (size_t l = 0; l < lanes<double>; ++l) sum += v[l];
     return sum;
 }
 
+// All rows in T. Rows too far for T go to `late`, which leaves none.
+template <class T, class In, class Late>
+double step_over(Bench<T> &bench, const In *x, const double *w, size_t n, Late &late) {
+    const size_t d = bench.c.d;
+    for (size_t from = 0; from < n; from += mix_rows) {
+        const size_t here = least(mix_rows, n - from);
+        for (size_t i = 0; i < here; ++i) bench.bring(x + (from + i) * d, w ? w[from + i] : 1.0);
+        bench.score();
+        late.take_far(bench, x + from * d);
+        bench.complete();
+    }
+    return sum_of(bench.likelihood);
+}
+
+struct Nobody {
+    template <class B, class In> void take_far(B &, const In *) {}
+};
+
+struct Late {
+    Bench<double> &bench;
+    template <class B, class In> void take_far(B &other, const In *x) {
+        other.find_nearest();
+        for (size_t i = 0; i < other.count; ++i)
+            if (other.weight[i] > 0 && other.far(i)) {
+                bench.bring(x + i * other.c.d, other.weight[i]);
+                other.weight[i] = 0;
+                if (bench.count == mix_rows) finish();
+            }
+    }
+    void finish() {
+        bench.score();
+        bench.complete();
+    }
+};
+
 template <class In>
-double mixture_step(const In *x, const double *w, size_t n, const Mixture<In> &m, double *counts, double *shift, double *scatter) {
-    return with_benches(m, true, [&](auto &first, auto &late) {
-        constexpr bool two = !std::is_same_v<decltype(first), decltype(late)>;
-        const size_t d = late.c.d;
-        for (size_t from = 0; from < n; from += mix_rows) {
-            const size_t here = least(mix_rows, n - from);
-            for (size_t i = 0; i < here; ++i) first.bring(x + (from + i) * d, w ? w[from + i] : 1.0);
-            if constexpr (two) {
-                first.score();
-                first.find_nearest();
-                for (size_t i = 0; i < here; ++i)
-                    if (first.weight[i] > 0 && first.far(i)) {
-                        late.bring(x + (from + i) * d, first.weight[i]);
-                        first.weight[i] = 0;
-                        if (late.count == mix_rows) complete(late);
-                    }
-                first.template divide<true>();
-                first.add();
-                first.count = 0;
-            } else {
-                complete(first);
-            }
-        }
-        double likelihood = sum_of(first.likelihood);
-        first.finish(counts, shift, scatter);
-        if constexpr (two) {
-            complete(late);
-            likelihood += sum_of(late.likelihood);
-            late.finish(counts, shift, scatter);
-        }
-        return likelihood;
-    });
+double mixture_step(const In *x, const double *w, size_t n, const Mixture &m, double *counts, double *shift, double *scatter) {
+    Arena arena{nullptr, 0};
+    (void)Bench<double>(arena, *m.wide, true);
+    if (m.narrow) (void)Bench<float>(arena, *m.narrow, true);
+    arena = {(char *)scratch(arena.used), 0};
+    Bench<double> wide(arena, *m.wide, true);
+    double likelihood = 0;
+    if (m.narrow) {
+        Bench<float> narrow(arena, *m.narrow, true);
+        Late late{wide};
+        likelihood = step_over(narrow, x, w, n, late);
+        late.finish();
+        likelihood += sum_of(wide.likelihood);
+        narrow.finish(counts, shift, scatter);
+    } else {
+        Nobody nobody;
+        likelihood = step_over(wide, x, w, n, nobody);
+    }
+    wide.finish(counts, shift, scatter);
+    return likelihood;
 }
 
-template <class B> void write_logs(const B &bench, size_t i, double *total, double *each) {
-    *total = bench.total[i];
-    for (size_t j = 0; each && j < bench.c.k; ++j) each[j] = bench.logs[j * mix_rows + i] - bench.total[i];
-}
-
-template <class In> void mixture_logs(const In *x, size_t n, const Mixture<In> &m, double *total, double *each) {
-    with_benches(m, false, [&](auto &first, auto &late) {
-        constexpr bool two = !std::is_same_v<decltype(first), decltype(late)>;
-        const size_t d = late.c.d, k = late.c.k;
-        size_t rows[mix_rows];
-        const auto finish_late = [&] {
-            if (!late.count) return;
-            late.score();
-            late.template divide<false>();
-            for (size_t i = 0; i < late.count; ++i) write_logs(late, i, total + rows[i], each ? each + rows[i] * k : nullptr);
-            late.count = 0;
-        };
-        for (size_t from = 0; from < n; from += mix_rows) {
-            const size_t here = least(mix_rows, n - from);
-            for (size_t i = 0; i < here; ++i) first.bring(x + (from + i) * d, 1.0);
-            first.score();
-            if constexpr (two) first.find_nearest();
-            first.template divide<false>();
-            for (size_t i = 0; i < here; ++i) {
-                if constexpr (two)
-                    if (first.far(i)) {
-                        rows[late.count] = from + i;
-                        late.bring(x + (from + i) * d, 1.0);
-                        if (late.count == mix_rows) finish_late();
-                        continue;
-                    }
-                write_logs(first, i, total + from + i, each ? each + (from + i) * k : nullptr);
-            }
-            first.count = 0;
+// Always in float64: densities of single rows are looked at more closely than sums of many.
+template <class In> void mixture_logs(const In *x, size_t n, const Mixture &m, double *total, double *each) {
+    const size_t d = m.wide->d, k = m.wide->k;
+    Arena arena{nullptr, 0};
+    (void)Bench<double>(arena, *m.wide, false);
+    arena = {(char *)scratch(arena.used), 0};
+    Bench<double> bench(arena, *m.wide, false);
+    for (size_t from = 0; from < n; from += mix_rows) {
+        const size_t here = least(mix_rows, n - from);
+        for (size_t i = 0; i < here; ++i) bench.bring(x + (from + i) * d, 1.0);
+        bench.score();
+        bench.divide<false>();
+        for (size_t i = 0; i < here; ++i) {
+            total[from + i] = bench.total[i];
+            double *to = each + (from + i) * k;
+            for (size_t j = 0; each && j < k; ++j) to[j] = bench.logs[j * mix_rows + i];
         }
-        if constexpr (two) finish_late();
-        return 0;
-    });
+        bench.count = 0;
+    }
 }

@@ -190,6 +190,8 @@ class Components:
         single: bool,
         narrow: bool,
     ) -> None: ...
+    @property
+    def narrow(self) -> bool: ...
     def step(
         self,
         x: NDArray[Any],

@@ -131,10 +131,10 @@ def mixture_logs(
         factor = (whiten if kind == "tied" else whiten[j]).astype(work)
         z = x.astype(work) - mean
         q = z @ factor if factor.ndim == 2 else z * factor
-        scores[:, j] = log_weights[j] - np.maximum(np.minimum((q * q).sum(axis=1), 1e300), 0) / 2
+        scores[:, j] = log_weights[j] - np.minimum((q * q).sum(axis=1), 1e300) / 2  # rows beyond belong to all alike
     best = scores.max(axis=1)
-    total = best + np.log(np.exp(scores - best[:, None]).sum(axis=1))
-    return total, scores - total[:, None]
+    rest = np.log(np.exp(scores - best[:, None]).sum(axis=1))
+    return best + rest, (scores - best[:, None]) - rest[:, None]  # far away `rest` is lost beside `best`
 
 
 def mixture_step(
