@@ -26,7 +26,7 @@ import foldwise as fw
 from foldwise.fold import events
 path, checkpoint, what = sys.argv[1:]
 model = {
-    "mixture": lambda: fw.GaussianMixture(4, n_init=2, tol=1e-9, max_iter=500, checkpoint=checkpoint),
+    "mixture": lambda: fw.GaussianMixture(4, n_init=2, tol=1e-5, max_iter=500, checkpoint=checkpoint),
     "soft": lambda: fw.SoftKMeans(4, checkpoint=checkpoint),
 }[what]()
 with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.Step) else None):
@@ -38,7 +38,7 @@ print("finished")
 def make(what: str, **options: Any) -> Any:
     if what == "soft":
         return fw.SoftKMeans(4, **options)
-    return fw.GaussianMixture(4, n_init=2, tol=1e-9, max_iter=500, **options)
+    return fw.GaussianMixture(4, n_init=2, tol=1e-5, max_iter=500, **options)
 
 
 def assert_same(a: Any, b: Any) -> None:
@@ -96,11 +96,15 @@ def test_interrupted_again_and_again(rows: np.ndarray, what: str, tmp_path: Path
     checkpoint = tmp_path / "fit.checkpoint"
     undisturbed = make(what).fit(rows)
     stops = 0
-    for after in (1, 2, 9, 17, 25):
+    for after in (1, 2, 9, 17, 25, 40):
         model = make(what, checkpoint=checkpoint)
-        with events.listening(StopAt(after)), warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotFinishedWarning)
-            model.fit(rows)
+        try:
+            with events.listening(StopAt(after)), warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotFinishedWarning)
+                model.fit(rows)
+        except KeyboardInterrupt:
+            assert what == "mixture"  # in the k-means that finds the first start: there is no model then
+            continue
         if model.outcome_.reason is Reason.INTERRUPTED:
             stops += 1
             assert checkpoint.exists()
@@ -113,8 +117,8 @@ def test_interrupted_again_and_again(rows: np.ndarray, what: str, tmp_path: Path
 
 
 def test_out_of_time_and_a_higher_cap(rows: np.ndarray, tmp_path: Path) -> None:
-    options = {"tol": 1e-9, "checkpoint": tmp_path / "c"}
-    undisturbed = fw.GaussianMixture(4, tol=1e-9, max_iter=500).fit(rows)
+    options = {"tol": 1e-5, "checkpoint": tmp_path / "c"}
+    undisturbed = fw.GaussianMixture(4, tol=1e-5, max_iter=500).fit(rows)
     with (
         events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.Step) else None),
         pytest.warns(NotFinishedWarning, match="out of time"),

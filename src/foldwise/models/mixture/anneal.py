@@ -109,6 +109,8 @@ def search(rows: Rows, plan: Plan, *, time_budget: float | None = None, checkpoi
     centres = (state["best"] if best else state["centres"]).astype(rows.dtype)
     beta = float(state["best_beta"] if best else state["beta"])
     rows.forget()
+    if len(centres) < plan.k:  # annealing was cut short: one step of k-means fills what is not there yet
+        centres = lloyd.step(rows, _padded(centres, plan.k)).centres
     rows.assign(np.ascontiguousarray(centres))
     return Found(centres, beta, outcome, resumed_at, cursor.best_iterations if best else cursor.iteration)
 
@@ -221,10 +223,9 @@ class _Walk:
 
     def _polished(self, state: State, cursor: Cursor, centres: Floats) -> State:
         """The end of annealing is k-means: steps of Lloyd's until nothing moves, which also fill what is still empty."""
-        rows, lacking = self.rows, self.plan.k - len(centres)
+        rows = self.rows
         rows.forget()
-        full = np.concatenate([centres, np.repeat(centres[:1], lacking, axis=0)]) if lacking > 0 else centres
-        final = lloyd.settle_down(rows, np.ascontiguousarray(full.astype(rows.dtype)))
+        final = lloyd.settle_down(rows, _padded(centres.astype(rows.dtype), self.plan.k))
         rows.assign(final)
         return self._ended(state, cursor, final.astype(np.float64), float(rows.residuals(final).sum()), capped=False)
 
@@ -243,6 +244,11 @@ class _Walk:
             state |= {"centres": centres, "masses": masses, "beta": state["first"]}
         state["cursor"] = cursor.array()
         return state
+
+
+def _padded(centres: NDArray[Any], k: int) -> NDArray[Any]:
+    """As many centres as clusters: what is lacking are copies, which k-means finds empty and fills."""
+    return np.ascontiguousarray(np.concatenate([centres, np.repeat(centres[:1], k - len(centres), axis=0)]))
 
 
 def _joined(centres: Floats, masses: Floats, spread: Floats, apart: float) -> tuple[Floats, Floats, Floats]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.errors import FoldwiseWarning, ParameterError
+from foldwise.fold.outcome import Reason
 from foldwise.models.kmeans import KMeans, seeding
 from foldwise.models.kmeans.rows import Rows
 from foldwise.models.mixture.ground import Ground
@@ -122,6 +123,8 @@ def _found(ground: Ground, k: int, method: str, means: Floats | None, seed: int,
             warnings.simplefilter("ignore", FoldwiseWarning)
             start = seed if number == 0 else int(rng.integers(2**31))
             km = KMeans(k, random_state=start, scale=scale, n_threads=ground.run.n_threads).fit(ground.source)
+        if km.outcome_.reason is Reason.INTERRUPTED:  # half a start would be another one than the next time
+            raise KeyboardInterrupt
         ground.run.passes += km.manifest_.passes
         centres = km.centers_in_data_units().values
         return from_labels(ground, centres, km.labels_)
