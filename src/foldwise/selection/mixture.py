@@ -87,7 +87,7 @@ class MixtureSelection:
         """The grid of the criterion, and the best."""
         grid = self.grid()
         left = max(len("components"), *(len(row) for row in grid.rows))
-        lines = [f"{'components':<{left}}" + "".join(f"  {kind:>11}" for kind in grid.columns)]
+        lines = [(f"{'components':<{left}}" + "".join(f"  {kind:>10} " for kind in grid.columns)).rstrip()]
         for row, values in zip(grid.rows, grid.values, strict=True):
             cells = []
             for kind, value in zip(grid.columns, values, strict=True):
@@ -127,7 +127,7 @@ def select_mixture(
     >>> found.best.covariance_type, found.best.n_components
     ('spherical', 2)
     >>> print(found)
-    components         full    spherical
+    components        full    spherical
     1               728.50       777.90
     2               719.20       704.07*
     3               738.30       719.67
