@@ -12,12 +12,15 @@ _ALL = (
     "benchmarks.speed.pca",
     "benchmarks.memory.pca",
     "benchmarks.accuracy.kmeans_optima",
+    "benchmarks.accuracy.soft_kmeans",
+    "benchmarks.accuracy.mixture",
     "benchmarks.speed.kmeans",
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
+    "benchmarks.speed.mixture",
 )
 
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "components.h"
 #include "sparse_rows.h"
 #include "targets.h"
 
@@ -50,6 +51,8 @@ struct Kernels {
     void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
     SparseTable<float> sparse_f32;
     SparseTable<double> sparse_f64;
+    MixtureKernels<float> mixture_f32;
+    MixtureKernels<double> mixture_f64;
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -26,10 +26,16 @@ namespace {
 #include "finish.h"
 #include "unit.h"
 #include "sparse.h"
+#include "explog.h"
+#include "density.h"
+#include "weigh.h"
+#include "mixture.h"
 
 template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
                                        residuals<T>, extent<T>,          closer<T>};
+
+template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>};
 
 }  // namespace
 
@@ -37,6 +43,7 @@ extern const Kernels kernels = {
     FW_TEXT(FW_ISA), panel_targets, row_kernels<float>, row_kernels<double>, scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
+    mixture_kernels<float>, mixture_kernels<double>,
 };
 
 }  // namespace FW_ISA

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
     from foldwise.models.likelihood import fit_distribution as fit_distribution
+    from foldwise.models.mixture import GaussianMixture as GaussianMixture
+    from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.mixture import select_mixture as select_mixture
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
@@ -29,9 +32,11 @@ __version__ = "0.1.0"
 # Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
 _PUBLIC = {
     "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
     "choose_components": "foldwise.selection.components",
     "fit_distribution": "foldwise.models.likelihood",
     "fold": "foldwise.fold",
@@ -40,14 +45,17 @@ _PUBLIC = {
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
     "scan": "foldwise.data.open",
+    "select_mixture": "foldwise.selection.mixture",
     "silhouette": "foldwise.selection.silhouette",
 }
 
 __all__ = [
     "PCA",
     "BisectingKMeans",
+    "GaussianMixture",
     "KMeans",
     "MiniBatchKMeans",
+    "SoftKMeans",
     "__version__",
     "choose_components",
     "fit_distribution",
@@ -57,6 +65,7 @@ __all__ = [
     "progress",
     "save",
     "scan",
+    "select_mixture",
     "silhouette",
 ]
 

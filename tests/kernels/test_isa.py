@@ -20,6 +20,7 @@ def test_lesser_instruction_set_passes_the_same_tests(isa: str) -> None:
     here = Path(__file__).parent
     names = (
         "test_against_reference.py",
+        "test_mixture_kernel.py",
         "test_promises.py",
         "test_sparse_targets.py",
         "test_targets.py",

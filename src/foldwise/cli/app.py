@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 import foldwise
 from foldwise.cli.apply import apply
 from foldwise.cli.cluster import cluster
+from foldwise.cli.mixture import mixture
 from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.pca import pca
 
@@ -19,5 +20,6 @@ app = App(
 )
 app.command(pca)
 app.command(cluster)
+app.command(mixture)
 app.command(fit_distribution)
 app.command(apply)

@@ -8,7 +8,7 @@ from foldwise.cli.options import File, Threads, Where
 
 
 def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads: Threads = None) -> None:
-    """Apply a saved model to new rows and write what it says of each: scores, or the cluster and the distance to its centre.
+    """Apply a saved model to new rows and write what it says of each: scores, or clusters.
 
     Parameters
     ----------

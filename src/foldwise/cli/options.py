@@ -48,8 +48,8 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     )
 
 
-def number_or_range(text: str) -> int | range:
-    """`--clusters`: one number, or the first and the last of several.
+def number_or_range(text: str, option: str = "--clusters") -> int | range:
+    """`--clusters` or `--components`: one number, or the first and the last of several.
 
     >>> number_or_range("8"), number_or_range("2:12")
     (8, range(2, 13))
@@ -59,7 +59,7 @@ def number_or_range(text: str) -> int | range:
         return int(first)
     if first.isdecimal() and last.isdecimal() and 1 <= int(first) < int(last):
         return range(int(first), int(last) + 1)
-    raise ParameterError(f"--clusters {text}: give a number such as 8, or a range such as 2:12.")
+    raise ParameterError(f"{option} {text}: give a number such as 8, or a range such as 2:12.")
 
 
 def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:

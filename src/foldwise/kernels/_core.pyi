@@ -180,3 +180,29 @@ def batch_of(arrays: list[NDArray[Any]]) -> Batch: ...
 def copy_into(
     batch: Batch, first: int, start: int, stop: int, out: NDArray[Any], out_row: int
 ) -> tuple[int, int] | None: ...
+
+class Components:
+    """Gaussians that rows are compared with; see `foldwise.kernels.mixture`."""
+
+    def __init__(
+        self,
+        kind: int,
+        squares: int,
+        log_weights: NDArray[np.float64],
+        means: NDArray[np.float64],
+        whiten: NDArray[np.float64],
+        pivot: NDArray[np.float64],
+        single: bool,
+        narrow: bool,
+    ) -> None: ...
+    @property
+    def narrow(self) -> bool: ...
+    def step(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        counts: NDArray[np.float64],
+        shift: NDArray[np.float64],
+        scatter: NDArray[np.float64] | None,
+    ) -> float: ...
+    def logs(self, x: NDArray[Any], total: NDArray[np.float64], each: NDArray[np.float64] | None) -> None: ...

@@ -115,3 +115,56 @@ def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     wide = x.astype(np.longdouble) / np.where(largest == 0, 1, largest)
     lengths = np.sqrt((wide**2).sum(axis=1, keepdims=True))
     return (wide / np.where(lengths == 0, 1, lengths)).astype(x.dtype), int(zero.sum())
+
+
+def mixture_logs(
+    x: NDArray[Any],
+    kind: str,
+    log_weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    whiten: NDArray[np.float64],
+    work: Any = np.float64,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Log density of each row, and the log responsibility of each component for it; see `mixture.Components`."""
+    scores = np.empty((len(x), len(means)), work)
+    for j, mean in enumerate(means.astype(work)):
+        factor = (whiten if kind == "tied" else whiten[j]).astype(work)
+        z = x.astype(work) - mean
+        q = z @ factor if factor.ndim == 2 else z * factor
+        scores[:, j] = log_weights[j] - np.minimum((q * q).sum(axis=1), 1e300) / 2  # rows beyond belong to all alike
+    best = scores.max(axis=1)
+    rest = np.log(np.exp(scores - best[:, None]).sum(axis=1))
+    return best + rest, (scores - best[:, None]) - rest[:, None]  # far away `rest` is lost beside `best`
+
+
+def mixture_step(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    kind: str,
+    log_weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    whiten: NDArray[np.float64],
+    scatter: str,
+    work: Any = np.float64,
+) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Weighted log-likelihood; of each component the weight, and the weighted sums of x - mean and of its square."""
+    k, d = means.shape
+    w = np.ones(len(x), work) if weights is None else weights.astype(work)
+    rows, w = x[w > 0].astype(work), w[w > 0]  # what is in rows of weight 0 does not matter
+    total, logs = mixture_logs(rows, kind, log_weights, means, whiten, work)
+    shares = np.exp(logs) * w[:, None]
+    shift = np.empty((k, d), work)
+    spread = None if scatter == "none" else np.zeros({"full": (k, d, d), "tied": (d, d), "diag": (k, d)}[scatter], work)
+    for j, mean in enumerate(means.astype(work)):
+        z = rows - mean
+        weighted = z * shares[:, j, None]
+        shift[j] = weighted.sum(axis=0)
+        if spread is None:
+            continue
+        if scatter == "diag":
+            spread[j] = (weighted * z).sum(axis=0)
+        elif scatter == "tied":
+            spread += weighted.T @ z
+        else:
+            spread[j] = weighted.T @ z
+    return (total * w).sum(), shares.sum(axis=0), shift, spread

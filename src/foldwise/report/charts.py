@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from foldwise.report.marks import BLUE, FAINT, INK, ORANGE, cut, line, short, start, text, ticks
+from foldwise.report.marks import BLUE, FAINT, INK, ORANGE, colour, cut, line, short, start, text, ticks
 
 _MOST_STEPS = 600
 _MUTED = "#7b8794"
@@ -109,4 +109,59 @@ def difference_bars(
         beside, anchor = (middle + length + 4, "start") if value >= 0 else (middle - length - 4, "end")
         parts.append(text(beside, top + row * 0.7, f"{value:+.1f}", anchor, INK))
     parts.append(line(middle, 0, middle, height, _MUTED))
+    return "".join([*parts, "</svg>"])
+
+
+def lines_chart(
+    numbers: Sequence[int],
+    series: Mapping[str, Sequence[float]],
+    best: tuple[str, int],
+    below: str,
+    width: int = 520,
+    height: int = 300,
+) -> str:
+    """Several figures over a number, lower being better; what is far above the rest is cut off, the best is marked."""
+    values = sorted(value for each in series.values() for value in each if value == value)
+    low, high = values[0], values[(6 * (len(values) - 1)) // 10]
+    room = 0.08 * (high - low) or abs(high) or 1.0
+    axes = _Axes((float(numbers[0]), float(numbers[-1])), (low - room, high + room), width, height)
+    axes.top = 30.0  # room for the names
+    parts, across = axes.draw(below), axes.left
+    frame = f'x="{axes.left:.1f}" y="{axes.top:.1f}" width="{axes.right - axes.left:.1f}"'
+    parts.append(f'<clipPath id="lines"><rect {frame} height="{axes.bottom - axes.top:.1f}"/></clipPath>')
+    for place, (name, each) in enumerate(series.items()):
+        ink = colour(place)
+        points = [(float(k), float(v)) for k, v in zip(numbers, each, strict=True) if v == v]
+        parts.append(f'<g clip-path="url(#lines)">{axes.path(points, ink)}')
+        for x, y in points:
+            known = f"<title>{escape(name)}, {x:g}: {y:.2f}</title>"
+            parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="3.5" fill="{ink}">{known}</circle>')
+        parts.append("</g>")
+        parts.append(
+            f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>{text(across + 14, 18, name, "start")}'
+        )
+        across += 34.0 + 7 * len(name)
+        if name == best[0]:
+            y = float(each[list(numbers).index(best[1])])
+            spot = f'cx="{axes.x(best[1]):.1f}" cy="{axes.y(y):.1f}"'
+            parts.append(f'<circle {spot} r="8" fill="none" stroke="{ORANGE}" stroke-width="2.5"/>')
+    return "".join([*parts, "</svg>"])
+
+
+def histogram(shares: Sequence[float], below: str, width: int = 520, height: int = 220) -> str:
+    """Bars over 0 to 1, as shares of all."""
+    axes = _Axes((0.0, 1.0), (0.0, 1.05 * max(shares) or 1.0), width, height)
+    axes.left = 52.0
+    parts = [start(width, height)]
+    for value in ticks(0.0, 1.05 * max(shares) or 1.0):
+        parts.append(line(axes.left, axes.y(value), axes.right, axes.y(value), FAINT))
+        parts.append(text(axes.left - 7, axes.y(value) + 4, f"{100 * value:.0f} %", "end"))
+    step = 1.0 / len(shares)
+    for i, value in enumerate(shares):
+        x, y = axes.x(i * step) + 1, axes.y(value)
+        known = f"<title>{i * step:.2f} to {(i + 1) * step:.2f}: {100 * value:.1f} %</title>"
+        size = f'width="{axes.x((i + 1) * step) - x - 1:.1f}" height="{axes.bottom - y:.1f}"'
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{BLUE}">{known}</rect>')
+    parts += [text(axes.x(value), axes.bottom + 16, f"{value:g}", "middle") for value in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    parts.append(text((axes.left + axes.right) / 2, height - 5, below, "middle"))
     return "".join([*parts, "</svg>"])

@@ -10,6 +10,7 @@ from foldwise.data.block import Floats
 from foldwise.report import ran
 from foldwise.report.ran import column_names, counted
 from foldwise.report.tables import number, percent, table
+from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
 
 _MOST_LINES = 40
@@ -74,7 +75,7 @@ def clusters_table(model: Any, found: Profile) -> str:
     return "\n".join([text, *([f"... and {hidden} more"] if hidden > 0 else []), note])
 
 
-def share(found: Profile, cluster: int) -> float:
+def share(found: Profile | MixtureProfile, cluster: int) -> float:
     """A cluster's share of the rows, by weight."""
     return float(found.weights[cluster] / found.weights.sum())
 
@@ -120,17 +121,17 @@ def traits(differences: Floats, names: list[str]) -> str:
 # -------------------------------------------------------------------- centres
 
 
-def centres_table(model: Any, found: Profile) -> str:
+def centres_table(model: Any, found: Profile | MixtureProfile) -> str:
     """Means in the units of the data: columns as lines if the clusters fit side by side, else clusters as lines."""
-    names = column_names(model)
-    side_by_side = model.n_clusters <= _FEW
+    names, clusters = column_names(model), len(found.means)
+    side_by_side = clusters <= _FEW
     chosen = _columns_to_show(found, names, _MOST_COLUMNS if side_by_side else None)
     cells = {j: in_units(np.append(found.means[:, j], found.mean[j]), float(found.deviation[j])) for j in chosen}
     if side_by_side:
-        head = ["mean of cluster", *(str(i) for i in range(model.n_clusters)), "all"]
+        head = ["mean of cluster", *(str(i) for i in range(clusters)), "all"]
         text = table(head, [[names[j], *cells[j]] for j in chosen])
     else:
-        shown = min(model.n_clusters, _MOST_LINES)
+        shown = min(clusters, _MOST_LINES)
         lines = [[str(i), *(cells[j][i] for j in chosen)] for i in range(shown)]
         text = table(["cluster", *(names[j] for j in chosen)], [*lines, ["all", *(cells[j][-1] for j in chosen)]])
     hidden = len(names) - len(chosen)
@@ -139,7 +140,7 @@ def centres_table(model: Any, found: Profile) -> str:
     return text
 
 
-def _columns_to_show(found: Profile, names: list[str], most: int | None) -> list[int]:
+def _columns_to_show(found: Profile | MixtureProfile, names: list[str], most: int | None) -> list[int]:
     """The columns that differ most between clusters, in their own order; without a number, as many as fit a line."""
     order = [int(j) for j in np.argsort(-found.separation, kind="stable")]
     if most is None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from foldwise.fold import events
 
-_TELLING = ("inertia", "moved")  # of the figures of a step, where there are many
+_TELLING = ("inertia", "moved", "lower_bound")  # of the figures of a step, where there are many
 
 
 @contextmanager

@@ -71,8 +71,12 @@ class Cloud:
         labels: tuple[str, str],
         size: int = 520,
         centres: NDArray[np.float64] | None = None,
+        ellipses: Sequence[tuple[NDArray[np.float64], NDArray[np.float64], int]] = (),
     ) -> str:
-        """The picture, with columns as arrows from the middle, or the centres of groups with their numbers."""
+        """The picture, with columns as arrows from the middle, or the centres of groups with their numbers.
+
+        An ellipse is a mean, a covariance and the number of its group: what lies within two standard deviations.
+        """
         pad, inner = 34, size - 68
         parts = [start(size, size), line(pad, size / 2, size - pad, size / 2, FAINT)]
         parts.append(line(size / 2, pad, size / 2, size - pad, FAINT))
@@ -92,6 +96,11 @@ class Cloud:
                 squares.setdefault(paint, []).append(f"{where}h{cell:.2f}v{cell:.2f}h-{cell:.2f}z")
             for (fill, shade), paths in squares.items():
                 parts.append(f'<path fill="{fill}" opacity="{shade / self.SHADES:.2f}" d="{"".join(paths)}"/>')
+        if ellipses:
+            frame = f'<rect x="{pad}" y="{pad}" width="{inner}" height="{inner}"/>'
+            parts.append(f'<clipPath id="frame">{frame}</clipPath><g clip-path="url(#frame)">')
+            parts += [self._ellipse(*one, pad, inner, size) for one in ellipses]
+            parts.append("</g>")
         for number, (x, y) in enumerate([] if centres is None else self._place(centres)):
             at_x, at_y = pad + x * inner, size - pad - y * inner
             ring = f'stroke="{colour(number)}" stroke-width="2"'
@@ -109,6 +118,17 @@ class Cloud:
         parts.append(text(size / 2, size - 8, labels[0], "middle"))
         parts.append(f'<g transform="rotate(-90 14 {size / 2})">{text(14, size / 2, labels[1], "middle")}</g>')
         return "".join([*parts, "</svg>"])
+
+    def _ellipse(
+        self, mean: NDArray[np.float64], covariance: NDArray[np.float64], group: int, pad: int, inner: int, size: int
+    ) -> str:
+        values, vectors = np.linalg.eigh(covariance)
+        turn = np.linspace(0.0, 2 * np.pi, 61)[:-1]
+        circle = np.column_stack([np.cos(turn), np.sin(turn)]) * (2 * np.sqrt(np.maximum(values, 0.0)))
+        place = ((mean + circle @ vectors.T) / self._reach + 1) / 2
+        path = " ".join(f"{pad + x * inner:.1f},{size - pad - y * inner:.1f}" for x, y in place)
+        ink = self._fill(group)
+        return f'<polygon points="{path}" fill="{ink}" fill-opacity="0.08" stroke="{ink}" stroke-width="1.8"/>'
 
     def _fill(self, group: int) -> str:
         return colour(int(group)) if len(self._counts) > 1 else BLUE

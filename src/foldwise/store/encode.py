@@ -20,6 +20,7 @@ _RECORDS = {
     "Known": "foldwise.models.likelihood.families.base",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
+    "Merging": "foldwise.models.mixture.merging",
     "Outcome": "foldwise.fold.outcome",
     "RankChoice": "foldwise.models.pca.rank",
 }

@@ -18,9 +18,11 @@ from foldwise.store.encode import decode, encode
 _FORMAT = 1
 _MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
 }
 # Results that are records as a whole, without parameters and attributes of a fit.
 _RESULTS = {

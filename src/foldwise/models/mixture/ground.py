@@ -1,0 +1,133 @@
+"""The data of one fit as EM sees them: in units near one, with what the whole of them says about scale and ridge."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from foldwise.data.block import Block, DenseBlock, Floats
+from foldwise.data.held import held
+from foldwise.data.mapped import MappedSource
+from foldwise.data.source import Source
+from foldwise.errors import DataError
+from foldwise.fold.run import Run
+from foldwise.models.mixture.families import Family
+from foldwise.stats.columns import Columns
+from foldwise.stats.expected import Expected
+from foldwise.stats.extent import Extent
+from foldwise.stats.moments import Moments
+
+# The ridge of reg_covar="auto", as a share of each column's variance: as little as the arithmetic on such rows allows.
+RIDGE = {"float64": 1e-10, "float32": 1e-7}
+# Spreads, as powers of two, whose squares and products are safe: beyond them columns are multiplied by a power of two.
+_COMFORT = {"float64": 250, "float32": 30}
+
+
+class Ground:
+    """A source under way in a fit: `run` passes over rows that are `factor` times those of the data."""
+
+    def __init__(self, source: Source, name: str, n_latent: int | None, reg_covar: float | str, n_threads: Any) -> None:
+        run = Run(held(source), n_threads=n_threads)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.extent = run.fold(Extent.of)
+        self.n, self.d, self.dtype = self.extent.count, source.n_columns, source.dtype
+        self.weight = self.extent.columns.weight
+        self.family = Family(name, self.d, latent(n_latent, self.d) if name == "ppca" else 0)
+        self.factor = factors(self._reaches(), self.dtype, alone=name in ("full", "tied", "diag"))
+        if (self.factor != 1.0).any():
+            run = Run(held(multiplied(source, self.factor)), n_threads=n_threads)
+            run.passes = 1
+        self.run, self.source = run, run.source
+        self.pivot = (self.extent.columns.mean * self.factor).astype(self.dtype).astype(np.float64)
+        self.whole, variances = self._whole()
+        self.ridge = self._ridge(variances, reg_covar)
+        some = variances[variances > 0]
+        least = np.where(variances > 0, variances, some.mean() if len(some) else 1.0) * 1e-13
+        self.flat = np.maximum(self.ridge, least)  # with reg_covar=0, too, some variances are nothing but rounding
+
+    def _reaches(self) -> Floats:
+        """Half of each column's range."""
+        return np.asarray(self.extent.high / 2 - self.extent.low / 2)
+
+    def _whole(self) -> tuple[Floats, Floats]:
+        """The covariance of all rows, or the variances alone where no more is needed; and the variances."""
+        if self.family.scatter == "diag":
+            columns = self.run.fold(Columns.of)
+            self.mean = columns.mean
+            variances = columns.squares / columns.weight
+            return variances, variances
+        moments = self.run.fold(Moments.of)
+        self.mean = moments.mean
+        upper = np.triu(moments.scatter) / moments.weight
+        whole = upper + np.triu(upper, 1).T
+        return whole, np.array(np.diagonal(whole))
+
+    def _ridge(self, variances: Floats, asked: float | str) -> Floats:
+        if not isinstance(asked, str):
+            return np.asarray(float(asked) * self.factor * self.factor)
+        some = variances[variances > 0]
+        filled = np.where(variances > 0, variances, some.mean() if len(some) else 1.0)
+        if self.family.name in ("spherical", "ppca"):
+            filled = np.full(self.d, filled.mean())
+        return RIDGE[self.dtype.name] * filled
+
+    def expected(self, weights: Floats, means: Floats, whiten: Floats) -> Expected:
+        """The E-step: one fold."""
+        family = self.family
+        components = family.components(
+            weights, means, whiten, self.pivot, self.dtype, ridge=self.ridge, scatter=family.scatter
+        )
+        return self.run.fold(lambda block: Expected.of(block, components, family.scatter, len(weights)))
+
+    def log_densities(self, weights: Floats, means: Floats, whiten: Floats) -> Floats:
+        """The log density of every row."""
+        components = self.family.components(weights, means, whiten, self.pivot, self.dtype)
+
+        def of(block: Block) -> Floats:
+            total = np.empty(block.n_rows)
+            components.logs(block.again, total, None)
+            return total
+
+        return self.run.rows(of)
+
+
+def latent(asked: int | None, d: int) -> int:
+    """How many latent dimensions: two unless it is said, and at least one direction is left for noise."""
+    return min(2 if asked is None else asked, d - 1)
+
+
+def factors(reaches: Floats, dtype: np.dtype[Any], *, alone: bool) -> Floats:
+    """Powers of two that bring columns of these half ranges near one; 1 for all if all are comfortable as they are.
+
+    Unless columns may be changed `alone`, they get one in common: where a model compares variances between columns.
+    """
+    with np.errstate(divide="ignore"):
+        powers = np.where(reaches > 0, np.frexp(reaches)[1], 0)
+    if (np.abs(powers) <= _COMFORT[dtype.name]).all():
+        return np.ones(len(reaches))
+    if not alone:
+        powers = np.full(len(powers), powers[reaches > 0].max())
+    most = 1000 if dtype == np.float64 else 120
+    return np.asarray(np.ldexp(1.0, -np.clip(powers, -most, most)))
+
+
+def multiplied(source: Source, factor: Floats) -> Source:
+    """The source with each column times a power of two."""
+    if (factor == 1.0).all():
+        return source
+    own = factor.astype(source.dtype)
+
+    def change(block: Block) -> Block:
+        with np.errstate(over="ignore"):
+            return DenseBlock(block.dense() * own, block.start, block.weights)
+
+    return MappedSource(source, change)
+
+
+def in_range(values: Floats, what: str) -> Floats:
+    """The values, unless they left float64's range on the way back to the units of the data."""
+    if not np.isfinite(values).all() or (math.fsum(np.abs(values).ravel()) == 0.0 and values.size):
+        raise DataError(f"the {what} leave the range of float64", advice="Multiply or divide the data by a constant")
+    return values

@@ -1,0 +1,111 @@
+"""A fitted mixture in words and figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foldwise.report import ran
+from foldwise.report.cluster import centres_table, share, traits
+from foldwise.report.ran import column_names, counted
+from foldwise.report.tables import number, percent, table
+from foldwise.selection.mixture import MixtureSelection
+from foldwise.selection.mixture_profile import DOUBT, MixtureProfile
+
+_MOST_LINES = 40
+SHAPES = {
+    "full": "each an ellipsoid of its own",
+    "tied": "all ellipsoids alike",
+    "diag": "each an ellipsoid along the columns",
+    "spherical": "each a sphere of its own size",
+    "ppca": "each a few directions and noise",
+}
+
+
+def summary(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> str:
+    """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data."""
+    parts = [header(model), "" if choice is None else str(choice), overall(model, found), merging_text(model)]
+    parts += [clusters_table(model, found), centres_table(model, found), "\n".join(hints(model, found, choice))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def header(model: Any) -> str:
+    """What ran."""
+    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
+    words.append(counted(model.outcome_.steps, "step") + " of EM")
+    if model.outcome_.converged:
+        words.append("converged")
+    return ran.header(model, ", ".join(words))
+
+
+def overall(model: Any, found: MixtureProfile) -> str:
+    """Likelihood, criteria and doubt."""
+    figures = found.criteria
+    units = " of scaled columns" if model.scale_ is not None else ""
+    return "\n".join(
+        [
+            f"log-likelihood  {number(figures['log_likelihood'])}{units}, {int(figures['parameters'])} parameters",
+            f"criteria        BIC {number(figures['bic'])}, ICL {number(figures['icl'])}, AIC {number(figures['aic'])} "
+            "(lower is better)",
+            f"in doubt        {percent(found.in_doubt)} of the rows (no cluster has a probability of {DOUBT:g})",
+        ]
+    )
+
+
+def merging_text(model: Any) -> str:
+    """How components were merged, if they were."""
+    way = getattr(model, "merging_", None)
+    if way is None:
+        return ""
+    lines = []
+    for place, (n, entropy) in enumerate(zip(way.numbers, way.entropies, strict=True)):
+        pair = way.pairs[place - 1] if place else None
+        text = "" if pair is None else f"{_named(pair[0])} with {_named(pair[1])}"
+        lines.append([str(n), number(entropy), text, "chosen" if n == way.chosen else ""])
+    made = ", ".join(f"{i}: {_named(g)}" for i, g in enumerate(_groups(model)))
+    head = table(["clusters", "entropy", "merged", ""], lines, left=(2, 3))
+    return f"{head}\n(components merged by entropy; {way.rule}; clusters and their components: {made})"
+
+
+def _groups(model: Any) -> list[tuple[int, ...]]:
+    clusters = model.clusters_
+    return [tuple(int(c) for c in np.flatnonzero(clusters == i)) for i in range(int(clusters.max()) + 1)]
+
+
+def _named(group: tuple[int, ...]) -> str:
+    return "+".join(map(str, group))
+
+
+def clusters_table(model: Any, found: MixtureProfile) -> str:
+    """Sizes, sureness and traits, aligned."""
+    names, k = column_names(model), len(found.means)
+    weighted = bool((found.rows != found.weights).any())
+    head = ["cluster", "rows", *(["weight"] if weighted else []), "share", "sureness", "what sets it apart"]
+    lines = []
+    for i in range(min(k, _MOST_LINES)):
+        line = [str(i), f"{found.rows[i]:,}", *([number(float(found.weights[i]))] if weighted else [])]
+        line += [percent(share(found, i)), sureness(found, i)]
+        lines.append([*line, traits(found.differences[i], names)])
+    text = table(head, lines, left=(0, len(head) - 1))
+    hidden = k - len(lines)
+    note = "(sureness: mean probability that rows have of their cluster; traits: mean less that of all, in standard deviations)"
+    return "\n".join([text, *([f"... and {hidden} more"] if hidden > 0 else []), note])
+
+
+def sureness(found: MixtureProfile, cluster: int) -> str:
+    """How sure the rows of a cluster are."""
+    value = float(found.sureness[cluster])
+    return "-" if np.isnan(value) else percent(value)
+
+
+def hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:
+    """What to try next."""
+    lines = []
+    if choice is None:
+        lines.append("hint: -k 1:9 --type full,tied,diag,spherical compares numbers and shapes by BIC")
+    elif choice.best.n_components == max(e.n_components for e in choice.entries) > 1:
+        lines.append("hint: the best is the largest number tried; a wider range may hold a better one")
+    if getattr(model, "merging_", None) is None and model.n_components > 2 and found.in_doubt > 0.05:
+        lines.append("hint: many rows are in doubt; --merge joins components that share them into clusters")
+    return lines

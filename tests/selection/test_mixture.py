@@ -1,0 +1,114 @@
+"""Numbers of components and covariance types in one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import foldwise as fw
+from foldwise.errors import DataError, ParameterError
+from foldwise.fold import events
+
+
+def rows(seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    long = rng.standard_normal((150, 2)) @ np.array([[3.0, 2.0], [0.0, 0.3]])
+    return np.concatenate([long, rng.standard_normal((100, 2)) + np.array([0.0, 9.0])])
+
+
+def test_it_finds_what_was_planted_and_keeps_the_table() -> None:
+    found = fw.select_mixture(rows(), range(1, 5))
+    assert (found.best.covariance_type, found.best.n_components) == ("full", 2)
+    assert len(found.entries) == 16
+    assert found.table.shape == (16, 6)
+    assert found.grid().shape == (4, 4)
+    best = found.best_model
+    assert best.bic(rows()) == pytest.approx(found.best.bic, rel=1e-12)
+    assert found.best.bic == min(entry.bic for entry in found.entries)
+    for entry in found.entries:
+        n, p = 250, entry.parameters
+        assert entry.bic == pytest.approx(-2 * entry.log_likelihood + p * math.log(n), rel=1e-12)
+        assert entry.aic == pytest.approx(-2 * entry.log_likelihood + 2 * p, rel=1e-12)
+        assert entry.icl >= entry.bic
+        assert entry.outcome == "converged"
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["components", "full", "tied", "diag", "spherical"]
+    assert lines[2].split()[1].endswith("*")
+
+
+def test_richer_models_are_never_worse(table: Callable[[str], np.ndarray]) -> None:
+    """More components, and richer families with as many, start from the results of simpler ones, among others."""
+    found = fw.select_mixture(table("iris"), range(1, 6))
+    likelihood = found.grid("log_likelihood")
+    assert (np.diff(likelihood.values, axis=0) > -0.5).all()
+    for k in likelihood.rows:
+        full, tied, diag, spherical = (likelihood[k, kind] for kind in ("full", "tied", "diag", "spherical"))
+        assert full >= max(tied, diag) - 1e-3
+        assert diag >= spherical - 1e-3
+
+
+def test_criteria_may_differ(table: Callable[[str], np.ndarray]) -> None:
+    """Old Faithful: three Gaussians by BIC, two clusters that lie apart by ICL."""
+    x = table("faithful")
+    assert fw.select_mixture(x, range(1, 5), "tied").best.n_components == 3
+    assert fw.select_mixture(x, range(1, 5), "tied", "icl").best.n_components == 2
+    assert fw.select_mixture(x, range(1, 5), "tied", "aic").best.n_components >= 3
+
+
+def test_files_weights_and_one_of_each(tmp_path: Path) -> None:
+    x = rows()
+    np.save(tmp_path / "x.npy", x)
+    one, two = fw.select_mixture(x, [2], ["diag"]), fw.select_mixture(tmp_path / "x.npy", 2, "diag")
+    assert one.best.bic == two.best.bic
+    np.testing.assert_array_equal(one.best_model.means_, two.best_model.means_)
+    doubled = fw.select_mixture(x, 2, "diag", sample_weight=np.full(len(x), 2.0)).best
+    assert doubled.log_likelihood == pytest.approx(2 * one.best.log_likelihood, rel=1e-9)
+    assert doubled.bic == pytest.approx(-2 * doubled.log_likelihood + doubled.parameters * math.log(500), rel=1e-12)
+
+
+def test_collapsed_fits_are_in_the_table_but_not_chosen() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.standard_normal((60, 2)), np.zeros((60, 2))])
+    found = fw.select_mixture(x, range(1, 3), ("full",))
+    collapsed = {entry.n_components: entry.collapsed for entry in found.entries}
+    assert collapsed == {1: False, 2: True}
+    assert found.best.n_components == 1
+    assert found.entries[1].bic < found.entries[0].bic
+    assert "!" in str(found)
+
+
+def test_fits_that_fail_are_in_the_table() -> None:
+    x = np.repeat([[0.0, 1.0], [2.0, 3.0], [5.0, 1.0]], 4, axis=0)
+    found = fw.select_mixture(x, [1, 3], ("full",), reg_covar=0)
+    assert found.entries[1].outcome == "failed"
+    assert math.isnan(found.entries[1].bic)
+    assert found.best.n_components == 1
+    with pytest.raises(DataError, match="ill-defined"):
+        fw.select_mixture(x, [3], ("full",), reg_covar=0)
+
+
+def test_refusals() -> None:
+    x = rows()
+    with pytest.raises(ParameterError, match="from 1 on"):
+        fw.select_mixture(x, [0, 1])
+    with pytest.raises(ParameterError, match="give some of full"):
+        fw.select_mixture(x, [1], ["round"])
+    with pytest.raises(ParameterError, match="give one of bic"):
+        fw.select_mixture(x, [1], criterion="bad")
+    with pytest.raises(ParameterError, match="means_init cannot be given"):
+        fw.select_mixture(x, [1], means_init=[[0.0, 0.0]])
+    with pytest.raises(DataError, match="n_components = 300"):
+        fw.select_mixture(x, [300], ["full"])
+
+
+def test_ctrl_c_ends_it() -> None:
+    def stop(event: object) -> None:
+        if isinstance(event, events.Step):
+            raise KeyboardInterrupt
+
+    with events.listening(stop), pytest.raises(KeyboardInterrupt):
+        fw.select_mixture(rows(), [2, 3])
