@@ -7,8 +7,8 @@ from cyclopts import App, Parameter
 import foldwise
 from foldwise.cli.apply import apply
 from foldwise.cli.cluster import cluster
-from foldwise.cli.mixture import mixture
 from foldwise.cli.fit_distribution import fit_distribution
+from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
 
 app = App(
