@@ -98,7 +98,7 @@ def difference_bars(
 ) -> str:
     """Differences from the mean of all rows as bars to the left and to the right; `reach` is where they would end."""
     left, height = 150.0, row * len(values) + 6
-    middle, half = left + (width - left) / 2, (width - left) / 2 - 30
+    middle, half = left + (width - left) / 2, (width - left) / 2 - 42  # room for the figures at both ends
     parts = [start(width, height)]
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         top, length = 3 + i * row, half * min(abs(value) / reach, 1.0) if reach > 0 else 0.0

@@ -18,7 +18,7 @@ from foldwise.report.curve import best_silhouette, curve_table, verdict
 from foldwise.report.curve import header as curve_header
 from foldwise.report.marks import colour
 from foldwise.report.page import write_page
-from foldwise.report.ran import column_names, counted
+from foldwise.report.ran import column_names, counted, manifest_lines
 from foldwise.report.svg import Cloud
 from foldwise.report.tables import number, percent
 from foldwise.selection.curve import InertiaCurve
@@ -34,7 +34,6 @@ def write_cluster_page(model: Any, source: Source, found: Profile, path: str | o
     """Write the page; the rows, which must be those of the fit, are passed over a few times more for their picture."""
     names, k = column_names(model), model.n_clusters
     plane, seen = _plane(model, source)
-    manifest = model.manifest_.as_dict()
     return write_page(
         path,
         "cluster.html",
@@ -54,7 +53,7 @@ def write_cluster_page(model: Any, source: Source, found: Profile, path: str | o
         panels=_panels(found, names),
         panels_hidden=k - _MOST_PANELS,
         centres=centres_table(model, found),
-        manifest={**manifest, "seconds": f"{manifest['seconds']:.2f}"},
+        manifest=manifest_lines(model.manifest_),
     )
 
 

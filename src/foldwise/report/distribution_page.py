@@ -18,7 +18,7 @@ from foldwise.models.likelihood.text import parameter_rows
 from foldwise.report.density import ascent_chart, histogram, likelihood_chart, quantile_chart
 from foldwise.report.distribution import header, refusals, tests, verdict
 from foldwise.report.page import write_page
-from foldwise.report.ran import counted
+from foldwise.report.ran import counted, manifest_lines
 from foldwise.stats.totals import Tally
 
 _MOST_BARS = 60
@@ -35,7 +35,6 @@ def write_distribution_page(
     if not fits:
         raise RefusalError("no family could be fitted")
     best = fits[0]
-    manifest = best.manifest.as_dict()
     what = best.column or "values"
     return write_page(
         path,
@@ -56,7 +55,7 @@ def write_distribution_page(
         quantiles=_quantiles(best),
         curves=_curves(best),
         ascent=ascent_chart([step["log_likelihood"] for step in best.trace]),
-        manifest={**manifest, "seconds": f"{manifest['seconds']:.2f}"},
+        manifest=manifest_lines(best.manifest),
     )
 
 

@@ -17,7 +17,7 @@ from foldwise.report.cluster import centres_table, share, strongest, traits
 from foldwise.report.marks import colour
 from foldwise.report.mixture import header, merging_text, sureness
 from foldwise.report.page import write_page
-from foldwise.report.ran import column_names, counted
+from foldwise.report.ran import column_names, counted, manifest_lines
 from foldwise.report.svg import Cloud
 from foldwise.report.tables import number, percent
 from foldwise.selection.mixture import MixtureSelection
@@ -38,7 +38,6 @@ def write_mixture_page(
     """Write the page; the rows, which must be those of the fit, are passed over a few times more for their picture."""
     names, k = column_names(model), len(found.means)
     plane, rows = _plane(model, source, found)
-    manifest = model.manifest_.as_dict()
     return write_page(
         path,
         "mixture.html",
@@ -60,7 +59,7 @@ def write_mixture_page(
         panels=_panels(found, names),
         panels_hidden=k - _MOST_PANELS,
         centres=centres_table(model, found),
-        manifest={**manifest, "seconds": f"{manifest['seconds']:.2f}"},
+        manifest=manifest_lines(model.manifest_),
     )
 
 

@@ -11,7 +11,7 @@ import foldwise
 from foldwise.data.atomic import replacing
 from foldwise.fold.run import Run
 from foldwise.report.pca import advice, header, top_loadings
-from foldwise.report.ran import column_names
+from foldwise.report.ran import column_names, manifest_lines
 from foldwise.report.svg import Cloud, scree
 from foldwise.report.tables import number, percent
 
@@ -42,7 +42,7 @@ def write_pca_page(pca: Any, source: Any, path: str | os.PathLike[str]) -> str:
         scree=scree([float(share) for share in pca.explained_variance_ratio_[:kept]]),
         plane=_plane(pca, source, names),
         advice=advice(pca),
-        manifest=pca.manifest_.as_dict() | {"seconds": f"{pca.manifest_.seconds:.2f}"},
+        manifest=manifest_lines(pca.manifest_),
         worst=float(pca.residuals_.max(initial=0.0)),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldwise.fold.manifest import Manifest
+
 
 def header(model: Any, work: str) -> str:
     """One line on the data, one on the work done, and what was left out, repaired or cut short."""
@@ -21,6 +23,17 @@ def header(model: Any, work: str) -> str:
     if not model.outcome_.converged:
         lines.append(f"stopped early: {model.outcome_.reason} after {model.outcome_.steps} steps")
     return "\n".join(lines)
+
+
+def manifest_lines(manifest: Manifest) -> dict[str, str]:
+    """The manifest for a page, in words."""
+
+    def said(name: str, value: Any) -> str:
+        if isinstance(value, (tuple, list)):
+            return ", ".join(str(one) for one in value) or "none"
+        return f"{value:.2f}" if name == "seconds" else str(value)
+
+    return {name: said(name, value) for name, value in manifest.as_dict().items()}
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
