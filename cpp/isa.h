@@ -50,6 +50,7 @@ struct Kernels {
     void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
     SparseTable<float> sparse_f32;
     SparseTable<double> sparse_f64;
+    void (*similarity)(double *x, size_t n);
 };
 
 namespace baseline { extern const Kernels kernels; }

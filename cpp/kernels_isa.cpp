@@ -26,6 +26,8 @@ namespace {
 #include "finish.h"
 #include "unit.h"
 #include "sparse.h"
+#include "explog.h"
+#include "similarity.h"
 
 template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
@@ -37,6 +39,7 @@ extern const Kernels kernels = {
     FW_TEXT(FW_ISA), panel_targets, row_kernels<float>, row_kernels<double>, scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
+    similarity,
 };
 
 }  // namespace FW_ISA

@@ -5,6 +5,7 @@ void register_scatter(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
+void register_similarity(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
@@ -12,4 +13,5 @@ NB_MODULE(_core, m) {
     register_arrow(m);
     register_targets(m);
     register_sparse(m);
+    register_similarity(m);
 }
