@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldwise.data.open import scan as scan
     from foldwise.fold import fold as fold
+    from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "choose_components": "foldwise.selection.components",
@@ -45,6 +47,7 @@ __all__ = [
     "PCA",
     "BisectingKMeans",
     "KMeans",
+    "KernelKMeans",
     "MiniBatchKMeans",
     "__version__",
     "choose_components",

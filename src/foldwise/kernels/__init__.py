@@ -14,7 +14,17 @@ from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
 
-__all__ = ["centred", "columns", "extent", "finite", "instruction_set", "merge_moments", "scatter", "similarity", "unit_rows"]
+__all__ = [
+    "centred",
+    "columns",
+    "extent",
+    "finite",
+    "instruction_set",
+    "merge_moments",
+    "scatter",
+    "similarity",
+    "unit_rows",
+]
 
 
 def scatter(

@@ -19,6 +19,7 @@ _FORMAT = 1
 _MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
 }

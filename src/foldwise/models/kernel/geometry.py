@@ -1,0 +1,64 @@
+"""Distances in feature space from sums of kernel values, and who is nearest to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.kernels.targets import Labels
+
+# Distances that differ by less than this share of what they are made of are equal: rounding would decide else, and differently
+# for the same row among others.
+_EQUAL = 1e-11
+
+
+@dataclass(frozen=True)
+class Means:
+    """Cluster means in feature space: their weights and squared lengths. The means themselves are known by their members alone.
+
+    If `normalized`, a row counts in proportion to its degree (the sum of its kernel with all rows), and is divided by it: then
+    the sum of distances is a normalised cut (Dhillon, Guan and Kulis 2004).
+    """
+
+    weights: Floats
+    norms: Floats
+    normalized: bool
+
+    def judge(self, sums: Floats, diagonal: Floats, degrees: Floats | None = None) -> tuple[Floats, Labels]:
+        """|phi(x) - mean|^2 = K(x, x) - 2 sum K(x, member) / weight + |mean|^2 for each row and mean, and the nearest mean.
+
+        Infinite for a cluster without weight; of means that are equally near but for rounding, the one with the lowest number.
+        """
+        some = self.weights > 0
+        inner = np.divide(sums, self.weights, out=np.zeros_like(sums), where=some)
+        if self.normalized:
+            scale = sums.sum(axis=1) if degrees is None else degrees
+            scale = np.where(scale > 0, scale, 1.0)  # too far from everything for float64
+            inner, diagonal = inner / scale[:, None], diagonal / scale**2
+        squares = diagonal[:, None] - 2 * inner + self.norms
+        squares[:, ~some] = np.inf
+        slack = _EQUAL * (np.abs(diagonal) + float(np.abs(self.norms).max(initial=0.0)))
+        nearest = np.argmax(squares <= (squares.min(axis=1) + slack)[:, None], axis=1)
+        return squares, nearest.astype(np.int32)
+
+
+def means_of(sums: Floats, members: Labels, weights: Floats, k: int, degrees: Floats | None = None) -> Means:
+    """The means of clusters with these members, from `sums` = K @ coefficients(members, weights, k)."""
+    total = np.asarray(np.bincount(members, mass(weights, degrees), minlength=k), dtype=np.float64)
+    own = np.bincount(members, weights * sums[np.arange(len(members)), members], minlength=k)
+    norms = np.divide(own, total**2, out=np.zeros(k), where=total > 0)
+    return Means(total, norms, degrees is not None)
+
+
+def mass(weights: Floats, degrees: Floats | None) -> Floats:
+    """How much each row counts."""
+    return weights if degrees is None else weights * degrees
+
+
+def coefficients(members: Labels, weights: Floats, k: int) -> Floats:
+    """One column for each cluster, with the weights of its members."""
+    out = np.zeros((len(members), k))
+    out[np.arange(len(members)), members] = weights
+    return out
