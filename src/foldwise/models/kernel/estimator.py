@@ -188,7 +188,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         products = Computed(function, rows, run.n_threads, self.memory_budget)
         weights = np.ones(table.n) if table.weights is None else table.weights
         checkpoint = self._checkpoint(run.source, weights, *table.figures)
-        found = exact.solve(self, products, weights, table.seed, checkpoint, check=callable(self.kernel))
+        order = table.seen.canonical_order
+        found = exact.solve(self, products, weights, table.seed, checkpoint, order=order, check=callable(self.kernel))
         run.passes += products.passes
         kept = "kept" if products.kept is not None else "in tiles"
         return {
@@ -208,6 +209,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             **self._results(run, found, products.n, "kernel k-means (exact, matrix given)"),
             "gamma_": None,
             "rows_": None,
+            "diagonal_": products.diagonal,
             "row_weights_": given,
         }
 
@@ -257,18 +259,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The nearest mean of every row; precomputed: X[i, j] is the kernel of new row i with row j of the fit."""
         check_is_fitted(self, "labels_")
-        return using.judged(self, X)[1]
+        return using.judged(self, X, distances=False)[1]
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance in feature space of every row to every mean."""
         check_is_fitted(self, "labels_")
-        squares, _, dtype, _ = using.judged(self, X, distances=True)
+        squares, _, dtype, _ = using.judged(self, X)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)).astype(dtype))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of these rows."""
         check_is_fitted(self, "labels_")
-        squares, labels, _, weights = using.judged(self, X, sample_weight, distances=True)
+        squares, labels, _, weights = using.judged(self, X, sample_weight)
         own = np.maximum(squares[np.arange(len(labels)), labels], 0.0)
         return -float(own.sum() if weights is None else own @ weights)
 

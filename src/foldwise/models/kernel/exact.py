@@ -44,11 +44,18 @@ class Clusters:
 
 
 def solve(
-    model: Any, products: Products, weights: Floats, seed: int, checkpoint: Checkpoint | None, *, check: bool
+    model: Any,
+    products: Products,
+    weights: Floats,
+    seed: int,
+    checkpoint: Checkpoint | None,
+    *,
+    order: NDArray[np.intp] | None = None,
+    check: bool,
 ) -> Clusters:
     """Fit with the parameters of a model; `check` looks whether the matrix is a kernel's at all."""
     k = int(model.n_clusters)
-    make, starts = _starts(model, products, weights, seed, check=check)
+    make, starts = _starts(model, products, weights, seed, order, check=check)
     plan = Plan(k, starts, model.max_iter, model.tol, model.normalize, make)
     found = descend(products, weights, plan, time_budget=model.time_budget, checkpoint=checkpoint)
     members, sums = found.members, found.sums
@@ -81,7 +88,7 @@ def by_size(members: Labels, weights: Floats, k: int) -> NDArray[np.intp]:
 
 
 def _starts(
-    model: Any, products: Products, weights: Floats, seed: int, *, check: bool
+    model: Any, products: Products, weights: Floats, seed: int, order: NDArray[np.intp] | None, *, check: bool
 ) -> tuple[Callable[[int], Labels], int]:
     k, init = int(model.n_clusters), model.init
     which = sampled(weights, start.sample_size(int(np.count_nonzero(weights)), k), seed)
@@ -107,7 +114,7 @@ def _starts(
             return start.extended(products, which, labels, weights, k)
         rng = np.random.default_rng([seed, 0, number])
         make_rows = start.plusplus if init == "k-means++" else start.random_rows
-        return make_rows(products, weights, k, rng)
+        return make_rows(products, weights, k, rng, order)
 
     return make, int(starts)
 

@@ -11,7 +11,7 @@ from foldwise.kernels.targets import Labels
 
 # Distances that differ by less than this share of what they are made of are equal: rounding would decide else, and differently
 # for the same row among others.
-_EQUAL = 1e-11
+_EQUAL, _NONE = 1e-11, 1e-14
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,26 @@ class Means:
     norms: Floats
     normalized: bool
 
-    def judge(self, sums: Floats, diagonal: Floats, degrees: Floats | None = None) -> tuple[Floats, Labels]:
+    def judge(self, sums: Floats, diagonal: Floats | None, degrees: Floats | None = None) -> tuple[Floats, Labels]:
         """|phi(x) - mean|^2 = K(x, x) - 2 sum K(x, member) / weight + |mean|^2 for each row and mean, and the nearest mean.
 
         Infinite for a cluster without weight; of means that are equally near but for rounding, the one with the lowest number.
+        Without the `diagonal` distances lack K(x, x), which changes nothing for who is nearest.
         """
         some = self.weights > 0
         inner = np.divide(sums, self.weights, out=np.zeros_like(sums), where=some)
         if self.normalized:
             scale = sums.sum(axis=1) if degrees is None else degrees
             scale = np.where(scale > 0, scale, 1.0)  # too far from everything for float64
-            inner, diagonal = inner / scale[:, None], diagonal / scale**2
-        squares = diagonal[:, None] - 2 * inner + self.norms
+            inner = inner / scale[:, None]
+            diagonal = None if diagonal is None else diagonal / scale**2
+        own = np.zeros(len(sums)) if diagonal is None else diagonal
+        squares = own[:, None] - 2 * inner + self.norms
+        size = np.abs(inner).max(axis=1) if diagonal is None else np.abs(own)
+        size = size + float(np.abs(self.norms).max(initial=0.0))
+        squares[np.abs(squares) < _NONE * size[:, None]] = 0.0  # a root would make much of what is rounding alone
         squares[:, ~some] = np.inf
-        slack = _EQUAL * (np.abs(diagonal) + float(np.abs(self.norms).max(initial=0.0)))
+        slack = _EQUAL * size
         nearest = np.argmax(squares <= (squares.min(axis=1) + slack)[:, None], axis=1)
         return squares, nearest.astype(np.int32)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,37 +133,49 @@ def extended(products: Products, which: NDArray[np.intp], labels: Labels, weight
     return means.judge(sums, products.diagonal)[1]
 
 
-def plusplus(products: Products, weights: Floats, k: int, rng: np.random.Generator) -> Labels:
-    """Greedy k-means++ in feature space: of a few rows drawn by squared distance, the one that lowers the sum most."""
+def plusplus(
+    products: Products, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
+) -> Labels:
+    """Greedy k-means++ in feature space: of a few rows drawn by squared distance, the one that lowers the sum most.
+
+    With an `order` that goes by the rows' values the draw does not depend on where rows stand, nor on equal rows being one.
+    """
     own, trials = products.diagonal, 2 + int(math.log(k))
 
     def squares(which: NDArray[np.intp]) -> Floats:
         return np.maximum(own[:, None] + own[which] - 2 * products.columns(which), 0.0)
 
-    first = _drawn(weights, 1, rng)
+    first = _drawn(weights, 1, rng, order)
     near = squares(first)
     closest, labels = near[:, 0], np.zeros(products.n, dtype=np.int32)
     for number in range(1, k):
         chances = weights * closest
         if not chances.sum() > 1e-12 * float(weights @ np.abs(own)):
             break  # fewer distinct rows than clusters
-        tried = np.minimum(squares(_drawn(chances, trials, rng)), closest[:, None])
+        tried = np.minimum(squares(_drawn(chances, trials, rng, order)), closest[:, None])
         best = tried[:, int(np.argmin(weights @ tried))]
         labels[best < closest] = number
         closest = best
     return labels
 
 
-def random_rows(products: Products, weights: Floats, k: int, rng: np.random.Generator) -> Labels:
-    """Every row to the nearest of k rows, drawn by weight without repetition."""
-    some = np.flatnonzero(weights)
-    times = rng.exponential(size=len(some)) / weights[some]
-    seeds = np.sort(some[np.argsort(times, kind="stable")[:k]])
-    squares = products.diagonal[seeds] - 2 * products.columns(seeds)
-    return np.asarray(np.argmin(squares, axis=1).astype(np.int32))
+def random_rows(
+    products: Products, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
+) -> Labels:
+    """Every row to the nearest of k distinct rows, drawn by weight."""
+    own, chances = products.diagonal, weights.copy()
+    near = np.full((products.n, k), np.inf)
+    for number in range(k):
+        if not chances.any():
+            break
+        seed = _drawn(chances, 1, rng, order)
+        near[:, number] = own + own[seed] - 2 * products.columns(seed)[:, 0]
+        chances[near[:, number] <= 1e-12 * (np.abs(own) + np.abs(own[seed]))] = 0.0
+    return np.asarray(np.argmin(near, axis=1).astype(np.int32))
 
 
-def _drawn(chances: Floats, size: int, rng: np.random.Generator) -> NDArray[Any]:
-    ends = np.cumsum(chances)
+def _drawn(chances: Floats, size: int, rng: np.random.Generator, order: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    ends = np.cumsum(chances if order is None else chances[order])
     found = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
-    return np.asarray(np.minimum(found, int(np.searchsorted(ends, ends[-1]))))
+    found = np.minimum(found, int(np.searchsorted(ends, ends[-1])))
+    return np.asarray(found if order is None else order[found], dtype=np.intp)

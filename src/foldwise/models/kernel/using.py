@@ -46,7 +46,7 @@ def frame_of(rows: Any) -> Frame:
 
 
 def judged(
-    model: Any, X: Any, sample_weight: Any = None, *, distances: bool = False
+    model: Any, X: Any, sample_weight: Any = None, *, distances: bool = True
 ) -> tuple[Floats, NDArray[np.int32], np.dtype[Any], Floats | None]:
     """Squared distances and labels of new rows, the dtype to tell distances in, and the rows' weights."""
     if model.kernel == "precomputed":
@@ -56,16 +56,17 @@ def judged(
                 f"X has {source.n_columns} features, but KernelKMeans is expecting {model.n_features_in_} features as input",
                 advice="Precomputed: one column for each row of the fit",
             )
-        if distances:
+        if distances and not _is_that_of_the_fit(model, source):
             raise ParameterError(
-                "distances need the kernel of each new row with itself, which a precomputed matrix has not; predict works."
+                "distances need the kernel of each new row with itself, which a precomputed matrix of new rows with those of "
+                "the fit has not; predict works, and the matrix of the fit itself."
             )
     else:
         source = open_for_use(model, X, sample_weight)
     if getattr(model, "cluster_centers_", None) is not None:
         found: tuple[Floats, NDArray[np.int32], np.dtype[Any], Floats | None] = _judged_by_features(model, source)
         return found
-    judge = _judge(model, threads.count(model.n_threads))
+    judge = _judge(model, threads.count(model.n_threads), distances=distances)
     squares, labels, weights = [], [], []
     for piece in source.pieces():  # one at a time: threads are at work inside
         block = piece()
@@ -75,6 +76,18 @@ def judged(
         if block.weights is not None:
             weights.append(np.array(block.weights))
     return np.concatenate(squares), np.concatenate(labels), source.dtype, np.concatenate(weights) if weights else None
+
+
+def _is_that_of_the_fit(model: Any, source: Source) -> bool:
+    """Whether a precomputed matrix is the one of the fit: its diagonal tells."""
+    if source.n_rows != source.n_columns:
+        return False
+    for piece in source.pieces():
+        block = piece()
+        place = np.arange(block.start, block.start + block.n_rows)
+        if not np.array_equal(block.rows[np.arange(block.n_rows), place], model.diagonal_[place]):
+            return False
+    return True
 
 
 def _judged_by_features(model: Any, source: Source) -> Any:
@@ -112,7 +125,7 @@ def each_row(model: Any, source: Source) -> EachRow:
     return EachRow(source, ("cluster", "distance"), dtype, of)
 
 
-def _judge(model: Any, n_threads: int) -> Any:
+def _judge(model: Any, n_threads: int, *, distances: bool = True) -> Any:
     members = model.members_
     weights = np.ones(len(members)) if model.row_weights_ is None else model.row_weights_
     sides = coefficients(members, weights, model.n_clusters)
@@ -126,13 +139,22 @@ def _judge(model: Any, n_threads: int) -> Any:
                     for first in range(0, block.n_rows, 256)
                 ]
             )
-            return means.judge(sums, np.zeros(len(sums)))
+            return means.judge(sums, model.diagonal_[block.start : block.start + len(sums)] if distances else None)
 
         return given
     rows = restored(model.rows_)
     function = functions.make(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0, frame_of(rows))
     new = New(function, rows, n_threads)
-    return lambda block: means.judge(*new.times(block.rows, sides))
+    return lambda block: means.judge(*new.times(_as(rows, block.rows), sides))
+
+
+def _as(known: Any, rows: Any) -> Any:
+    """Rows, dense or sparse as those of the fit were."""
+    if isinstance(known, np.ndarray):
+        return rows if isinstance(rows, np.ndarray) else rows.toarray()
+    import scipy.sparse as sp
+
+    return sp.csr_array(rows)
 
 
 def feature_map(model: Any) -> Any:
@@ -141,7 +163,9 @@ def feature_map(model: Any) -> Any:
     if model.landmarks_ is None:
         return features.random_features(model.basis_, model.gamma_, frame)
     function = functions.make(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0, frame)
-    return features.nystroem(function, restored(model.landmarks_), model.basis_)
+    landmarks = restored(model.landmarks_)
+    of = features.nystroem(function, landmarks, model.basis_)
+    return lambda rows: of(_as(landmarks, rows))
 
 
 def as_features(model: Any, source: Source) -> features.FeatureSource:
