@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,8 @@ from foldwise.models.kernel.products import Products
 SAMPLE = 1000  # rows that a graph is made of, at least; and
 _SAMPLE_PER_CLUSTER = 20
 _GRAPHS = (5, 7, 10, 15)  # neighbours
-_JUDGE = 7
+_NEAR = 7
+_NOTHING = 1e-3
 
 
 def sample_size(n: int, k: int) -> int:
@@ -60,7 +60,8 @@ def spectral(matrix: Floats, weights: Floats | None, k: int, seed: int) -> Label
     """Clusters of a sample with this kernel matrix.
 
     Several graphs of neighbours, and two of all rows, are cut into k parts by their leading eigenvectors (Shi and Malik 2000;
-    Ng and others 2001). Of these clusterings, that is taken whose normalised cut of the graph of 7 neighbours is least.
+    Ng and others 2001). Of these clusterings, that is taken whose normalised cuts of the graphs of neighbours are least: their
+    product, since they grow with the neighbours; below a thousandth one cut is as good as another.
     """
     n = len(matrix)
     if n <= k:
@@ -68,23 +69,16 @@ def spectral(matrix: Floats, weights: Floats | None, k: int, seed: int) -> Label
     squares, count = apart(matrix), counts(weights, n)
     near = Near(squares, count, max(_GRAPHS))
     best: Labels | None = None
-    least, judge = math.inf, _graph(squares, near.reach(_JUDGE))
+    least, tied = math.inf, [_graph(squares, near.reach(neighbours)) for neighbours in _GRAPHS]
+    width = middle(near.reach(_NEAR), count)
     with blas.single():
-        for graph in _graphs(squares, near, count):
+        for graph in (*tied, np.exp(-squares / width), np.exp(-squares / (2 * width))):
             labels = _cut(graph, count, k, seed)
-            cost = _normalised_cut(judge, count, labels, k)
-            if best is None or cost < least - 1e-12:
+            cost = math.prod(_normalised_cut(judge, count, labels, k) + _NOTHING for judge in tied)
+            if best is None or cost < least * (1 - 1e-9):
                 best, least = labels, cost
     assert best is not None
     return best
-
-
-def _graphs(squares: Floats, near: Near, count: Floats) -> Iterator[Floats]:
-    for neighbours in _GRAPHS:
-        yield _graph(squares, near.reach(neighbours))
-    width = middle(near.reach(_JUDGE), count)
-    for wide in (width, 2 * width):
-        yield np.exp(-squares / wide)
 
 
 def _graph(squares: Floats, reach: Floats) -> Floats:
