@@ -121,7 +121,8 @@ class _Walk:
         if self.plan.normalize and not len(state["degrees"]):
             state = {**state, "degrees": sums.sum(axis=1)}
         state = {**state, "members": members, "sums": sums, "cursor": cursor.array()}
-        return {**state, "inertia": np.array(self._inertia(state))}
+        inertia = np.array(self._inertia(state))
+        return {**state, "inertia": inertia, "lowest": inertia}
 
     def _whole(self, members: Labels) -> Floats:
         return self.products.times(coefficients(members, self.weights, self.plan.k))
@@ -164,9 +165,10 @@ class _Walk:
             "moved": float(len(moved)),
             "whole": float(cursor.fresh),
         }
-        new["inertia"] = np.array(inertia)
+        lowest = float(state["lowest"])
+        new |= {"inertia": np.array(inertia), "lowest": np.array(min(inertia, lowest))}
         small = before - inertia <= plan.tol * abs(inertia) if plan.tol else False
-        cursor.stale = 0 if inertia < before - _ROUNDING * abs(before) or not len(moved) else cursor.stale + 1
+        cursor.stale = 0 if inertia < lowest - _ROUNDING * abs(lowest) or not len(moved) else cursor.stale + 1
         circling = cursor.stale >= _STALE
         ended = finished or circling or (small and len(moved) > 0)
         # The cap of an only start ends the walk itself, which can then be taken up again.
