@@ -16,6 +16,8 @@ _ALL = (
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.memory.kmeans",
+    "benchmarks.accuracy.kernel_kmeans",
+    "benchmarks.speed.kernel_kmeans",
 )
 
 
