@@ -65,6 +65,7 @@ def test_threads_and_memory(rows: Any, name: str) -> None:
         assert other.trace_ == one.trace_ or "approximation" in OPTIONS[name]
         np.testing.assert_array_equal(other.predict(rows), one.labels_)
         assert other.transform(rows).tobytes() == one.transform(rows).tobytes()
+    assert one.score(rows) == pytest.approx(-one.inertia_, rel=1e-6)
 
 
 def test_budget_is_what_decides(rows: Any) -> None:

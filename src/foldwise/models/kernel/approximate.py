@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
+from foldwise.errors import NotFinishedWarning
 from foldwise.fold.run import Run
 from foldwise.models.kernel import features, functions, start, using
 from foldwise.models.kernel.exact import by_size
 from foldwise.models.kernel.table import Table
 from foldwise.models.kmeans import KMeans
+from foldwise.models.kmeans.common import FewerClustersWarning
 
 _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
 
@@ -43,7 +46,10 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
         values = Run(made, n_threads=model.n_threads).rows(lambda block: block.dense())
         made = ArraySource(values, weights=table.weights)
     inner = _inner(model, table, function, of, made.dtype)
-    inner.fit(made)
+    with warnings.catch_warnings():  # the model will say it in its own name
+        warnings.simplefilter("ignore", FewerClustersWarning)
+        warnings.simplefilter("ignore", NotFinishedWarning)
+        inner.fit(made)
     run.passes += inner.manifest_.passes
     labels, centres = inner.labels_, inner.cluster_centers_
     return {
@@ -79,11 +85,6 @@ def _landmarks(table: Table, count: int) -> Any:
 
 
 def _quiet(found: KMeans, source: Source) -> Any:
-    import warnings
-
-    from foldwise.errors import NotFinishedWarning
-    from foldwise.models.kmeans.common import FewerClustersWarning
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotFinishedWarning)  # ten steps are all that is wanted
         warnings.simplefilter("ignore", FewerClustersWarning)

@@ -101,7 +101,14 @@ def descend(
     else:
         members, iterations = state["best"], cursor.best_iterations
         fresh = bool(cursor.fresh) and np.array_equal(members, state["members"])
-    sums = state["sums"] if fresh else products.times(coefficients(members, weights, plan.k))
+    if fresh:
+        sums = state["sums"]
+    else:
+        try:
+            sums = products.times(coefficients(members, weights, plan.k))
+        except KeyboardInterrupt:  # this pass is what is left to do; a second Ctrl-C ends it
+            outcome = replace(outcome, reason=Reason.INTERRUPTED)
+            sums = products.times(coefficients(members, weights, plan.k))
     degrees = state["degrees"] if plan.normalize else None
     return Found(members, sums, degrees, outcome, resumed_at, iterations, cursor.filled)
 

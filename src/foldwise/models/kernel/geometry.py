@@ -35,8 +35,8 @@ class Means:
         some = self.weights > 0
         inner = np.divide(sums, self.weights, out=np.zeros_like(sums), where=some)
         if self.normalized:
-            scale = sums.sum(axis=1) if degrees is None else degrees
-            scale = np.where(scale > 0, scale, 1.0)  # too far from everything for float64
+            scale = self.degrees(sums) if degrees is None else degrees
+            assert scale is not None
             inner = inner / scale[:, None]
             diagonal = None if diagonal is None else diagonal / scale**2
         own = np.zeros(len(sums)) if diagonal is None else diagonal
@@ -48,6 +48,13 @@ class Means:
         slack = _EQUAL * size
         nearest = np.argmax(squares <= (squares.min(axis=1) + slack)[:, None], axis=1)
         return squares, nearest.astype(np.int32)
+
+    def degrees(self, sums: Floats) -> Floats | None:
+        """By what rows with these sums are divided, if at all."""
+        if not self.normalized:
+            return None
+        found = sums.sum(axis=1)
+        return np.where(found > 0, found, 1.0)  # else too far from everything for float64
 
 
 def means_of(sums: Floats, members: Labels, weights: Floats, k: int, degrees: Floats | None = None) -> Means:

@@ -16,7 +16,7 @@ from foldwise.fold.run import Run
 from foldwise.kernels.targets import DenseTargets, Frame, frame_around, frame_within
 from foldwise.models.base import EachRow, open_for_use
 from foldwise.models.kernel import features, functions
-from foldwise.models.kernel.geometry import Means, coefficients
+from foldwise.models.kernel.geometry import Means, coefficients, mass
 from foldwise.models.kernel.products import New, tiled
 
 
@@ -48,7 +48,7 @@ def frame_of(rows: Any) -> Frame:
 def judged(
     model: Any, X: Any, sample_weight: Any = None, *, distances: bool = True
 ) -> tuple[Floats, NDArray[np.int32], np.dtype[Any], Floats | None]:
-    """Squared distances and labels of new rows, the dtype to tell distances in, and the rows' weights."""
+    """Squared distances and labels of new rows, the dtype to tell distances in, and how much each row counts."""
     if model.kernel == "precomputed":
         source = scan(X, weights=sample_weight)
         if source.n_columns != model.n_features_in_:
@@ -70,11 +70,11 @@ def judged(
     squares, labels, weights = [], [], []
     for piece in source.pieces():  # one at a time: threads are at work inside
         block = piece()
-        far, near = judge(block)
+        far, near, degrees = judge(block)
         squares.append(far)
         labels.append(near)
-        if block.weights is not None:
-            weights.append(np.array(block.weights))
+        if block.weights is not None or degrees is not None:
+            weights.append(mass(np.ones(len(near)) if block.weights is None else np.array(block.weights), degrees))
     return np.concatenate(squares), np.concatenate(labels), source.dtype, np.concatenate(weights) if weights else None
 
 
@@ -94,7 +94,7 @@ def _judged_by_features(model: Any, source: Source) -> Any:
     seen = as_features(model, source)
     judge = _feature_judge(model, seen.dtype)
     found: dict[int, Any] = {}
-    Run(seen, n_threads=model.n_threads).visit(lambda block: (*judge(block), block.weights), found.__setitem__)
+    Run(seen, n_threads=model.n_threads).visit(lambda block: (*judge(block)[:2], block.weights), found.__setitem__)
     squares, labels, weights = zip(*(found[number] for number in sorted(found)), strict=True)
     return (
         np.concatenate(squares),
@@ -116,7 +116,7 @@ def each_row(model: Any, source: Source) -> EachRow:
         judge = _judge(model, 1)
 
     def of(block: Block) -> NDArray[Any]:
-        squares, labels = judge(block)
+        squares, labels, _ = judge(block)
         told = np.empty(block.n_rows, dtype)
         told["cluster"] = labels
         told["distance"] = np.sqrt(np.maximum(squares[np.arange(len(labels)), labels], 0.0))
@@ -139,13 +139,19 @@ def _judge(model: Any, n_threads: int, *, distances: bool = True) -> Any:
                     for first in range(0, block.n_rows, 256)
                 ]
             )
-            return means.judge(sums, model.diagonal_[block.start : block.start + len(sums)] if distances else None)
+            own = model.diagonal_[block.start : block.start + len(sums)] if distances else None
+            return *means.judge(sums, own), means.degrees(sums)
 
         return given
     rows = restored(model.rows_)
     function = functions.make(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0, frame_of(rows))
     new = New(function, rows, n_threads)
-    return lambda block: means.judge(*new.times(_as(rows, block.rows), sides))
+
+    def computed(block: Block) -> Any:
+        sums, own = new.times(_as(rows, block.rows), sides)
+        return *means.judge(sums, own), means.degrees(sums)
+
+    return computed
 
 
 def _as(known: Any, rows: Any) -> Any:
@@ -182,6 +188,6 @@ def _feature_judge(model: Any, dtype: np.dtype[Any]) -> Any:
         values = block.dense()
         labels = np.full(len(values), -1, dtype=np.int32)
         targets.nearest(values, labels)
-        return targets.distances(values).astype(np.float64) ** 2, labels
+        return targets.distances(values).astype(np.float64) ** 2, labels, None
 
     return judge
