@@ -21,6 +21,8 @@ _ALL = (
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
     "benchmarks.speed.mixture",
+    "benchmarks.accuracy.kernel_kmeans",
+    "benchmarks.speed.kernel_kmeans",
 )
 
 

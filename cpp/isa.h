@@ -53,6 +53,7 @@ struct Kernels {
     SparseTable<double> sparse_f64;
     MixtureKernels<float> mixture_f32;
     MixtureKernels<double> mixture_f64;
+    void (*similarity)(double *x, size_t n);
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -30,6 +30,7 @@ namespace {
 #include "density.h"
 #include "weigh.h"
 #include "mixture.h"
+#include "similarity.h"
 
 template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
@@ -44,6 +45,7 @@ extern const Kernels kernels = {
     columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,
+    similarity,
 };
 
 }  // namespace FW_ISA

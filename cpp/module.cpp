@@ -6,6 +6,7 @@ void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
+void register_similarity(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
@@ -14,4 +15,5 @@ NB_MODULE(_core, m) {
     register_targets(m);
     register_sparse(m);
     register_mixture(m);
+    register_similarity(m);
 }

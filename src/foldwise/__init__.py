@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldwise.data.open import scan as scan
     from foldwise.fold import fold as fold
+    from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
@@ -34,6 +35,7 @@ _PUBLIC = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",
@@ -54,6 +56,7 @@ __all__ = [
     "BisectingKMeans",
     "GaussianMixture",
     "KMeans",
+    "KernelKMeans",
     "MiniBatchKMeans",
     "SoftKMeans",
     "__version__",

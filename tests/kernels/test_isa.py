@@ -22,6 +22,7 @@ def test_lesser_instruction_set_passes_the_same_tests(isa: str) -> None:
         "test_against_reference.py",
         "test_mixture_kernel.py",
         "test_promises.py",
+        "test_similarity.py",
         "test_sparse_targets.py",
         "test_targets.py",
         "test_targets_sums.py",

@@ -14,7 +14,17 @@ from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
 
-__all__ = ["centred", "columns", "extent", "finite", "instruction_set", "merge_moments", "scatter", "unit_rows"]
+__all__ = [
+    "centred",
+    "columns",
+    "extent",
+    "finite",
+    "instruction_set",
+    "merge_moments",
+    "scatter",
+    "similarity",
+    "unit_rows",
+]
 
 
 def scatter(
@@ -61,6 +71,11 @@ def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     _core.extent(x, low, high)
     return low.astype(np.float64), high.astype(np.float64)
+
+
+def similarity(x: NDArray[np.float64]) -> None:
+    """e^x in place, of exponents that are at most 0 but for rounding; see `reference.similarity`."""
+    _core.similarity(x.reshape(-1))
 
 
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:

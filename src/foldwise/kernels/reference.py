@@ -107,6 +107,11 @@ def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
     return out
 
 
+def similarity(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """e^x, and 1 where rounding left an exponent above 0; what would be subnormal is 0."""
+    return np.where(x < -708, 0.0, np.exp(np.minimum(x, 0.0)))
+
+
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Each row divided by its length; rows of zeros stay, and are counted."""
     largest = np.abs(x).max(axis=1, keepdims=True)

@@ -20,6 +20,7 @@ _MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",

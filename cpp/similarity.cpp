@@ -1,0 +1,20 @@
+// Python's view of the exponentials behind kernel methods.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "isa.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void similarity(Line x) {
+    nb::gil_scoped_release released;
+    fw::chosen().similarity(x.data(), x.shape(0));
+}
+
+}  // namespace
+
+void register_similarity(nb::module_ &m) { m.def("similarity", &similarity, nb::arg("x").noconvert()); }
