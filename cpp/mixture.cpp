@@ -64,13 +64,14 @@ template <class T> struct Held {
     void fill(fw::Shape shape, fw::Squares squares, const double *weights, const double *mu, const double *whiten,
               const double *middle, size_t k, size_t d) {
         const size_t columns = (d + 15) / 16 * 16, size = d * (d + 1) / 2;
-        pivot.assign(middle, middle + d);
+        pivot.resize(d);
+        for (size_t f = 0; f < d; ++f) pivot[f] = double(T(middle[f]));
         log_weights.assign(weights, weights + k);
         means.assign(k * columns, T(0));
         rounded.resize(k * d);
         for (size_t j = 0; j < k; ++j)
             for (size_t f = 0; f < d; ++f) {
-                const double mean = mu[j * d + f] - middle[f];
+                const double mean = mu[j * d + f] - pivot[f];
                 means[j * columns + f] = T(mean);
                 rounded[j * d + f] = double(T(mean)) - mean;
             }
@@ -93,11 +94,11 @@ template <class T> struct Held {
             pack_triangle(whiten, d, factors.data());
             pack_groups(k, d, near, [&](size_t j, size_t g) {
                 double sum = 0;
-                for (size_t f = 0; f <= g; ++f) sum += double(T(whiten[f * d + g])) * (mu[j * d + f] - middle[f]);
+                for (size_t f = 0; f <= g; ++f) sum += double(T(whiten[f * d + g])) * (mu[j * d + f] - pivot[f]);
                 return sum;
             });
         } else {
-            pack_groups(k, d, near, [&](size_t j, size_t f) { return mu[j * d + f] - middle[f]; });
+            pack_groups(k, d, near, [&](size_t j, size_t f) { return mu[j * d + f] - pivot[f]; });
             if (shape == fw::Shape::diag)
                 pack_groups(k, d, scales, [&](size_t j, size_t f) { return whiten[j * d + f]; });
             else
@@ -110,14 +111,15 @@ template <class T> struct Held {
 };
 
 // Whether float32 is good enough for float32 rows. What is lost in U'(x - mean) grows with the terms that cancel in it,
-// measured here by their size for rows one standard deviation away, and with the number of columns: within these limits,
-// sums of log densities were right to about 1e-6 per row and the others to 1e-6 of a standard deviation.
+// measured here by their size for rows one standard deviation away, with the distance of the mean from the pivot, and with
+// the number of columns: within these limits, sums of log densities were right to about 1e-6 per row and the others to 1e-6
+// of a standard deviation.
 constexpr size_t most_columns = 64;
 constexpr double most_cancelled = 32, widest = 1e12;
 
 bool in_range(double sigma) { return sigma < widest && sigma > 1 / widest; }
 
-bool gentle_triangle(const double *u, size_t d, std::vector<double> &inverse) {
+bool gentle_triangle(const double *u, const double *mu, const double *pivot, size_t k, size_t d, std::vector<double> &inverse) {
     // The columns of the inverse have the standard deviations for lengths.
     inverse.assign(d * d, 0.0);
     std::vector<double> sigma(d, 0.0);
@@ -134,6 +136,8 @@ bool gentle_triangle(const double *u, size_t d, std::vector<double> &inverse) {
     std::vector<double> terms(d, 0.0);
     for (size_t f = 0; f < d; ++f) {
         if (!in_range(std::sqrt(sigma[f]))) return false;
+        for (size_t j = 0; j < k; ++j)
+            if (!(std::fabs(mu[j * d + f] - pivot[f]) < most_cancelled * std::sqrt(sigma[f]))) return false;
         for (size_t g = f; g < d; ++g) terms[g] += u[f * d + g] * u[f * d + g] * sigma[f];
     }
     for (const double term : terms)
@@ -143,14 +147,12 @@ bool gentle_triangle(const double *u, size_t d, std::vector<double> &inverse) {
 
 bool gentle(fw::Shape shape, const double *mu, const double *whiten, const double *pivot, size_t k, size_t d) {
     if (d > most_columns) return false;
-    for (size_t i = 0; i < k * d; ++i)
-        if (!(std::fabs(mu[i] - pivot[i % d]) < widest)) return false;
     std::vector<double> work;
     if (shape == fw::Shape::full) {
         for (size_t j = 0; j < k; ++j)
-            if (!gentle_triangle(whiten + j * d * d, d, work)) return false;
+            if (!gentle_triangle(whiten + j * d * d, mu + j * d, pivot, 1, d, work)) return false;
     } else if (shape == fw::Shape::tied) {
-        if (!gentle_triangle(whiten, d, work)) return false;
+        if (!gentle_triangle(whiten, mu, pivot, k, d, work)) return false;
         // Rows and means are whitened apart: the distance between the two cancels as well.
         for (size_t j = 0; j < k; ++j)
             for (size_t g = 0; g < d; ++g) {
@@ -159,8 +161,10 @@ bool gentle(fw::Shape shape, const double *mu, const double *whiten, const doubl
                 if (!(std::fabs(sum) < most_cancelled)) return false;
             }
     } else {
-        for (size_t i = 0; i < (shape == fw::Shape::diag ? k * d : k); ++i)
-            if (!in_range(whiten[i])) return false;
+        for (size_t i = 0; i < k * d; ++i) {
+            const double u = shape == fw::Shape::diag ? whiten[i] : whiten[i / d];
+            if (!in_range(u) || !(std::fabs(mu[i] - pivot[i % d]) * u < most_cancelled)) return false;
+        }
     }
     return true;
 }

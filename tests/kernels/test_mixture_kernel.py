@@ -356,6 +356,17 @@ def test_float32_is_used_where_it_is_good_enough() -> None:
         assert not tied.components(100.0, np.float32).narrow
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_components_far_from_the_pivot_in_float32(kind: str) -> None:
+    # Rows near zero have more digits than are left of them after a shift by the pivot.
+    g = gaussians(kind, 2, 3, 15)
+    g = g._replace(means=g.means + np.array([[0.0], [2e4]]))
+    x = rows_of(g, 2000, np.float32, 15)
+    components = g.components(1e4, np.float32, "full")
+    assert not components.narrow
+    assert_close(step(components, x), truth(g, x, None, "full"), g, len(x), 1e-9)
+
+
 @pytest.mark.parametrize("kind", ["full", "tied"])
 def test_nearly_dependent_columns_in_float32(kind: str) -> None:
     rng = np.random.default_rng(12)

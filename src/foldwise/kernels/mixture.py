@@ -31,8 +31,8 @@ class Components:
 
     float64 is computed in, except that `step` takes float32 rows in float32 where that is good enough: `narrow` says whether
     it is, and may forbid it. Good enough means sums of log densities right to about 1e-6 per row, the others to 1e-6 of a
-    standard deviation; where columns are nearly dependent, or more than 64, it is not. Rows far from all components are
-    computed in float64 all the same.
+    standard deviation; where columns are nearly dependent, or more than 64, or a mean is over 32 of its standard deviations
+    from the pivot, it is not. Rows far from all components are computed in float64 all the same.
     """
 
     def __init__(
