@@ -29,7 +29,7 @@ def main() -> None:
     if not DATA.is_dir():
         print("the published data sets (../shared/data beside the repository) are not here")
         return
-    digits = np.loadtxt(DATA / "digits" / "optdigits_8x8.csv.gz", delimiter=",", skiprows=1)[:, :64]
+    digits = np.loadtxt(DATA / "digits" / "optdigits_8x8.csv.gz", delimiter=",")[:, :64]
     cases = [(name, _plane(name), k) for name, k in (("s2", 15), ("a3", 50), ("birch1", 100))]
     cases.append(("digits on 20 components", fw.PCA(20).fit_transform(digits), 10))
     lines = []

@@ -81,17 +81,6 @@ class Ground:
         )
         return self.run.fold(lambda block: Expected.of(block, components, family.scatter, len(weights)))
 
-    def log_densities(self, weights: Floats, means: Floats, whiten: Floats) -> Floats:
-        """The log density of every row."""
-        components = self.family.components(weights, means, whiten, self.pivot, self.dtype)
-
-        def of(block: Block) -> Floats:
-            total = np.empty(block.n_rows)
-            components.logs(block.again, total, None)
-            return total
-
-        return self.run.rows(of)
-
 
 def latent(asked: int | None, d: int) -> int:
     """How many latent dimensions: two unless it is said, and at least one direction is left for noise."""
