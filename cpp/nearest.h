@@ -52,7 +52,7 @@ template <class T> struct Doubt {
     T along, flat;
     explicit Doubt(const Targets<T> &t)
         : along(T(unit<T> * chain(t.d) * t.longest * 2 * 1.01)),
-          flat(T(unit<T> * chain(t.d) * t.longest * t.longest * 1.01)) {}
+          flat(T(unit<T> * chain(t.d) * t.longest * t.longest * 1.01) + tiny<T>) {}
 };
 
 // Whether all lanes of a comparison are true.

@@ -19,6 +19,8 @@ constexpr size_t stretch = 192;
 // Unit roundoff of T, and a bound on |computed - true| of a score, in units of it: the length of the longest chain of
 // additions, and a few more for the roundings of row and target themselves.
 template <class T> constexpr double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
+// More than what is lost where products underflow.
+template <class T> constexpr T tiny = sizeof(T) == 4 ? T(0x1p-110) : T(0x1p-900);
 inline double chain(size_t d) { return double(least(d, stretch) + d / stretch + 10); }
 
 template <class T> struct LaneInt;

@@ -63,7 +63,8 @@ template <class T> Pair direct_pair(const T *x, double scale, const double *targ
     return sum;
 }
 
-// The same for a row so far out that its squared distances are beyond float64: there the targets' own lengths hardly count.
+// The same for a row so far out that its squared distances are beyond float64: by scores in float64, so that targets whose
+// scores agree to its last digits may be taken for each other.
 template <class T> int settle_far(const T *x, const Targets<T> &t) {
     constexpr double shrink = 0x1p-600;
     int winner = 0;

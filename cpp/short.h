@@ -13,7 +13,7 @@ template <size_t d> Assigned nearest_short(const float *x, size_t n, const Targe
     constexpr int place_bits = int(short_targets) - 1;
     constexpr float cut = 1 + 0x1p-17f + 0x1p-20f;  // what the lowest bits can take from a distance, and some roundings
     // Of a sum of d + 3 terms, none of which makes it larger than (|y| + longest)^2 / 2.
-    const float wrong = float(2 * unit<float> * double(d + 10) * 1.01), flat = float(wrong * t.longest * t.longest);
+    const float wrong = float(2 * unit<float> * double(d + 10) * 1.01), flat = float(wrong * t.longest * t.longest) + tiny<float>;
     const float along = 0.5f + 2 * wrong;
     Desk<float> desk(x, n, t);
     Assigned result{0, n, 0};
