@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,7 @@ def test_it_compares_families(capsys):
     assert "not fitted: binomial, poisson, negative-binomial: 1.71 is not a count" in out
     assert "inverse-gaussian is ahead of lognormal, but not by much" in out
     assert re.search(r"^shape +10\.5887 +1\.1224  8\.60228 to 13\.0337$", out, re.M)
-    assert "Anderson-Darling: 2.523, p-value 0.005" in out
+    assert "Anderson-Darling: 2.523, p-value at most 0.005" in out
     assert "0.005 is the least that they can show" in out
 
 
@@ -104,3 +106,40 @@ def test_several_columns_ask_for_one(capsys):
     assert "there is no column 'x'" in capsys.readouterr().err
     assert main(["fit-distribution", str(WINE)]) == 2
     assert "a distribution is fitted to one" in capsys.readouterr().err
+
+
+def test_nothing_that_fits_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "r.html"
+    assert main(["fit-distribution", str(WINE), "-c", "malic_acid", "-f", "poisson,beta", "--report", str(report)]) == 2
+    assert "none of these families" in capsys.readouterr().err
+    assert not report.exists()
+
+
+def test_a_distribution_cannot_be_applied_to_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "m.fw"
+    assert (
+        main(["fit-distribution", str(WINE), "-c", "malic_acid", "-f", "gamma", "--no-test", "--model", str(model)])
+        == 0
+    )
+    assert main(["apply", str(model), str(WINE), "--out", str(tmp_path / "a.csv")]) == 2
+    assert "fitted distribution" in capsys.readouterr().err
+
+
+def test_long_measurements_in_whole_numbers_are_no_counts() -> None:
+    """Over hundreds of whole numbers a density is as good as a probability: the families are compared in one list."""
+    values = np.round(np.random.default_rng(0).lognormal(6.0, 0.5, 300))
+    found = fw.fit_distribution(values, ["negative-binomial", "lognormal", "poisson"])
+    assert found.comparable
+    assert found.best.family == "lognormal"
+    few = fw.fit_distribution(values % 10 + 1, ["normal", "poisson"])
+    assert not few.comparable
+    assert few.best.family == "poisson"
+
+
+def test_the_reader_of_a_pipe_may_leave(tmp_path: Path) -> None:
+    out = tmp_path / "m.fw"
+    command = (
+        f'"{sys.executable}" -m foldwise.cli fit-distribution "{WINE}" -c malic_acid --no-test --model "{out}" | true'
+    )
+    subprocess.run(command, shell=True, check=True)
+    assert out.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show
             return int(app(arguments, result_action="return_value") or 0)
     except FoldwiseError as error:
-        print(f"foldwise: {error}", file=sys.stderr)
+        print(f"foldwise: {_as_options(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of a pipe had enough
         sys.stderr.close()
@@ -30,4 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show(message: Any, *_: Any, **__: Any) -> None:
     """A warning as one line of ours, without the place in the code that gave it."""
-    print(f"foldwise: {message}", file=sys.stderr)
+    print(f"foldwise: {_as_options(str(message))}", file=sys.stderr)
+
+
+def _as_options(text: str) -> str:
+    """Parameters that a message names, by the names that they have here.
+
+    >>> _as_options('where="a > 0" leaves rows out; choose with column=, or fw.scan(x, columns=[...])')
+    '--where "a > 0" leaves rows out; choose with --column'
+    """
+    text = text.replace(", or fw.scan(x, columns=[...])", "")
+    text = re.sub(r"\b(columns|column|where|weights)=(?=[\"'])", r"--\1 ", text)
+    text = re.sub(r"\bcovariance_type=(?=['\"])", "--type ", text)
+    text = re.sub(r"\breg_covar\b", "--ridge", text)
+    return re.sub(r"\b(columns|column|where|weights)=(?=[\s.,;:)]|$)", r"--\1", text)

@@ -22,8 +22,14 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads
     from foldwise import load
     from foldwise.cli.options import check_outputs, open_new_rows, write_rows
     from foldwise.cli.show import show
+    from foldwise.errors import ParameterError
 
     check_outputs(file, out)
     fitted = load(model)
+    if not hasattr(fitted, "each_row"):
+        raise ParameterError(
+            f"{model} holds a fitted distribution, which says nothing of single rows. "
+            "In Python, fw.load(...) has its pdf, cdf and quantiles."
+        )
     fitted.n_threads = threads
     show(f"written: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")

@@ -70,8 +70,9 @@ def fit_distribution(
     from foldwise import progress, save, scan
     from foldwise.cli.options import check_outputs, left_out_quietly
     from foldwise.cli.show import show
+    from foldwise.errors import DataError
     from foldwise.models.likelihood import Comparison
-    from foldwise.report.distribution import as_values, summary
+    from foldwise.report.distribution import as_values, refusals, summary
 
     check_outputs(file, out, model, checkpoint, report=report)
     names = [name for text in family or ["all"] for name in text.split(",")]
@@ -97,6 +98,8 @@ def fit_distribution(
             n_threads=threads,
         )
     fits = found.fits if isinstance(found, Comparison) else (found,)
+    if isinstance(found, Comparison) and not fits:
+        raise DataError(f"none of these families can have such values. {refusals(found)}", where=file)
     goodness = fits[0].goodness_of_fit() if fits and not no_test else None
     values = as_values(found, goodness)
     show(_text(values) if json else summary(found, goodness))

@@ -117,7 +117,7 @@ def likelihood_chart(
             f'fill="{ORANGE}" fill-opacity="0.10"/>'
         )
     parts.append(frame.path(list(values), list(likelihoods), BLUE))
-    parts.append(line(frame.x(estimate), frame.top, frame.x(estimate), frame.bottom, ORANGE, 1.5))
+    parts.append(line(frame.x(estimate), frame.top + 8, frame.x(estimate), frame.bottom, ORANGE, 1.5))
     parts.append(text(frame.x(estimate), frame.top + 2, f"{estimate:.5g}", "middle", INK))
     return "".join([*parts, "</svg>"])
 

@@ -76,8 +76,9 @@ def refusals(found: Comparison) -> str:
 def verdict(found: Comparison) -> list[str]:
     """What the comparison says, and what it does not."""
     name, lines = found.criterion.upper(), []
-    for discrete in (True, False):
-        kind = [fit for fit in found.fits if fit.discrete is discrete]
+    together = found.comparable
+    for discrete in (True,) if together else (True, False):
+        kind = [fit for fit in found.fits if together or fit.discrete is discrete]
         if len(kind) < 2:
             continue
         first, second = kind[:2]
@@ -90,7 +91,7 @@ def verdict(found: Comparison) -> list[str]:
             )
         else:
             lines.append(f"{first.family} is clearly ahead of {second.family} ({name})")
-    if len({fit.discrete for fit in found.fits}) > 1:
+    if not together:
         lines.append(TWO_KINDS)
     return lines
 
@@ -100,15 +101,17 @@ def tests(goodness: Goodness | None) -> list[str]:
     if goodness is None:
         return []
     smallest = 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
-    least = f"; {smallest:.3g} is the least that they can show" if smallest in goodness.p_values.values() else ""
-    lines = [
-        f"{name}: {value:.4g}, p-value {_p(goodness.p_values[name])}" for name, value in goodness.statistics.items()
-    ]
-    lines.append(f"({goodness.note}{least})")
+    lines = []
+    for name, value in goodness.statistics.items():
+        p = goodness.p_values[name]
+        lines.append(f"{name}: {value:.4g}, p-value {'at most ' if p <= smallest else ''}{_p(p)}")
+    lines.append(f"({goodness.note})")
     if goodness.p_values and goodness.p_value < 0.01:
         lines.append(
             "values from this family would hardly ever lie so far from it: it does not describe all of the data"
         )
+    elif goodness.p_values and goodness.p_value < 0.05:
+        lines.append("values from this family seldom lie so far from it: take it with care")
     return lines
 
 

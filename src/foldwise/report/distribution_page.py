@@ -23,6 +23,7 @@ from foldwise.stats.totals import Tally
 
 _MOST_BARS = 60
 _MOST_CURVES = 4
+_FAR = 0.5  # of log-likelihood for each value behind the best: such a family is not worth a line
 _MOST_PASSES = 20_000_000  # values: beyond these a likelihood curve that takes passes is not drawn
 _DOTS = 200
 
@@ -111,7 +112,8 @@ def _histogram(fits: tuple[FittedDistribution, ...], what: str) -> str:
     weights = run.fold(lambda block: Tally.of(block, edges)).weights[1:-1]
     heights = weights / best.n / np.diff(edges)
     curves = []
-    for fit in [one for one in fits if one.discrete == best.discrete][:_MOST_CURVES]:
+    near = [one for one in fits if best.max_log_likelihood - one.max_log_likelihood < _FAR * best.n]
+    for fit in [one for one in near if one.discrete == best.discrete][:_MOST_CURVES]:
         xs = np.arange(math.ceil(edges[0]), math.floor(edges[-1]) + 1) if best.discrete else np.linspace(low, high, 400)
         with np.errstate(all="ignore"):
             curves.append((fit.family, np.asarray(xs, dtype=np.float64), np.asarray(fit.pdf(xs), dtype=np.float64)))

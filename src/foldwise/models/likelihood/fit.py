@@ -19,7 +19,7 @@ from foldwise.fold.run import Run
 from foldwise.models.likelihood.evidence import gather
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
-from foldwise.models.likelihood.result import Comparison, FittedDistribution
+from foldwise.models.likelihood.result import Comparison, FittedDistribution, on_one_footing
 from foldwise.models.likelihood.solve import Found, Limits, Problem, prepare, solve
 
 _MAX_ITER = {"auto": 500, "newton": 500, "gradient": 50_000}
@@ -107,8 +107,9 @@ def fit_distribution(
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
         return fits[0]
-    # Probabilities and densities are not on one footing: each kind is sorted for itself, counts first where values are counts.
-    fits.sort(key=lambda fit: (not fit.discrete, _rank(getattr(fit, criterion)), fit.family))
+    # Where probabilities and densities are not on one footing each kind is sorted for itself, counts first.
+    together = on_one_footing(fits)
+    fits.sort(key=lambda fit: (not (together or fit.discrete), _rank(getattr(fit, criterion)), fit.family))
     return Comparison(tuple(fits), {name: _reason(refusal, source) for name, refusal in refused.items()}, criterion)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
-from foldwise.errors import ParameterError
+from foldwise.errors import DataError, ParameterError
 from foldwise.fold.manifest import Manifest
 from foldwise.fold.outcome import Outcome
 from foldwise.models.likelihood.evidence import log_likelihoods
@@ -180,12 +180,21 @@ class FittedDistribution:
         return described(self)
 
 
+_FINE = 100  # whole numbers that the values reach over: then one of them is as good as a point of a density
+
+
+def on_one_footing(fits: Sequence[FittedDistribution]) -> bool:
+    """Whether all these fits can be compared: all counts, all densities, or counts so large that it makes no difference."""
+    return len({fit.discrete for fit in fits}) < 2 or fits[0].known.high - fits[0].known.low >= _FINE
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Several families fitted to the same values: `fits`, best first by `criterion`, and why others were `refused`.
 
-    Families of counts come before densities, with which they cannot be compared. `comparison["gamma"]` is one of the fits,
-    `best` the first.
+    Families of counts come before densities, with which they cannot be compared; except where the values reach over so many
+    whole numbers that a density is as good as the probability of one of them. `comparison["gamma"]` is one of the fits, `best`
+    the first.
     """
 
     fits: tuple[FittedDistribution, ...]
@@ -195,11 +204,19 @@ class Comparison:
     @property
     def best(self) -> FittedDistribution:
         """The family with the lowest criterion."""
+        if not self.fits:
+            raise DataError("none of these families can have such values", advice=f"See `refused`: {self.refused}")
         return self.fits[0]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether counts and densities are on one footing here."""
+        return on_one_footing(self.fits)
 
     def behind(self, fit: FittedDistribution) -> float:
         """How much larger the criterion is than that of the best of the same kind, counts or densities."""
-        own = [getattr(one, self.criterion) for one in self.fits if one.discrete == fit.discrete]
+        together = self.comparable
+        own = [getattr(one, self.criterion) for one in self.fits if together or one.discrete == fit.discrete]
         return float(getattr(fit, self.criterion) - own[0])
 
     def __getitem__(self, family: str) -> FittedDistribution:

@@ -10,13 +10,18 @@ TWO_KINDS = (
 )
 
 
-def figure(value: float) -> str:
-    """Six significant digits.
+def figure(value: float, error: float = math.nan) -> str:
+    """Six significant digits, or more where a standard error says that they count.
 
-    >>> figure(0.55), figure(1234567.0), figure(float("nan"))
-    ('0.55', '1.23457e+06', 'none')
+    >>> figure(0.55), figure(1234567.0), figure(float("nan")), figure(1e10 + 2, 0.5)
+    ('0.55', '1.23457e+06', 'none', '10000000002')
     """
-    return "none" if math.isnan(value) else f"{value:.6g}"
+    if math.isnan(value):
+        return "none"
+    digits = 6
+    if error > 0 and value != 0 and math.isfinite(error) and math.isfinite(value):
+        digits = min(max(6, math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2), 17)
+    return f"{value:.{digits}g}"
 
 
 def lines_up(rows: list[list[str]], left: tuple[int, ...] = (0,)) -> list[str]:
@@ -38,8 +43,9 @@ def parameter_rows(fit: Any) -> list[list[str]]:
             rows.append([name, figure(value), "given", ""])
             continue
         low, high = fit.intervals[name]
-        interval = "none" if math.isnan(low) or math.isnan(high) else f"{figure(low)} to {figure(high)}"
-        rows.append([name, figure(value), figure(fit.standard_errors[name]), interval])
+        error = fit.standard_errors[name]
+        interval = "none" if math.isnan(low) or math.isnan(high) else f"{figure(low, error)} to {figure(high, error)}"
+        rows.append([name, figure(value, error), figure(error), interval])
     return rows
 
 
@@ -69,6 +75,6 @@ def compared(comparison: Any) -> str:
     rows += [[fit.family, *figures(comparison, fit), estimates(fit)] for fit in comparison.fits]
     lines = lines_up(rows, left=(0, 5))
     lines += [f"{name}: not fitted: {reason}" for name, reason in comparison.refused.items()]
-    if comparison.fits and len({fit.discrete for fit in comparison.fits}) > 1:
+    if not comparison.comparable:
         lines.append(TWO_KINDS)
     return "\n".join(lines)
