@@ -27,7 +27,6 @@ def test_it_compares_families(capsys):
     assert "inverse-gaussian is ahead of lognormal, but not by much" in out
     assert re.search(r"^shape +10\.5887 +1\.1224  8\.60228 to 13\.0337$", out, re.M)
     assert "Anderson-Darling: 2.523, p-value at most 0.005" in out
-    assert "0.005 is the least that they can show" in out
 
 
 def test_one_family_with_something_given(capsys):
