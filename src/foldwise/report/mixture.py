@@ -25,18 +25,24 @@ SHAPES = {
 
 def summary(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> str:
     """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data."""
-    parts = [header(model), "" if choice is None else str(choice), overall(model, found), merging_text(model)]
+    parts = [header(model, choice), "" if choice is None else str(choice), overall(model, found), merging_text(model)]
     parts += [clusters_table(model, found), centres_table(model, found), "\n".join(hints(model, found, choice))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def header(model: Any) -> str:
+def header(model: Any, choice: MixtureSelection | None = None) -> str:
     """What ran."""
     words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
     words.append(counted(model.outcome_.steps, "step") + " of EM")
     if model.outcome_.converged:
         words.append("converged")
-    return ran.header(model, ", ".join(words))
+    text = ran.header(model, ", ".join(words))
+    if choice is None:
+        return text
+    first, second, *rest = text.split("\n")
+    all_seconds = sum(entry.seconds for entry in choice.entries)
+    told = f"the best of {counted(len(choice.entries), 'fit')}, which took {all_seconds:.2f} s"
+    return "\n".join([first, second, told, *rest])
 
 
 def overall(model: Any, found: MixtureProfile) -> str:
@@ -104,7 +110,7 @@ def hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) ->
     lines = []
     if choice is None:
         lines.append("hint: -k 1:9 --type full,tied,diag,spherical compares numbers and shapes by BIC")
-    elif choice.best.n_components == max(e.n_components for e in choice.entries) > 1:
+    elif choice.best.n_components == max(numbers := {e.n_components for e in choice.entries}) and len(numbers) > 1:
         lines.append("hint: the best is the largest number tried; a wider range may hold a better one")
     if getattr(model, "merging_", None) is None and model.n_components > 2 and found.in_doubt > 0.05:
         lines.append("hint: many rows are in doubt; --merge joins components that share them into clusters")

@@ -42,7 +42,7 @@ def write_mixture_page(
         path,
         "mixture.html",
         title=f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians",
-        header=header(model).splitlines(),
+        header=header(model, choice).splitlines(),
         figures=_figures(found),
         lines=[_line(model, found, i, names) for i in range(min(k, _MOST_LINES))],
         hidden=k - _MOST_LINES,
@@ -110,7 +110,14 @@ def _chart(choice: MixtureSelection | None) -> str | None:
     grid = choice.grid()
     if len(grid.rows) < 2:
         return None
-    series = {kind: [float(v) for v in grid[kind]] for kind in grid.columns}
+    collapsed = {(e.covariance_type, e.n_components) for e in choice.entries if e.collapsed}
+    series = {
+        kind: [
+            float("nan") if (kind, int(row)) in collapsed else float(v)  # no more than a few rows speak from such a fit
+            for row, v in zip(grid.rows, grid[kind], strict=True)
+        ]
+        for kind in grid.columns
+    }
     best = (choice.best.covariance_type, choice.best.n_components)
     return lines_chart([int(row) for row in grid.rows], series, best, "number of components")
 
@@ -147,7 +154,11 @@ def _plane(model: Any, source: Source, found: MixtureProfile) -> tuple[str | Non
         for j in range(min(k, _MOST_LINES))
     ]
     labels = [f"component {i} ({percent(float(ratio))})" for i, ratio in enumerate(pca.explained_variance_ratio_)]
-    centres = np.array([mean for mean, _, _ in ellipses]) if clusters is None else None
+    of = np.arange(k) if clusters is None else np.asarray(clusters)
+    means = [
+        np.average(model.means_[of == i], axis=0, weights=model.weights_[of == i]) for i in range(int(of.max()) + 1)
+    ]
+    centres = (np.array(means[:_MOST_LINES]) - pca.mean_) @ directions.T
     return cloud.draw([], (labels[0], labels[1]), centres=centres, ellipses=ellipses), cloud.rows
 
 
