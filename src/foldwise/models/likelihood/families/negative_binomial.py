@@ -36,11 +36,15 @@ class NegativeBinomial(Family):
         need(values, "counts")
         if values.high == 0 and "mean" not in fixed:
             raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
+        if values.high == 0 and "size" not in fixed:
+            raise RefusalError("all values are 0, so that the likelihood grows as the size goes to 0", advice="Give the size")
         mean = fixed.get("mean", values.mean)
-        if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > mean:
+        if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > values.mean:
+            # As the size grows the slope of the likelihood has the sign of sum x - sum (x - mean)^2, whatever mean was given.
+            spread = values.variance + (values.mean - mean) ** 2
             raise RefusalError(
-                f"the values spread no more (variance {values.variance:.4g}) than a Poisson distribution's would "
-                f"(mean {mean:.4g}), so that the size grows without end",
+                f"the values spread no more (mean square {spread:.4g} about {mean:.4g}) than a Poisson distribution's would "
+                f"(mean {values.mean:.4g}), so that the size grows without end",
                 advice="Try poisson",
             )
 
@@ -49,7 +53,7 @@ class NegativeBinomial(Family):
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
         mean = fixed.get("mean", values.mean)
-        more = values.variance + (values.mean - mean) ** 2 - mean
+        more = values.variance + (values.mean - mean) ** 2 - values.mean
         size = fixed.get("size", mean * mean / more if more > 0 else 1.0)
         return {"size": size, "mean": mean}
 
