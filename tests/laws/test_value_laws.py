@@ -35,7 +35,9 @@ def cases(draw: st.DrawFn, *, weighted: bool | None = None) -> Case:
     """Positive values, shares, counts, values of both signs, at offsets and scales."""
     n, rng = draw(st.integers(1, 60)), np.random.default_rng(draw(st.integers(0, 10_000)))
     kind = draw(
-        st.sampled_from(["gamma", "near", "share", "narrow share", "counts", "large counts", "normal", "zeros", "huge", "tiny"])
+        st.sampled_from(
+            ["gamma", "near", "share", "narrow share", "counts", "large counts", "normal", "zeros", "huge", "tiny"]
+        )
     )
     x = {
         "gamma": lambda: rng.gamma(1.5, 2.0, n),

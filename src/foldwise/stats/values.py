@@ -31,10 +31,10 @@ class Values:
 
     Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
     parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
-    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of
-    log x! - x log x + x and `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None where
-    it was not asked for or where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in
-    OUTSIDE stands, for errors; -1 is nowhere.
+    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
+    `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None where it was not asked for or
+    where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for
+    errors; -1 is nowhere.
     """
 
     weight: float
@@ -91,7 +91,7 @@ class Values:
         if self.weight == 0.0:
             return other
         exponent = max(self.exponent, other.exponent)
-        a, b = self._in_units(exponent), other._in_units(exponent)
+        a, b = self.in_units(exponent), other.in_units(exponent)
         weight = a.weight + b.weight
         share = b.weight / weight
         apart = float((b.centre[0] - a.centre[0]) + (b.centre[1] - a.centre[1]))
@@ -129,7 +129,8 @@ class Values:
             changes["counts"] = counts
         return replace(merged, **changes)
 
-    def _in_units(self, exponent: int) -> Values:
+    def in_units(self, exponent: int) -> Values:
+        """The same record, its moments in units of another power of 2."""
         step = self.exponent - exponent
         if step == 0:
             return self

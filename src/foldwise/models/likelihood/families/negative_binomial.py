@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.kernels.series import divergence, excess, log_less_digamma, log_ratio, stirling, stirling_rest, trigamma_excess
+from foldwise.kernels.series import (
+    divergence,
+    excess,
+    log_less_digamma,
+    log_ratio,
+    stirling,
+    stirling_rest,
+    trigamma_excess,
+)
 from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need
 from foldwise.stats.totals import Totals
 from foldwise.stats.values import Values
@@ -37,7 +45,9 @@ class NegativeBinomial(Family):
         if values.high == 0 and "mean" not in fixed:
             raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
         if values.high == 0 and "size" not in fixed:
-            raise RefusalError("all values are 0, so that the likelihood grows as the size goes to 0", advice="Give the size")
+            raise RefusalError(
+                "all values are 0, so that the likelihood grows as the size goes to 0", advice="Give the size"
+            )
         mean = fixed.get("mean", values.mean)
         if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > values.mean:
             # As the size grows the slope of the likelihood has the sign of sum x - sum (x - mean)^2, whatever mean was given.
