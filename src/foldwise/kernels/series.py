@@ -53,7 +53,12 @@ def divergence(gap: Any, mean: Any) -> Any:
     gap, mean = np.asarray(gap, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = gap / mean
-        found = np.where(t > -1.0, t * np.log1p(t) - excess(np.maximum(t, -1.0)), 1.0) * mean
+        log = np.log1p(t)
+        small = np.abs(t) < _CLOSE
+        less = t - log
+        if small.any():
+            less = np.where(small, _excess_series(np.where(small, t, 0.0)), less)
+        found = np.where(t > -1.0, t * log - less, 1.0) * mean
     return np.where(mean > 0, found, np.where(gap == 0, 0.0, np.inf))[()]
 
 
@@ -92,6 +97,8 @@ def stirling(k: Any) -> Any:
     k = np.asarray(k, dtype=np.float64)
     far = np.maximum(k, _LARGE)
     large = 0.5 * np.log(far / (2 * np.pi)) - stirling_rest(far)
+    if (k >= _LARGE).all():
+        return large[()]
     near = np.minimum(k, _LARGE)
     return np.where(k >= _LARGE, large, near * np.log(near) - near - gammaln(near))[()]
 

@@ -201,10 +201,12 @@ def _counted(x: Floats, w: Floats | None, high: float, mean: float, rest: float)
         w = np.bincount(x.astype(np.intp), w).astype(np.float64)
         x = np.arange(len(w), dtype=np.float64)
         found = {"counts": w}
-    return found | {
-        "rests": total(factorial_rest(x), w),
-        "divergence": total(divergence((x - mean) - rest, mean), w),
-    }
+    rests, apart = [], []
+    for start in range(0, len(x), _AT_ONCE):
+        some, times = x[start : start + _AT_ONCE], None if w is None else w[start : start + _AT_ONCE]
+        rests.append(total(factorial_rest(some), times))
+        apart.append(total(divergence((some - mean) - rest, mean), times))
+    return found | {"rests": float(np.sum(rests)), "divergence": float(np.sum(apart))}
 
 
 def _merged_inverse(a: Values, b: Values, mean: float, apart: float, share: float) -> float:
