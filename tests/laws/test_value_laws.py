@@ -35,7 +35,9 @@ def cases(draw: st.DrawFn, *, weighted: bool | None = None) -> Case:
     """Positive values, shares, counts, values of both signs, at offsets and scales."""
     n, rng = draw(st.integers(1, 60)), np.random.default_rng(draw(st.integers(0, 10_000)))
     kind = draw(
-        st.sampled_from(["gamma", "near", "share", "narrow share", "counts", "normal", "zeros", "huge", "tiny"])
+        st.sampled_from(
+            ["gamma", "near", "share", "narrow share", "counts", "large counts", "normal", "zeros", "huge", "tiny"]
+        )
     )
     x = {
         "gamma": lambda: rng.gamma(1.5, 2.0, n),
@@ -43,6 +45,7 @@ def cases(draw: st.DrawFn, *, weighted: bool | None = None) -> Case:
         "share": lambda: rng.beta(0.7, 0.9, n).clip(1e-9, 1 - 1e-9),
         "narrow share": lambda: 0.3 + 1e-7 * rng.standard_normal(n),
         "counts": lambda: rng.poisson(2.0, n) * 1.0,
+        "large counts": lambda: rng.poisson(1e15, n) * 1.0,
         "normal": lambda: rng.standard_normal(n),
         "zeros": lambda: np.zeros(n),
         "huge": lambda: 1e300 * rng.gamma(2.0, 1.0, n),
@@ -70,8 +73,8 @@ def parts(v: Values) -> dict[str, Any]:
                 del told["complement spread"]  # nobody needs it, so there is none
     if v.inverse is not None:
         told["inverse"] = np.ldexp(v.inverse, v.exponent)
-    if v.factorials is not None:
-        told["factorials"] = v.factorials
+    if v.rests is not None and v.divergence is not None:
+        told |= {"rests": v.rests, "divergence mean": v.divergence / v.weight}
     return told
 
 

@@ -44,6 +44,35 @@ def _excess_series(t: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(r * (t - 2.0 * q * tail))
 
 
+def divergence(gap: Any, mean: Any) -> Any:
+    """x log(x / mean) - x + mean for x = mean + gap, neither negative: about gap^2 / (2 mean) where the gap is small.
+
+    >>> float(divergence(-3.0, 3.0)), round(float(divergence(1e7, 1e15)), 9)
+    (3.0, 0.05)
+    """
+    gap, mean = np.asarray(gap, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = gap / mean
+        log = np.log1p(t)
+        small = np.abs(t) < _CLOSE
+        less = t - log
+        if small.any():
+            less = np.where(small, _excess_series(np.where(small, t, 0.0)), less)
+        found = np.where(t > -1.0, t * log - less, 1.0) * mean
+    return np.where(mean > 0, found, np.where(gap == 0, 0.0, np.inf))[()]
+
+
+def factorial_rest(x: Any) -> Any:
+    """log x! - x log x + x: what is left of log x! after its two large terms; 0 for x = 0.
+
+    >>> float(factorial_rest(0.0)), float(factorial_rest(1.0))
+    (0.0, 1.0)
+    """
+    x = np.asarray(x, dtype=np.float64)
+    some = np.maximum(x, 1.0)
+    return np.where(x > 0, np.log(some) - stirling(some), 0.0)[()]
+
+
 def log_ratio(x: NDArray[np.float64], pivot: float, *, fine: bool) -> NDArray[np.float64]:
     """log(x / pivot) of positive values; `fine` keeps the digits of those next to the pivot."""
     if fine:
@@ -68,6 +97,8 @@ def stirling(k: Any) -> Any:
     k = np.asarray(k, dtype=np.float64)
     far = np.maximum(k, _LARGE)
     large = 0.5 * np.log(far / (2 * np.pi)) - stirling_rest(far)
+    if (k >= _LARGE).all():
+        return large[()]
     near = np.minimum(k, _LARGE)
     return np.where(k >= _LARGE, large, near * np.log(near) - near - gammaln(near))[()]
 

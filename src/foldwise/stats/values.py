@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.data.block import Block, Floats
+from foldwise.kernels.series import divergence, factorial_rest
 from foldwise.stats.centre import moved
 from foldwise.stats.logs import Logs, total
 
 MOST_COUNTS = 1 << 16  # whole numbers below this are tallied one by one
+_TOLD_APART = 2.0**53  # larger numbers are whole for want of digits
 _AT_ONCE = 16384
 _NOTHING = -1100  # the exponent of zeros: below that of any number
 _PLAIN = (1e-100, 1e100)  # where squares, and sums of many, stay in range
@@ -29,9 +31,10 @@ class Values:
 
     Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
     parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
-    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `factorials` the sum of log x!; each is None where it was
-    not asked for or where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in
-    OUTSIDE stands, for errors; -1 is nowhere.
+    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
+    `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None where it was not asked for or
+    where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for
+    errors; -1 is nowhere.
     """
 
     weight: float
@@ -47,7 +50,8 @@ class Values:
     complement: Logs | None = None
     inverse: float | None = None
     counts: Floats | None = None
-    factorials: float | None = None
+    rests: float | None = None
+    divergence: float | None = None
 
     @classmethod
     def empty(cls) -> Values:
@@ -76,8 +80,8 @@ class Values:
         if low > 0 and high < 1 and "complement" in parts:
             other = Logs.of(y, w, weight, 1.0 - mean, -rest, of_one=mean, spread=False) if exponent == 0 else None
             record = replace(record, complement=other)
-        if "counts" in parts and low >= 0 and first_rows[4] < 0:
-            record = replace(record, **_counted(x, w, high))
+        if "counts" in parts and low >= 0 and first_rows[4] < 0 and high < _TOLD_APART:
+            record = replace(record, **_counted(x, w, high, mean, rest))
         return record
 
     def merge(self, other: Values) -> Values:
@@ -87,7 +91,7 @@ class Values:
         if self.weight == 0.0:
             return other
         exponent = max(self.exponent, other.exponent)
-        a, b = self._in_units(exponent), other._in_units(exponent)
+        a, b = self.in_units(exponent), other.in_units(exponent)
         weight = a.weight + b.weight
         share = b.weight / weight
         apart = float((b.centre[0] - a.centre[0]) + (b.centre[1] - a.centre[1]))
@@ -113,8 +117,11 @@ class Values:
             changes["complement"] = a.complement.merge(b.complement, a.weight, b.weight, 1.0 - mean, -apart)
         if a.inverse is not None and b.inverse is not None:
             changes["inverse"] = _merged_inverse(a, b, mean, apart, share)
-        if a.factorials is not None and b.factorials is not None:
-            changes["factorials"] = a.factorials + b.factorials
+        if a.rests is not None and b.rests is not None:
+            changes["rests"] = a.rests + b.rests
+        if a.divergence is not None and b.divergence is not None:
+            about = a.weight * divergence(-apart * share, mean) + b.weight * divergence(apart * (1 - share), mean)
+            changes["divergence"] = a.divergence + b.divergence + float(about)
         if a.counts is not None and b.counts is not None:
             counts = np.zeros(max(len(a.counts), len(b.counts)))
             counts[: len(a.counts)] += a.counts
@@ -122,7 +129,8 @@ class Values:
             changes["counts"] = counts
         return replace(merged, **changes)
 
-    def _in_units(self, exponent: int) -> Values:
+    def in_units(self, exponent: int) -> Values:
+        """The same record, its moments in units of another power of 2."""
         step = self.exponent - exponent
         if step == 0:
             return self
@@ -187,13 +195,18 @@ def _inverse(y: Floats, w: Floats | None, mean: float) -> float:
     return float(np.sum(sums))
 
 
-def _counted(x: Floats, w: Floats | None, high: float) -> dict[str, Any]:
-    from scipy.special import gammaln
-
-    if high >= MOST_COUNTS:
-        return {"factorials": total(gammaln(x + 1.0), w)}
-    counts = np.bincount(x.astype(np.intp), w).astype(np.float64)
-    return {"counts": counts, "factorials": float((gammaln(np.arange(len(counts)) + 1.0) * counts).sum())}
+def _counted(x: Floats, w: Floats | None, high: float, mean: float, rest: float) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if high < MOST_COUNTS:
+        w = np.bincount(x.astype(np.intp), w).astype(np.float64)
+        x = np.arange(len(w), dtype=np.float64)
+        found = {"counts": w}
+    rests, apart = [], []
+    for start in range(0, len(x), _AT_ONCE):
+        some, times = x[start : start + _AT_ONCE], None if w is None else w[start : start + _AT_ONCE]
+        rests.append(total(factorial_rest(some), times))
+        apart.append(total(divergence((some - mean) - rest, mean), times))
+    return found | {"rests": float(np.sum(rests)), "divergence": float(np.sum(apart))}
 
 
 def _merged_inverse(a: Values, b: Values, mean: float, apart: float, share: float) -> float:

@@ -12,10 +12,11 @@ from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold.run import Run
 from foldwise.models.likelihood.ascent import sum_terms
-from foldwise.models.likelihood.families.base import Family, Known, Theta
+from foldwise.models.likelihood.families.base import Family, Known, RefusalError, Theta
 from foldwise.models.likelihood.quantiles import quantiles
 from foldwise.stats.values import Values
 
+_FAR = 1e100
 _AT_ONCE = 32  # points of a likelihood curve in one pass
 
 
@@ -38,6 +39,25 @@ def complete(run: Run, family: Family, values: Values, fixed: Mapping[str, float
         count = len(terms(np.zeros(1)))
         known = replace(known, second=sum_terms(run, {"second": (terms, count)})["second"])
     return known
+
+
+def reaching(family: Family, values: Values, fixed: Mapping[str, float]) -> Values:
+    """The record in units in which squares of what was given stay in float64; refused where there are none such."""
+    known = [p for p in family.parameters if p.name in fixed]
+    size = max(abs(values.low), abs(values.high))
+    reals = [p for p in known if p.kind == "real" and p.unit == "value" and p.name not in family.corners]
+    widths = [p for p in known if p.kind == "positive" and not family.discrete]
+    far = max((abs(fixed[p.name]) for p in reals), default=0.0)
+    scaled = math.ldexp(far, -values.exponent) > _FAR
+    apart = scaled and 0 < size < far / _FAR
+    apart |= any(abs(fixed[p.name]) > _FAR for p in known if p.unit == "log")
+    for p in widths:
+        power = {"value": 1, "inverse": -1}.get(p.unit, 0)
+        ratio = math.log(fixed[p.name]) - (power * math.log(size) if size > 0 else 0.0)
+        apart |= abs(ratio) > math.log(_FAR) or (scaled and power == 1 and fixed[p.name] < far / _FAR)
+    if apart:
+        raise RefusalError("the values and the parameters given are too far apart for float64")
+    return values.in_units(math.frexp(far)[1]) if scaled else values
 
 
 def in_units(family: Family, theta: Mapping[str, float], exponent: int) -> Theta:

@@ -54,10 +54,14 @@ def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int) -> Goodne
 def _chi_square(fit: Any) -> Goodness:
     from scipy.special import chdtrc
 
+    run = Run(fit.source, n_threads=fit.manifest.threads)
+    try:
+        _weights(run)
+    except RefusalError as refusal:
+        return Goodness({}, {}, fit.n, str(refusal))
     edges, expected = _cells(fit)
     if len(expected) < len(fit.free) + 2:
         return Goodness({}, {}, fit.n, "too few cells with an expected count of 5 or more for a chi-square test")
-    run = Run(fit.source, n_threads=fit.manifest.threads)
     observed = run.fold(lambda block: Tally.of(block, edges)).weights
     statistic = float(((observed - expected) ** 2 / expected).sum())
     least, greatest = len(expected) - 1 - len(fit.free), len(expected) - 1
@@ -147,9 +151,8 @@ def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
     return np.array([squared if math.isfinite(squared) else math.inf, largest])
 
 
-def draw(fit: Any, most: int, seed: int) -> Floats:
-    """All values, or some drawn at random without replacement; weights mean repetition here too."""
-    run = Run(fit.source, n_threads=fit.manifest.threads)
+def _weights(run: Run) -> dict[int, float]:
+    """How many values each block stands for; weights that are no repetition are refused."""
     weights: dict[int, float] = {}
     whole: dict[int, bool] = {}
 
@@ -163,6 +166,13 @@ def draw(fit: Any, most: int, seed: int) -> Floats:
     run.visit(weigh, take)
     if not all(whole.values()):
         raise RefusalError("weights that are not whole numbers are no repetition, so there is no sample to test")
+    return weights
+
+
+def draw(fit: Any, most: int, seed: int) -> Floats:
+    """All values, or some drawn at random without replacement; weights mean repetition here too."""
+    run = Run(fit.source, n_threads=fit.manifest.threads)
+    weights = _weights(run)
     starts = np.concatenate([[0.0], np.cumsum([weights[i] for i in sorted(weights)])]).astype(np.int64)
     total = int(starts[-1])
     chosen = np.arange(total) if total <= most else _drawn(total, most, np.random.default_rng([seed, 0]))

@@ -24,35 +24,36 @@ def quantiles(run: Run, levels: Sequence[float], weight: float, rows: int, low: 
     narrowed down to each value by counting, in some four passes: whatever order the rows are in, the result is exact.
     """
     wanted = [level * weight for level in levels]
-    found = _sorted(run, wanted, weight != rows) if rows <= _HELD else _narrowed(run, wanted, low, high)
+    found = _held(run, wanted) if rows <= _HELD else _narrowed(run, wanted, low, high)
     return np.array([low / 2 + high / 2 if low != high else low for low, high in found])
 
 
-def _partitioned(run: Run, wanted: Sequence[float]) -> list[tuple[float, float]]:
-    x = run.rows(lambda block: block.dense().reshape(-1).astype(np.float64))
+def _held(run: Run, wanted: Sequence[float]) -> list[tuple[float, float]]:
+    parts: dict[int, tuple[Floats, Floats | None]] = {}
+    run.visit(lambda block: in_hand(block)[:2], parts.__setitem__)
+    pairs = [parts[number] for number in sorted(parts)]
+    x = np.concatenate([values for values, _ in pairs])
+    # The blocks say whether there are weights: their sum may happen to be the number of rows.
+    if all(w is None for _, w in pairs):
+        return _partitioned(x, wanted)
+    return _sorted(x, np.concatenate([np.ones(len(values)) if w is None else w for values, w in pairs]), wanted)
+
+
+def _partitioned(x: Floats, wanted: Sequence[float]) -> list[tuple[float, float]]:
     last = len(x) - 1
     places = [(max(math.ceil(want) - 1, 0), min(math.floor(want), last)) for want in wanted]
     x = np.partition(x, sorted({place for pair in places for place in pair}))
     return [(float(x[low]), float(x[high])) for low, high in places]
 
 
-def _sorted(run: Run, wanted: Sequence[float], weighted: bool) -> list[tuple[float, float]]:
-    if not weighted:
-        return _partitioned(run, wanted)
-
-    def of(block: Block) -> Floats:
-        w = np.ones(block.n_rows) if block.weights is None else block.weights
-        return np.column_stack([block.dense().reshape(-1).astype(np.float64), w])
-
-    both = run.rows(of)
-    both = both[both[:, 1] > 0]
-    both = both[np.argsort(both[:, 0], kind="stable")]
-    below = np.cumsum(both[:, 1])
-    last = len(both) - 1
+def _sorted(x: Floats, w: Floats, wanted: Sequence[float]) -> list[tuple[float, float]]:
+    order = np.argsort(x, kind="stable")
+    x, below = x[order], np.cumsum(w[order])
+    last = len(x) - 1
     return [
         (
-            float(both[min(int(np.searchsorted(below, want, side="left")), last), 0]),
-            float(both[min(int(np.searchsorted(below, want, side="right")), last), 0]),
+            float(x[min(int(np.searchsorted(below, want, side="left")), last)]),
+            float(x[min(int(np.searchsorted(below, want, side="right")), last)]),
         )
         for want in wanted
     ]

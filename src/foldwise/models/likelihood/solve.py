@@ -13,8 +13,8 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.run import Run
 from foldwise.models.likelihood.ascent import Climb, Task, climb, over_passes
-from foldwise.models.likelihood.evidence import complete, in_units, log_likelihoods, of_the_data
-from foldwise.models.likelihood.families.base import Chart, Family, Known, Theta
+from foldwise.models.likelihood.evidence import complete, in_units, log_likelihoods, of_the_data, reaching
+from foldwise.models.likelihood.families.base import Chart, Family, Known, Point, Theta
 from foldwise.stats.totals import Totals
 from foldwise.stats.values import Values, in_hand
 
@@ -58,6 +58,7 @@ class Problem:
 
 def prepare(run: Run, family: Family, values: Values, fixed: Mapping[str, float]) -> Problem:
     """Check the values against the family, and gather what else it needs."""
+    values = reaching(family, values, fixed)
     given = in_units(family, fixed, -values.exponent)
     family.check(values, given)
     known = complete(run, family, values, given)
@@ -70,7 +71,7 @@ def solve(run: Run, problems: Mapping[str, Problem], method: str, limits: Limits
     found: dict[str, Found] = {}
     climbing: dict[str, tuple[Problem, Chart]] = {}
     for name, problem in problems.items():
-        theta = problem.family.closed(problem.known, problem.fixed)
+        theta = problem.family.closed(problem.known, problem.fixed) if problem.free else dict(problem.fixed)
         edge = theta is not None and _at_edge(problem, theta)
         if theta is not None and (method == "auto" or edge or not problem.free):
             found[name] = _finished(run, problem, theta, "closed form" if problem.free else "given", None)
@@ -221,7 +222,7 @@ def _power(family: Family, name: str, exponent: int) -> int:
 
 def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
     """The estimates of values in hand, without the rest: for the many fits of a bootstrap."""
-    values = Values.of(block, family.parts)
+    values = reaching(family, Values.of(block, family.parts), fixed)
     given = in_units(family, fixed, -values.exponent)
     family.check(values, given)
     x, w, _ = in_hand(block)
@@ -230,15 +231,18 @@ def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
     family.check(known, given)
     theta = family.closed(known, given)
     if theta is None:
-        chart = family.chart(known, given, family.start(known, given))
 
-        def evaluate(wanted: dict[str, Floats]) -> dict[str, object]:
-            eta = wanted["one"]
+        def at(chart: Chart, eta: Floats) -> Point:
             if not chart.n_terms:
-                return {"one": chart.at(eta)}
-            return {"one": chart.finish(eta, Totals.of_values(x, w, chart.terms(eta), chart.n_terms).value)}
+                return chart.at(eta)
+            return chart.finish(eta, Totals.of_values(x, w, chart.terms(eta), chart.n_terms).value)
 
-        done = climb({"one": Task(chart, known.weight, lambda eta: {})}, "newton", evaluate, max_iter=200)["one"]  # type: ignore[arg-type]
+        charts = [family.chart(known, given, start) for start in family.starts(known, given)]
+        chart = charts[0]
+        if len(charts) > 1:
+            chart = max(charts, key=lambda one: at(one, np.zeros(one.dimension)).value)
+        task = Task(chart, known.weight, lambda eta: {})
+        done = climb({"one": task}, "newton", lambda wanted: {"one": at(chart, wanted["one"])}, max_iter=200)["one"]
         theta = chart.theta(done.eta)
     return in_units(family, theta, values.exponent)
 

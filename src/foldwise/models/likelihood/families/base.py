@@ -221,6 +221,11 @@ class Natural(Chart):
         return Point(point.value, gradient * slopes, hessian)
 
 
+def edges(values: Values) -> tuple[float, float]:
+    """The least and the greatest value, in the units in which parameters are."""
+    return math.ldexp(values.low, -values.exponent), math.ldexp(values.high, -values.exponent)
+
+
 def plain(value: float) -> str:
     """A number as people write it.
 

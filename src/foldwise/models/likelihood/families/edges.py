@@ -8,13 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need, plain, spread
+from foldwise.models.likelihood.families.base import (
+    Family,
+    Parameter,
+    Point,
+    RefusalError,
+    Theta,
+    edges,
+    need,
+    plain,
+    spread,
+)
 from foldwise.models.likelihood.families.positive import mean_log
 from foldwise.stats.values import Values
-
-
-def _edges(values: Values) -> tuple[float, float]:
-    return math.ldexp(values.low, -values.exponent), math.ldexp(values.high, -values.exponent)
 
 
 class Uniform(Family):
@@ -30,20 +36,22 @@ class Uniform(Family):
         return stats.uniform(theta["low"], theta["high"] - theta["low"])
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
-        low, high = _edges(values)
+        low, high = edges(values)
         if fixed.get("low", low) > low or fixed.get("high", high) < high:
             raise RefusalError(
                 f"values from {plain(values.low)} to {plain(values.high)} do not lie between the limits given"
             )
-        if len(fixed) < 2 and fixed.get("low", low) == fixed.get("high", high):
+        if len(fixed) == 2 and fixed["low"] == fixed["high"]:
+            raise RefusalError("the limits given are equal, so that there is no density between them")
+        if fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
 
     def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
-        low, high = _edges(values)
+        low, high = edges(values)
         return {"low": low, "high": high} | dict(fixed)
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
-        low, high = _edges(values)
+        low, high = edges(values)
         width = theta["high"] - theta["low"]
         inside = theta["low"] <= low and high <= theta["high"] and width > 0
         value = -values.weight * math.log(width) if inside else -math.inf
@@ -66,11 +74,11 @@ class Pareto(Family):
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
-        if _edges(values)[0] == 0:
+        if edges(values)[0] == 0:
             raise RefusalError("the least and the greatest value are too far apart for float64")
-        if fixed.get("scale", 0.0) > _edges(values)[0]:
+        if fixed.get("scale", 0.0) > edges(values)[0]:
             raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
-        if "shape" not in fixed and fixed.get("scale", _edges(values)[0]) == _edges(values)[0]:
+        if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
             spread(values, "the shape does")
 
     def _above(self, values: Values, scale: float) -> float:
@@ -81,17 +89,17 @@ class Pareto(Family):
         return (math.log1p(t) if t < 0.5 else math.log(pivot) - math.log(scale)) + values.logs.shift
 
     def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
-        scale = fixed.get("scale", _edges(values)[0])
+        scale = fixed.get("scale", edges(values)[0])
         return {"scale": scale, "shape": fixed["shape"] if "shape" in fixed else 1.0 / self._above(values, scale)}
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        return {"scale": _edges(values)[0], "shape": 1.0, **fixed}
+        return {"scale": edges(values)[0], "shape": 1.0, **fixed}
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
         n, scale, shape = values.weight, theta["scale"], theta["shape"]
         above = self._above(values, scale)
         value = n * (math.log(shape) - shape * above - mean_log(values))
-        if scale > _edges(values)[0]:
+        if scale > edges(values)[0]:
             value = -math.inf
         gradient = np.array([n * shape / scale, n * (1.0 / shape - above)])
         cross = n / scale

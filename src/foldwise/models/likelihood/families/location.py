@@ -18,6 +18,7 @@ from foldwise.models.likelihood.families.base import (
     Point,
     RefusalError,
     Theta,
+    edges,
     need,
     plain,
     spread,
@@ -27,6 +28,11 @@ from foldwise.stats.values import Values
 
 _EULER = 0.5772156649015329
 _QUARTILES = (0.25, 0.5 - 1e-12, 0.5 + 1e-12, 0.75)  # both values in the middle, if there are two
+
+
+def _reach(scale: float, middle: float, fixed: Mapping[str, float]) -> float:
+    """A scale to start from: wide enough for a location that was given far from the values, where exp would overflow."""
+    return max(scale, abs(middle - fixed.get("location", middle))) or 1.0
 
 
 class LocationScale(Family):
@@ -44,7 +50,8 @@ class LocationScale(Family):
         return "location", "scale"
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
-        if "scale" not in fixed and not (values.low == values.high and values.low != fixed.get("location", values.low)):
+        low, high = edges(values)
+        if "scale" not in fixed and not (low == high and low != fixed.get("location", low)):
             spread(values, "the scale goes to 0")
 
     def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
@@ -127,12 +134,8 @@ class Logistic(LocationScale):
         return stats.logistic(theta["location"], theta["scale"])
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        scale = math.sqrt(values.variance) * math.sqrt(3) / math.pi
-        return {
-            "location": values.mean,
-            "scale": scale or abs(values.mean - fixed.get("location", 0.0)) or 1.0,
-            **fixed,
-        }
+        scale = _reach(math.sqrt(values.variance) * math.sqrt(3) / math.pi, values.mean, fixed)
+        return {"location": values.mean, "scale": scale, **fixed}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         size = np.abs(t)
@@ -152,8 +155,8 @@ class Gumbel(LocationScale):
         return stats.gumbel_r(theta["location"], theta["scale"])
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        scale = math.sqrt(values.variance) * math.sqrt(6) / math.pi
-        scale = fixed.get("scale", scale or abs(values.mean - fixed.get("location", 0.0)) or 1.0)
+        scale = _reach(math.sqrt(values.variance) * math.sqrt(6) / math.pi, values.mean, fixed)
+        scale = fixed.get("scale", scale)
         return {"location": values.mean - _EULER * scale, "scale": scale, **fixed}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
@@ -186,7 +189,8 @@ class Cauchy(LocationScale):
         if "scale" not in fixed and isinstance(values, Known) and values.second is not None:
             assert values.quantiles is not None
             for middle, heap in zip(values.quantiles[1:3].tolist(), values.second, strict=True):
-                if heap * 2 >= values.weight and fixed.get("location", middle) == middle:
+                here = math.ldexp(middle, -values.exponent)
+                if heap * 2 >= values.weight and fixed.get("location", here) == here:
                     raise RefusalError(
                         f"half of the values or more are equal ({plain(middle)}), so that the likelihood does not fall as the "
                         "scale goes to 0"
@@ -204,8 +208,9 @@ class Cauchy(LocationScale):
         assert isinstance(values, Known)
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
-        width = float(points[-1] - points[0]) / 2 or math.sqrt(values.variance) / 10 or 1.0
-        return {"location": float(points[1] / 2 + points[2] / 2), "scale": width, **fixed}
+        middle = float(points[1] / 2 + points[2] / 2)
+        width = _reach(float(points[-1] - points[0]) / 2 or math.sqrt(values.variance) / 10, middle, fixed)
+        return {"location": middle, "scale": width, **fixed}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         far = np.minimum(np.abs(t), 1e150)
@@ -271,16 +276,17 @@ class Weibull(LocationScale):
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
-        if "shape" not in fixed and math.ldexp(values.low, -values.exponent) == fixed.get(
-            "scale", math.ldexp(values.low, -values.exponent)
-        ):
+        low, _ = edges(values)
+        if "shape" not in fixed and low == fixed.get("scale", low):
             spread(values, "the shape does")
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
         assert values.logs is not None
         width = math.sqrt(values.logs.squares / values.weight) * math.sqrt(6) / math.pi
-        shape = fixed.get("shape", 1.0 / width if width > 0 else 1.0)
         pivot = math.ldexp(values.logs.pivot, -values.exponent)
+        if "scale" in fixed:  # of the logarithms that is the location
+            width = max(width, abs(math.log(pivot) - math.log(fixed["scale"]) + values.logs.shift))
+        shape = fixed.get("shape", 1.0 / width if width > 0 else 1.0)
         return {"shape": shape, "scale": pivot * math.exp(values.logs.shift + _EULER / shape), **fixed}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:

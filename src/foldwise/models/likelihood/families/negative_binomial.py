@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.kernels.series import excess, log_less_digamma, stirling_rest, trigamma_excess
+from foldwise.kernels.series import (
+    divergence,
+    excess,
+    log_less_digamma,
+    log_ratio,
+    stirling,
+    stirling_rest,
+    trigamma_excess,
+)
 from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need
 from foldwise.stats.totals import Totals
 from foldwise.stats.values import Values
@@ -36,11 +44,17 @@ class NegativeBinomial(Family):
         need(values, "counts")
         if values.high == 0 and "mean" not in fixed:
             raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
-        mean = fixed.get("mean", values.mean)
-        if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > mean:
+        if values.high == 0 and "size" not in fixed:
             raise RefusalError(
-                f"the values spread no more (variance {values.variance:.4g}) than a Poisson distribution's would "
-                f"(mean {mean:.4g}), so that the size grows without end",
+                "all values are 0, so that the likelihood grows as the size goes to 0", advice="Give the size"
+            )
+        mean = fixed.get("mean", values.mean)
+        if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > values.mean:
+            # As the size grows the slope of the likelihood has the sign of sum x - sum (x - mean)^2, whatever mean was given.
+            spread = values.variance + (values.mean - mean) ** 2
+            raise RefusalError(
+                f"the values spread no more (mean square {spread:.4g} about {mean:.4g}) than a Poisson distribution's would "
+                f"(mean {values.mean:.4g}), so that the size grows without end",
                 advice="Try poisson",
             )
 
@@ -49,7 +63,7 @@ class NegativeBinomial(Family):
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
         mean = fixed.get("mean", values.mean)
-        more = values.variance + (values.mean - mean) ** 2 - mean
+        more = values.variance + (values.mean - mean) ** 2 - values.mean
         size = fixed.get("size", mean * mean / more if more > 0 else 1.0)
         return {"size": size, "mean": mean}
 
@@ -85,7 +99,7 @@ class _SizeAndMean(Chart):
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
         size, mean = self._pair(eta)
-        return lambda x: _terms(x, size, size > mean)
+        return lambda x: _terms(x, size, mean)
 
     def at(self, eta: Floats) -> Point:
         counts = self._values.counts
@@ -95,12 +109,12 @@ class _SizeAndMean(Chart):
         )
 
     def finish(self, eta: Floats, sums: Floats) -> Point:
-        assert self._values.factorials is not None
+        assert self._values.rests is not None
         n, m = self._values.weight, self._values.mean
         r, mean = self._pair(eta)
         both = r + mean
-        value = sums[0] - self._values.factorials - n * (r + m) * math.log1p(mean / r) + n * m * math.log(mean)
-        gap = m - mean
+        value = sums[0] - self._values.rests
+        gap = (m - mean) + float(self._values.centre[1])
         if r > mean:  # then the terms of the sums have their largest part, x / r, taken out
             by_size = sums[1] + n * (gap / r + float(excess(mean / r)) - gap / both)
             bend = sums[2] - n * (gap / r / r + mean * mean / (r * r * both)) + n * gap / both**2
@@ -116,21 +130,32 @@ class _SizeAndMean(Chart):
         return Point(float(value), gradient[self._free], hessian[np.ix_(self._free, self._free)])
 
 
-def _terms(x: Floats, r: float, less: bool) -> list[Floats]:
-    """log Gamma(x + r) - log Gamma(r) - x log r and the derivatives by r of the first two of these.
+def _terms(x: Floats, r: float, mean: float) -> list[Floats]:
+    """log P(x) + `factorial_rest(x)`, and the derivatives by r of log Gamma(x + r) - log Gamma(r).
 
-    With `less`, for r above the mean, x / r and -x / r^2 are taken out of the derivatives, which else would cancel later.
+    For r above the mean, x / r and -x / r^2 are taken out of the derivatives, which else would cancel later.
     """
     y, t = x + r, x / r
+    less, value = r > mean, -_apart(x, r, mean)
     if r >= _LARGE:
-        value = (y - 0.5) * np.log1p(t) - x + stirling_rest(y) - stirling_rest(r)
+        value += stirling_rest(y) - stirling_rest(r) - 0.5 * np.log1p(t)
         slope = (-excess(t) if less else np.log1p(t)) + (log_less_digamma(r) - log_less_digamma(y))
         bend = (x * (t / r) / y if less else -t / y) - (trigamma_excess(r) - trigamma_excess(y))
         return [value, slope, bend]
-    from scipy.special import digamma, gammaln, polygamma
+    from scipy.special import digamma, polygamma
 
-    value = gammaln(y) - float(gammaln(r)) - x * math.log(r)
+    value += float(stirling(r)) - stirling(y)
     slope = digamma(y) - float(digamma(r)) - (t if less else 0.0)
     bend = polygamma(1, y) - float(polygamma(1, r)) + (t / r if less else 0.0)
     nothing = x == 0
-    return [np.where(nothing, 0.0, term) for term in (value, slope, bend)]
+    return [value, *(np.where(nothing, 0.0, term) for term in (slope, bend))]
+
+
+def _apart(x: Floats, r: float, mean: float) -> Floats:
+    """x log(x / mean) - (x + r) log((x + r) / (mean + r)), the way in which it cancels least."""
+    gap = x - mean
+    if r > mean:
+        return np.asarray(divergence(gap, mean) - divergence(gap, mean + r))
+    some = np.maximum(x, 1.0)
+    one = np.where(x > 0, some * (math.log1p(r / mean) - np.log1p(r / some)), 0.0)
+    return np.asarray(one - r * log_ratio(x + r, mean + r, fine=True))

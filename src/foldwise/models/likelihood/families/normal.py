@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, Theta, need, spread
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, Theta, edges, need, spread
 from foldwise.stats.values import Values
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -40,7 +40,9 @@ class Normal(Family):
         return float((values.centre[0] - theta["mean"]) + values.centre[1])
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
-        if "sigma" not in fixed and not (values.low == values.high and "mean" in fixed and values.low != fixed["mean"]):
+        if "sigma" not in fixed and not (
+            values.low == values.high and "mean" in fixed and edges(values)[0] != fixed["mean"]
+        ):
             spread(values, "sigma goes to 0")
 
     def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
@@ -49,7 +51,7 @@ class Normal(Family):
         return {"mean": theta["mean"], "sigma": fixed.get("sigma", math.sqrt(about))}
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        low, high = (math.ldexp(edge, -values.exponent) for edge in (values.low, values.high))
+        low, high = edges(values)
         return {"mean": low / 2 + high / 2, "sigma": (high - low) / 4 or 1.0, **fixed}
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need, spread
+from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, edges, need, spread
 from foldwise.stats.values import Values
 
 
@@ -39,7 +39,7 @@ class Exponential(Family):
         return {"rate": fixed.get("rate", 1.0 / (values.mean or 1.0))}
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        return {"rate": 2.0 / math.ldexp(values.high, -values.exponent), **fixed}
+        return {"rate": 2.0 / edges(values)[1], **fixed}
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
         n, rate = values.weight, theta["rate"]
@@ -67,7 +67,7 @@ class Rayleigh(Family):
         return {"scale": fixed.get("scale", math.sqrt((values.variance + values.mean**2) / 2))}
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        return {"scale": math.ldexp(values.high, -values.exponent) / 2, **fixed}
+        return {"scale": edges(values)[1] / 2, **fixed}
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
         n, scale = values.weight, theta["scale"]
@@ -92,7 +92,7 @@ class InverseGaussian(Family):
 
     def check(self, values: Values, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
-        if "shape" not in fixed and not ("mean" in fixed and values.low != fixed["mean"]):
+        if "shape" not in fixed and not ("mean" in fixed and edges(values)[0] != fixed["mean"]):
             spread(values, "the shape does")
         assert values.inverse is not None
         if not math.isfinite(values.inverse):
@@ -109,7 +109,7 @@ class InverseGaussian(Family):
         return {"mean": mean, "shape": fixed["shape"] if "shape" in fixed else 1.0 / self._bend(values, mean)}
 
     def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
-        mean = fixed.get("mean", math.ldexp(values.low, -values.exponent) / 2 + values.mean / 2)
+        mean = fixed.get("mean", edges(values)[0] / 2 + values.mean / 2)
         return {"mean": mean, "shape": mean, **fixed}
 
     def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
