@@ -21,7 +21,7 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import EachRow, remember_columns
-from foldwise.models.kernel import approximate, exact, using
+from foldwise.models.kernel import approximate, exact, frames, using
 from foldwise.models.kernel.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, refusal
 from foldwise.models.kernel.products import Computed
 from foldwise.models.kernel.table import Table
@@ -184,7 +184,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _fit_exact(self, run: Run, table: Table) -> dict[str, Any]:
         rows = table.all_rows()
-        function = table.function(using.frame_of(rows))
+        function = table.function(frames.frame_of(rows))
         products = Computed(function, rows, run.n_threads, self.memory_budget)
         weights = np.ones(table.n) if table.weights is None else table.weights
         checkpoint = self._checkpoint(run.source, weights, *table.figures)
