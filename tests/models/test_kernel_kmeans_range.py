@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import foldwise as fw
-from foldwise.errors import DataError, ParameterError
-from foldwise.models.kernel.exact import NotPositiveWarning
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.models.kernel.exact import NotPositiveWarning, sampled
 
 TRUTH = np.repeat(np.arange(3), 60)
 BLOBS = np.random.default_rng(0).standard_normal((180, 3)) + 8 * np.eye(3)[TRUTH]
@@ -113,3 +113,57 @@ def test_only_offset_columns_of_sparse_rows_are_filled_in() -> None:
     assert np.flatnonzero(frame.pivot).tolist() == [7]
     assert y.nnz == x.nnz + 1
     np.testing.assert_allclose(y.toarray() / frame.scale + frame.pivot, x.toarray(), rtol=1e-15, atol=1e-15)
+
+
+def _centred(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a - BLOBS.mean(axis=0)) @ (b - BLOBS.mean(axis=0)).T
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", _centred])
+def test_normalize_and_a_kernel_with_negative_values(kernel: Any) -> None:
+    rows = _centred(BLOBS, BLOBS) if kernel == "precomputed" else BLOBS
+    with pytest.raises(ParameterError, match="without negative values, and this one has -"):
+        fw.KernelKMeans(3, kernel=kernel, normalize=True).fit(rows)
+
+
+def test_normalize_and_a_negative_sum_that_a_sample_does_not_show() -> None:
+    n = 3000  # of which a thousand are looked at
+    rows = np.random.default_rng(0).standard_normal((n, 2))
+    hidden = int(np.setdiff1d(np.arange(n), sampled(np.ones(n), 1000, 0))[0])
+    rows[hidden] = 100.0
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        odd = (a[:, :1] == 100.0) != (b[:, 0] == 100.0)
+        return np.where(odd, -1.0, 1.0)
+
+    with pytest.raises(ParameterError, match=rf"row {hidden} is -3e\+03"):
+        fw.KernelKMeans(2, kernel=kernel, normalize=True, init=np.arange(n) % 2).fit(rows)
+
+
+def test_normalize_and_a_row_without_weight_that_is_like_no_other() -> None:
+    rows = np.concatenate([BLOBS, [[1e6, 0.0, 0.0]]])
+    with_it = fw.KernelKMeans(3, normalize=True, gamma=0.1).fit(rows, sample_weight=np.append(np.ones(180), 0.0))
+    without = fw.KernelKMeans(3, normalize=True, gamma=0.1).fit(BLOBS)
+    assert with_it.inertia_ == pytest.approx(without.inertia_)
+    np.testing.assert_array_equal(with_it.labels_[:180], without.labels_)
+
+
+def test_negative_squares_are_not_hidden() -> None:
+    matrix = -(BLOBS @ BLOBS.T)
+    with (
+        pytest.warns(NotPositiveWarning, match="may be negative"),
+        pytest.warns(NotFinishedWarning),  # it goes round in circles
+    ):
+        model = fw.KernelKMeans(3, kernel="precomputed", init=TRUTH).fit(matrix)
+    means = np.array([BLOBS[model.members_ == c].mean(axis=0) for c in range(3)])
+    assert model.inertia_ == pytest.approx(-((BLOBS - means[model.labels_]) ** 2).sum())
+    assert model.inertia_ < -100
+    assert model.score(matrix) == pytest.approx(-model.inertia_)
+    assert (model.transform(matrix) >= 0).all()
+
+
+def test_equal_rows_have_no_negative_squares_by_rounding() -> None:
+    rows = np.repeat(np.random.default_rng(0).standard_normal((3, 5)), 7, axis=0) / 3
+    for kernel in ("rbf", "linear", "poly"):
+        model = fw.KernelKMeans(3, kernel=kernel).fit(rows)
+        assert model.cluster_inertias_.min() >= 0

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.part import gathered
-from foldwise.fold.run import Run
 from foldwise.errors import DataError
+from foldwise.fold.run import Run
 from foldwise.kernels.targets import Frame
 from foldwise.models.kernel import frames, functions
 from foldwise.models.kernel.exact import sampled
