@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,9 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
         "frame_scale_": table.frame.scale,
         "outcome_": inner.outcome_,
         "trace_": inner.trace_,
-        "manifest_": run.manifest(
-            f"kernel k-means ({kind}, {width} features)",
-            rows=table.n,
+        "manifest_": replace(
+            run.manifest(f"kernel k-means ({kind}, {width} features)", rows=table.n),
+            spooled_bytes=inner.manifest_.spooled_bytes,
             resumed_at=inner.manifest_.resumed_at,
             repairs=inner.manifest_.repairs,
         ),
