@@ -101,6 +101,7 @@ def test_features_larger_than_the_budget_go_to_disk(tmp_path: Path) -> None:
     memory = fw.KernelKMeans(4, **options).fit(x, sample_weight=weights)
     disk = fw.KernelKMeans(4, memory_budget=2**20, **options).fit(tmp_path / "x.npy", sample_weight=weights)
     assert model_hash(disk) == model_hash(memory)
+    assert disk.manifest_.spooled_bytes > len(x) * 4 > memory.manifest_.spooled_bytes
     np.testing.assert_array_equal(disk.predict(tmp_path / "x.npy"), disk.labels_)
 
 

@@ -121,6 +121,10 @@ def test_auto_takes_landmarks_where_exact_would_not_do() -> None:
     x = np.random.default_rng(0).standard_normal((20_000, 8))
     large = fw.KernelKMeans(2, approximation="auto", n_features=20, memory_budget=2**20).fit(x)
     assert "nystroem" in large.manifest_.algorithm
+    many = np.random.default_rng(0).standard_normal((400_000, 1)).astype(np.float32)
+    with pytest.warns(NotFinishedWarning):  # a time budget is no wish for an exact fit
+        timed = fw.KernelKMeans(2, approximation="auto", n_features=4, time_budget=0.0).fit(many)
+    assert "nystroem" in timed.manifest_.algorithm
 
 
 def test_names_and_counts_of_columns() -> None:

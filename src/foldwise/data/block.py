@@ -195,7 +195,9 @@ class SparseBlock:
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
-        squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever meets such rows scales them first
+            squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
+        squares[np.isnan(squares)] = np.inf  # of inf - inf
         return total, two_parts(pivot, shift), self._never_lost(squares)
 
     def _never_lost(self, squares: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
-from foldwise.errors import NotFinishedWarning
+from foldwise.errors import FoldwiseWarning, NotFinishedWarning
 from foldwise.fold.run import Run
 from foldwise.models.kernel import features, functions, start, using
 from foldwise.models.kernel.exact import by_size
@@ -25,7 +26,7 @@ _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
 def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
     """What a model keeps."""
     kind = "random-features" if model.approximation == "random-features" else "nystroem"
-    function = table.function(table.seen.frame)
+    function = table.function(table.frame)
     if kind == "nystroem":
         landmarks = _landmarks(table, min(model.n_features, table.counted))
         basis = features.nystroem_basis(function, landmarks)
@@ -35,7 +36,7 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
         assert table.gamma is not None
         kept = None
         basis = features.frequencies(table.d, model.n_features, np.random.default_rng([table.seed, 2]))
-        of, width = features.random_features(basis, table.gamma, table.seen.frame), 2 * basis.shape[1]
+        of, width = features.random_features(basis, table.gamma, table.frame), 2 * basis.shape[1]
     about = (
         basis,
         np.array(table.gamma or 0.0),
@@ -62,13 +63,13 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
         "gamma_": table.gamma,
         "landmarks_": kept,
         "basis_": basis,
-        "pivot_": table.seen.frame.pivot,
-        "frame_scale_": table.seen.frame.scale,
+        "pivot_": table.frame.pivot,
+        "frame_scale_": table.frame.scale,
         "outcome_": inner.outcome_,
         "trace_": inner.trace_,
-        "manifest_": run.manifest(
-            f"kernel k-means ({kind}, {width} features)",
-            rows=table.n,
+        "manifest_": replace(
+            run.manifest(f"kernel k-means ({kind}, {width} features)", rows=table.n),
+            spooled_bytes=inner.manifest_.spooled_bytes,
             resumed_at=inner.manifest_.resumed_at,
             repairs=inner.manifest_.repairs,
         ),
@@ -86,8 +87,7 @@ def _landmarks(table: Table, count: int) -> Any:
 
 def _quiet(found: KMeans, source: Source) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotFinishedWarning)  # ten steps are all that is wanted
-        warnings.simplefilter("ignore", FewerClustersWarning)
+        warnings.simplefilter("ignore", FoldwiseWarning)  # ten steps are all that is wanted, and nobody asked for these
         return np.unique(found.fit(source).cluster_centers_, axis=0)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.errors import ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
@@ -126,13 +127,24 @@ class _Walk:
         members = self.plan.make_start(cursor.start)
         sums = self._whole(members)
         if self.plan.normalize and not len(state["degrees"]):
-            state = {**state, "degrees": sums.sum(axis=1)}
+            state = {**state, "degrees": self._by_what(sums)}
         state = {**state, "members": members, "sums": sums, "cursor": cursor.array()}
         inertia = np.array(self._inertia(state))
         return {**state, "inertia": inertia, "lowest": inertia}
 
     def _whole(self, members: Labels) -> Floats:
         return self.products.times(coefficients(members, self.weights, self.plan.k))
+
+    def _by_what(self, sums: Floats) -> Floats:
+        """The summed kernel of each row with all rows, by which it is divided."""
+        found = sums.sum(axis=1)
+        bad = np.flatnonzero(((self.weights > 0) & ~(found > 0)) | (found < 0))
+        if len(bad):
+            raise ParameterError(
+                "normalize=True needs a kernel whose sum over all rows is above 0 for each row, and that of row "
+                f"{bad[0]} is {found[bad[0]]:.3g}; use a kernel without negative values."
+            )
+        return np.where(found > 0, found, 1.0)  # a row of weight 0, like no other
 
     def _degrees(self, state: State) -> Floats | None:
         return state["degrees"] if self.plan.normalize else None

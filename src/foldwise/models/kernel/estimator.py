@@ -21,7 +21,7 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import EachRow, remember_columns
-from foldwise.models.kernel import approximate, exact, using
+from foldwise.models.kernel import approximate, exact, frames, using
 from foldwise.models.kernel.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, refusal
 from foldwise.models.kernel.products import Computed
 from foldwise.models.kernel.table import Table
@@ -109,7 +109,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     # ---------------------------------------------------------------- fitting
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters; `sample_weight` counts a row as that many equal rows."""
+        """Find the clusters; `sample_weight` counts a row as that many equal rows.
+
+        Above 1000 rows an automatic gamma, a spectral start and landmarks come from a sample, so there it does so roughly.
+        """
         self._validate_params()
         self._check_together()
         source = scan(X, weights=sample_weight)
@@ -127,7 +130,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                     self.n_clusters,
                     run.n_threads,
                     self.memory_budget,
-                    timed=self.time_budget is not None,
+                    timed=self.time_budget is not None and self.approximation is None,
                 )
                 if self.approximation is None and problem is not None:
                     raise problem
@@ -184,7 +187,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _fit_exact(self, run: Run, table: Table) -> dict[str, Any]:
         rows = table.all_rows()
-        function = table.function(using.frame_of(rows))
+        function = table.function(frames.frame_of(rows))
         products = Computed(function, rows, run.n_threads, self.memory_budget)
         weights = np.ones(table.n) if table.weights is None else table.weights
         checkpoint = self._checkpoint(run.source, weights, *table.figures)
@@ -271,7 +274,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Minus the inertia of these rows."""
         check_is_fitted(self, "labels_")
         squares, labels, _, weights = using.judged(self, X, sample_weight)
-        own = np.maximum(squares[np.arange(len(labels)), labels], 0.0)
+        own = squares[np.arange(len(labels)), labels]
         return -float(own.sum() if weights is None else own @ weights)
 
     def each_row(self, source: Source) -> EachRow:

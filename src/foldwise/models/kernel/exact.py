@@ -66,7 +66,7 @@ def solve(
         members, sums = place[members], np.ascontiguousarray(sums[:, order])
     means = means_of(sums, members, weights, k, found.degrees)
     squares, labels = means.judge(sums, products.diagonal, found.degrees)
-    own = np.maximum(squares[np.arange(len(labels)), labels], 0.0) * mass(weights, found.degrees)
+    own = squares[np.arange(len(labels)), labels] * mass(weights, found.degrees)
     return Clusters(
         members=members,
         labels=labels,
@@ -96,7 +96,7 @@ def _starts(
     if check or (isinstance(init, str) and init in ("auto", "spectral")):
         matrix = products.among(which)
     if check and matrix is not None:
-        _check_kernel(matrix)
+        _check_kernel(matrix, normalize=bool(model.normalize))
     if not isinstance(init, str):
         given = _given_labels(init, products.n, k)
         return lambda number: given, 1
@@ -138,11 +138,14 @@ def _given_labels(init: Any, n: int, k: int) -> Labels:
     return given.astype(np.int32)
 
 
-def _check_kernel(matrix: Floats) -> None:
-    """Refuse what is not symmetric on a sample, and warn of negative eigenvalues."""
+def _check_kernel(matrix: Floats, *, normalize: bool) -> None:
+    """Refuse what is not symmetric on a sample, or negative where that has no meaning, and warn of negative eigenvalues."""
     largest = float(np.abs(matrix).max(initial=0.0))
     if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-6 * largest:
         raise ParameterError("the kernel is not symmetric: k(x, y) and k(y, x) must be equal.")
+    least = float(matrix.min(initial=0.0))
+    if normalize and least < -1e-9 * largest:
+        raise ParameterError(f"normalize=True needs a kernel without negative values, and this one has {least:.3g}.")
     from scipy.linalg import eigvalsh
 
     few = matrix[:: max(len(matrix) // 500, 1), :: max(len(matrix) // 500, 1)]
@@ -150,7 +153,8 @@ def _check_kernel(matrix: Floats) -> None:
     if len(values) and values[0] < -1e-8 * max(abs(values[-1]), 1e-300) * len(values):
         warnings.warn(
             f"the kernel matrix is not positive semi-definite (an eigenvalue of a sample is {values[0]:.3g}, the largest "
-            f"{values[-1]:.3g}): steps may raise the sum of distances, and the fit may end without settling.",
+            f"{values[-1]:.3g}): squared distances and their sum may be negative (transform gives 0 for them), steps may "
+            "raise the sum, and the fit may end without settling.",
             NotPositiveWarning,
             stacklevel=2,
         )

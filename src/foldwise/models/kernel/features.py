@@ -14,6 +14,7 @@ from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.data.source import Piece, Source
 from foldwise.fold import blas
 from foldwise.kernels.targets import Frame
+from foldwise.models.kernel import frames
 from foldwise.models.kernel.functions import Function
 
 _LEAST = 1e-10  # of the largest eigenvalue: what is below is rounding
@@ -46,9 +47,7 @@ def random_features(directions: Floats, gamma: float, frame: Frame) -> Callable[
     turned = directions * np.sqrt(2 * gamma) / frame.scale
 
     def of(rows: Any) -> Floats:
-        angles = (
-            frame.seen(rows) @ turned if isinstance(rows, np.ndarray) else np.asarray(rows @ (turned * frame.scale))
-        )
+        angles = np.asarray(frames.seen(rows, frame) @ turned)
         return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(turned.shape[1]))
 
     return of

@@ -15,8 +15,13 @@ from foldwise import kernels
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
 from foldwise.kernels.targets import Frame
+from foldwise.models.kernel import frames
 
 _HARMLESS = 1e-12  # an error of an exponent that changes nothing
+_LARGEST = 2.0**450  # whose squares can be added up in float64, as those of its inverse can
+_STEEPEST = 1e300  # gamma in units of the frame: above it, as at it, rows are like themselves alone
+_DIVIDE = "Divide the data by a constant, so that values are nearer to 1"
+_MULTIPLY = "Multiply the data by a constant, so that values are nearer to 1"
 
 
 class Function(Protocol):
@@ -33,14 +38,23 @@ class Function(Protocol):
 
 
 class Linear:
-    """x.y of rows from the pivot. Distances in feature space do not depend on it, and keep their digits at any offset."""
+    """x.y of rows from the pivot. Distances in feature space do not depend on it, and keep their digits at any offset.
+
+    These are distances of the rows themselves: where their squares would leave float64, there is an error.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
 
     def seen(self, rows: Any) -> Any:
-        """Rows from the pivot; sparse ones as they are."""
-        return _wide(rows) if _sparse(rows) else self._frame.seen(rows) / self._frame.scale
+        """Rows from the pivot."""
+        y, scale = frames.seen(rows, self._frame), self._frame.scale
+        largest = float(np.abs(y.data if _sparse(y) else y).max(initial=0.0))
+        if largest > _LARGEST * scale:
+            raise DataError("squares of the rows' distances leave the range of float64", advice=_DIVIDE)
+        if largest > 0 and scale > _LARGEST:
+            raise DataError("squares of the rows' distances are too small for float64", advice=_MULTIPLY)
+        return y / scale
 
     def between(self, left: Any, right: Any) -> Floats:
         """All products."""
@@ -83,13 +97,13 @@ class Gaussian:
 
     def __init__(self, gamma: float, frame: Frame) -> None:
         self._frame = frame
-        self._gamma = gamma / frame.scale / frame.scale
+        self._gamma = min(gamma / frame.scale / frame.scale, _STEEPEST)
 
     def seen(self, rows: Any) -> Any:
-        """[y, 1, -gamma |y|^2] with y seen from the pivot; sparse rows as they are."""
-        if _sparse(rows):
-            return _wide(rows) * self._frame.scale
-        y = self._frame.seen(rows)
+        """[y, 1, -gamma |y|^2] with y seen from the pivot; of sparse rows y."""
+        y = frames.seen(rows, self._frame)
+        if _sparse(y):
+            return y
         return np.concatenate([y, np.ones((len(y), 1)), -self._gamma * _squares(y)[:, None]], axis=1)
 
     def between(self, left: Any, right: Any) -> Floats:
@@ -127,7 +141,7 @@ class Laplacian:
     """exp(-gamma sum |x - y|)."""
 
     def __init__(self, gamma: float, frame: Frame) -> None:
-        self._frame, self._gamma = frame, gamma / frame.scale
+        self._frame, self._gamma = frame, min(gamma / frame.scale, _STEEPEST)
 
     def seen(self, rows: Any) -> Any:
         """Rows from the pivot."""

@@ -47,6 +47,8 @@ class Means:
         squares[:, ~some] = np.inf
         slack = _EQUAL * size
         nearest = np.argmax(squares <= (squares.min(axis=1) + slack)[:, None], axis=1)
+        if diagonal is not None:  # below 0 by rounding; what is farther below is so, for a kernel that is not positive
+            squares[(squares < 0) & (squares > -slack[:, None])] = 0.0
         return squares, nearest.astype(np.int32)
 
     def degrees(self, sums: Floats) -> Floats | None:

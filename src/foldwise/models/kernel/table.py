@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.part import gathered
+from foldwise.errors import DataError
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import Frame
-from foldwise.models.kernel import functions
+from foldwise.models.kernel import frames, functions
 from foldwise.models.kernel.exact import sampled
 from foldwise.models.kernel.neighbours import automatic_gamma
 from foldwise.models.kernel.start import SAMPLE
 from foldwise.models.kmeans.rows import Rows
 
 _NARROWER = 1.5
+_LARGEST = 1e300  # and its inverse: a gamma beyond has not all its digits, or is 0 or infinite
 
 
 class Table:
@@ -54,6 +56,11 @@ class Table:
         which = sampled(weights, size, self.seed)
         return self.some_rows(which), None if self.weights is None else weights[which]
 
+    @cached_property
+    def frame(self) -> Frame:
+        """From where the rows are seen."""
+        return frames.frame_for(self.seen)
+
     def function(self, frame: Frame) -> functions.Function:
         """The model's kernel, for rows seen in a frame."""
         model = self._model
@@ -62,22 +69,40 @@ class Table:
     @cached_property
     def gamma(self) -> float | None:
         """The gamma asked for, or found; None for kernels without."""
-        model, columns = self._model, self.seen.extent.columns
+        model = self._model
         if callable(model.kernel) or model.kernel == "linear":
             return None
         if model.gamma != "auto":
             return float(model.gamma)
+        found = self._found_gamma()
+        if not 1 / _LARGEST < found < _LARGEST:
+            where = self.seen.source.where
+            raise DataError(
+                f"gamma='auto' is {found:.3g} for these rows, which leaves the range of float64",
+                where=None if where == "array" else where,
+                advice=f"{'Divide' if found < 1 else 'Multiply'} the data by a constant, so that values are nearer to 1",
+            )
+        return found
+
+    def _found_gamma(self) -> float:
+        model, frame = self._model, self.frame
         if model.kernel == "poly":  # products of centred rows are then about 1
-            spread = float(columns.squares.sum() / columns.weight)
-            return 1.0 / spread if 1e-300 < spread < 1e300 else 1.0
+            scale = self.seen.frame.scale
+            spread = float(self.seen.squares.sum() / self.seen.extent.columns.weight)
+            return 1.0 / spread * scale * scale if spread > 0 else 1.0
         rows, weights = self.sample(SAMPLE)
-        frame = self.seen.frame
         if model.kernel == "laplacian":
             function = functions.Laplacian(frame.scale, frame)  # e^-|y - y'|
-            lengths = _lengths(function.seen(rows))
+            squares = _lengths(function.seen(rows)) ** 2
+        else:
+            squares = _squares(rows, frame)
+        if not squares.any():  # all equal: any gamma will do
+            return 1.0
+        found = automatic_gamma(squares, weights)
+        if model.kernel == "laplacian":
             # Sums of differences fall off more slowly than squares, and a narrower kernel makes up for it.
-            return float(_NARROWER * np.sqrt(automatic_gamma(lengths**2, weights)) * frame.scale)
-        return float(automatic_gamma(_squares(rows, frame), weights) * frame.scale * frame.scale)
+            return float(_NARROWER * np.sqrt(found)) * frame.scale
+        return found * frame.scale * frame.scale
 
 
 def _lengths(y: Any) -> Floats:
@@ -90,10 +115,9 @@ def _squares(rows: Any, frame: Frame) -> Floats:
     """Squared distances times scale squared."""
     from scipy.spatial.distance import cdist
 
-    if isinstance(rows, np.ndarray):
-        y = frame.seen(rows)
+    y = frames.seen(rows, frame)
+    if isinstance(y, np.ndarray):
         return np.asarray(cdist(y, y, "sqeuclidean"))
-    y = rows.astype(np.float64) * frame.scale
     own = np.asarray(y.multiply(y).sum(axis=1)).ravel()
     squares = own[:, None] + own - 2 * (y @ y.T).toarray()
     np.fill_diagonal(squares, 0.0)

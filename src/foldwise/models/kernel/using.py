@@ -13,9 +13,9 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold import threads
 from foldwise.fold.run import Run
-from foldwise.kernels.targets import DenseTargets, Frame, frame_around, frame_within
+from foldwise.kernels.targets import DenseTargets, Frame, frame_around
 from foldwise.models.base import EachRow, open_for_use
-from foldwise.models.kernel import features, functions
+from foldwise.models.kernel import features, frames, functions
 from foldwise.models.kernel.geometry import Means, coefficients, mass
 from foldwise.models.kernel.products import New, tiled
 
@@ -35,14 +35,6 @@ def restored(rows: Any) -> Any:
 
     data, indices, indptr, shape = rows
     return sp.csr_array((data, indices, indptr), shape=tuple(shape))
-
-
-def frame_of(rows: Any) -> Frame:
-    """A frame around some rows; sparse ones keep their origin."""
-    if isinstance(rows, np.ndarray):
-        return frame_around(rows)
-    largest = np.array([float(np.abs(rows.data).max(initial=0.0))])
-    return frame_within(np.zeros(1), -largest, largest, rows.dtype)
 
 
 def judged(
@@ -144,7 +136,7 @@ def _judge(model: Any, n_threads: int, *, distances: bool = True) -> Any:
 
         return given
     rows = restored(model.rows_)
-    function = functions.make(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0, frame_of(rows))
+    function = functions.make(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0, frames.frame_of(rows))
     new = New(function, rows, n_threads)
 
     def computed(block: Block) -> Any:
