@@ -366,3 +366,108 @@ def test_a_frame_keeps_its_names(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     np.testing.assert_array_equal(gm.predict(tmp_path / "x.csv"), gm.predict(frame[["a", "b", "c"]]))
     assert gm.means_in_data_units()["0", "a"] == gm.means_[0, 0]
+
+
+# ------------------------------------------------------------------ the automatic ridge
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gap", [1e3, 2e4, 1e6])
+@pytest.mark.parametrize("kind", TYPES)
+def test_clusters_far_apart_are_not_widened(kind: str, gap: float, dtype: Any) -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, 3))
+    rows[1000:] += gap
+    rows = rows.astype(dtype)
+    gm = fw.GaussianMixture(2, covariance_type=kind).fit(rows)
+    halves = [np.cov(half.astype(np.float64).T, bias=True) for half in (rows[:1000], rows[1000:])]
+    if gm.means_[0, 0] > gm.means_[1, 0]:
+        halves.reverse()
+    found = gm._family().each(gm.covariances_, 2)
+    truth = gm._family().each(gm._family().of_each(np.array(halves), np.ones(2)), 2)
+    np.testing.assert_allclose(found, truth, atol=1e-4 if dtype == np.float32 else 1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("init", ["kmeans", "k-means++"])
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+def test_a_row_far_away_does_not_widen_the_others(kind: str, init: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    near = np.concatenate([rng.standard_normal((300, 2)), [8.0, 1.0] + 0.5 * rng.standard_normal((200, 2))])
+    rows = np.concatenate([near, [[1e7, 1e7]]]).astype(dtype)
+    without = fw.GaussianMixture(2, covariance_type=kind, tol=1e-9).fit(near.astype(dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapsedWarning)
+        gm = fw.GaussianMixture(3, covariance_type=kind, init_params=init, n_init=3, tol=1e-9, max_iter=500).fit(rows)
+    np.testing.assert_allclose(gm.covariances_[:2], without.covariances_, atol=1e-3)
+    np.testing.assert_allclose(gm.means_[:2], without.means_, atol=1e-3)
+
+
+def test_a_wide_start_narrows_and_the_ridge_with_it() -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, 2))
+    rows[1000:] += 1e5
+    gm = fw.GaussianMixture(
+        2, means_init=[[4e4, 4e4], [6e4, 6e4]], weights_init=[0.5, 0.5], precisions_init=[np.eye(2) * 1e-9] * 2
+    )
+    gm.fit(rows)
+    np.testing.assert_allclose(gm.covariances_[0], np.cov(rows[:1000].T, bias=True), rtol=1e-7, atol=1e-7)
+    assert gm.ridge_.max() < 1e-8
+    assert (np.diff(gm.lower_bounds_) >= -1e-12).all()
+
+
+# ------------------------------------------------------------------ going on from the last fit
+
+
+def test_warm_start_with_other_rows_goes_all_the_way() -> None:
+    """Rows ten times as wide have a lower bound: that is no reason to stop."""
+    rows = blobs(1)
+    other = 10.0 * blobs(2) + 3.0
+    gm = fw.GaussianMixture(2, warm_start=True, tol=1e-9, max_iter=1000).fit(rows)
+    fresh = fw.GaussianMixture(2, tol=1e-9, max_iter=1000).fit(other)
+    gm.fit(other)
+    assert gm.n_iter_ > 2
+    np.testing.assert_allclose(gm.lower_bound_, fresh.lower_bound_, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-100])  # the latter is computed in other units
+def test_warm_start_with_the_same_rows_has_nothing_left_to_do(factor: float) -> None:
+    rows = blobs(1) * factor
+    gm = fw.GaussianMixture(2, warm_start=True, covariance_type="spherical").fit(rows)
+    gm.fit(rows)
+    assert gm.n_iter_ == 1
+    assert gm.converged_
+
+
+def test_warm_start_of_scaled_rows_converts_units() -> None:
+    rows = blobs(1)
+    gm = fw.GaussianMixture(2, warm_start=True, scale=True, max_iter=0).fit(rows)
+    before = gm.means_in_data_units().values
+    gm.fit(rows * 100.0 + 7.0)
+    np.testing.assert_allclose(gm.means_in_data_units().values, before, rtol=1e-9)
+
+
+@pytest.mark.parametrize("change", [{"covariance_type": "diag"}, {"scale": True}, {"covariance_type": "ppca"}])
+def test_warm_start_from_another_kind_is_refused(change: dict[str, Any]) -> None:
+    gm = fw.GaussianMixture(3, warm_start=True).fit(blobs(1))
+    with pytest.raises(ParameterError, match="warm_start=True goes on from .* Set warm_start=False"):
+        gm.set_params(**change).fit(blobs(1))
+
+
+def test_a_flat_tied_covariance_is_told() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.standard_normal((500, 2)), rng.integers(0, 2, 500)])
+    with pytest.warns(CollapsedWarning, match="rows that are alike"):
+        fw.GaussianMixture(2, covariance_type="tied", means_init=[[0, 0, 0], [0, 0, 1]]).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapsedWarning)
+        fw.GaussianMixture(1, covariance_type="tied").fit(rows)
+
+
+def test_bounds_after_a_repair_are_those_of_the_last_run() -> None:
+    rows = np.concatenate([blobs(3), np.full((2, 3), 40.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldwiseWarning)
+        gm = fw.GaussianMixture(3, tol=1e-8, max_iter=300).fit(rows)
+    assert gm.manifest_.repairs
+    assert len({step["run"] for step in gm.trace_}) > 1
+    assert (np.diff(gm.lower_bounds_) >= -1e-9).all()
+    assert gm.lower_bounds_[-1] == gm.lower_bound_

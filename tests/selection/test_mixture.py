@@ -112,3 +112,12 @@ def test_ctrl_c_ends_it() -> None:
 
     with events.listening(stop), pytest.raises(KeyboardInterrupt):
         fw.select_mixture(rows(), [2, 3])
+
+
+def test_a_tied_covariance_that_is_flat_is_not_chosen() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.standard_normal((500, 2)), rng.integers(0, 2, 500)])
+    found = fw.select_mixture(rows, range(1, 3), ("tied", "diag"))
+    assert not found.best.collapsed
+    assert found.best.n_components == 1
+    assert next(e for e in found.entries if (e.covariance_type, e.n_components) == ("tied", 2)).collapsed

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from foldwise.data.block import Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -54,8 +55,9 @@ class GaussianMixture(FittedMixture):
     covariance_type : "full", "tied" (one for all), "diag", "spherical", or "ppca": `n_latent` directions (2) with variances of
         their own and equal noise in all others, for many columns.
     tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
-    reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 of the column's variance in the data
-        (1e-7 for float32), so that units do not matter; a number is taken as it is, as scikit-learn does.
+    reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
+        variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
+        as it is, as scikit-learn does.
     n_init : how many starts, of which the best is kept.
     init_params : "kmeans" (of standardised columns, except for spherical and ppca), "k-means++", "random_from_data", "random".
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
@@ -65,7 +67,8 @@ class GaussianMixture(FittedMixture):
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
-    Parameters are float64 whatever the data are. `lower_bounds_` never fall (docs/how-it-works.md says why, with a ridge too).
+    Parameters are float64 whatever the data are. `lower_bounds_`, of the last run (a repair begins
+    a new one; `trace_` keeps all), never fall (docs/how-it-works.md says why, with a ridge too).
     Components are numbered by weight, the largest first. Citation: Dempster, Laird and Rubin 1977.
 
     >>> import foldwise as fw
@@ -160,11 +163,12 @@ class GaussianMixture(FittedMixture):
             ground = Ground(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)
             ground.run.passes += self.scale  # the one for the deviations
             self._check_count(ground, source)
-            plan, kept = self._plan(ground, own)
+            plan, kept = self._plan(ground, own, mean, scale)
             checkpoint = self._checkpoint(source, plan)
             found = search(ground, plan, time_budget=self.time_budget, checkpoint=checkpoint)
             self.mean_, self.scale_ = mean, scale
             self._finish(ground, found, kept)
+            self._fitted = self.covariance_type, self._about(ground)
             self.manifest_ = ground.run.manifest(
                 f"EM ({self.covariance_type})",
                 rows=ground.n,
@@ -197,7 +201,9 @@ class GaussianMixture(FittedMixture):
                 f"there are {ground.d}. Use covariance_type='full'."
             )
 
-    def _plan(self, ground: Ground, own: list[Callable[[Ground], Start]] | None) -> tuple[Plan, bool]:
+    def _plan(
+        self, ground: Ground, own: list[Callable[[Ground], Start]] | None, mean: Floats | None, scale: Floats | None
+    ) -> tuple[Plan, bool]:
         """What to do, and whether the order of the components is the caller's."""
         from sklearn.utils import check_random_state
 
@@ -215,21 +221,56 @@ class GaussianMixture(FittedMixture):
                 k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
             ), False
         if self.warm_start and hasattr(self, "converged_"):
-            if self.means_.shape != (k, ground.d):
-                raise ParameterError(
-                    f"warm_start=True goes on from {len(self.means_)} components in {self.means_.shape[1]} columns, "
-                    f"not {k} in {ground.d}. Set warm_start=False for a new fit."
-                )
-            begin = Start(
-                self.weights_, self.means_ * ground.factor, ground.family.scaled(self.covariances_, ground.factor)
-            )
-            return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, float(self.lower_bound_)), True
+            begin, before = self._last(ground, mean, scale)
+            return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, before), True
 
         def make(ground: Ground, number: int) -> Start:
             return starts.make(ground, k, self.init_params, given, seed, number)
 
         n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
         return Plan(k, n_init, self.max_iter, self.tol, seed, make), given.means is not None
+
+    def _last(self, ground: Ground, mean: Floats | None, scale: Floats | None) -> tuple[Start, float]:
+        """The last fit as a start, and the lower bound that it had, if it was for the same rows."""
+        k, family, before = self.n_components, ground.family, float("nan")
+        kind, about = getattr(self, "_fitted", (self.covariance_type, ""))
+        advice = "Set warm_start=False for a new fit."
+        if self.means_.shape != (k, ground.d):
+            raise ParameterError(
+                f"warm_start=True goes on from {len(self.means_)} components in {self.means_.shape[1]} columns, "
+                f"not {k} in {ground.d}. {advice}"
+            )
+        shape = {
+            "full": (k, ground.d, ground.d),
+            "tied": (ground.d, ground.d),
+            "diag": (k, ground.d),
+            "spherical": (k,),
+        }
+        if kind != self.covariance_type or self.covariances_.shape != shape[family.layout]:
+            raise ParameterError(
+                f"warm_start=True goes on from covariance_type={kind!r}, not {self.covariance_type!r}. {advice}"
+            )
+        if (self.scale_ is None) != (scale is None):
+            raise ParameterError(
+                f"warm_start=True goes on from scale={self.scale_ is not None}, not {scale is not None}. {advice}"
+            )
+        means, covariances = self.means_, self.covariances_
+        if scale is not None and mean is not None:  # other rows are standardised otherwise
+            ratio = np.asarray(self.scale_ / scale)
+            means = means * ratio + (self.mean_ - mean) / scale
+            if family.layout == "spherical":
+                ratio = np.full(ground.d, np.sqrt((ratio**2).mean()))
+            covariances = family.scaled(covariances, ratio)
+        if about == self._about(ground):
+            before = float(self.lower_bound_) - float(np.log(ground.factor).sum())
+        return Start(self.weights_, means * ground.factor, family.scaled(covariances, ground.factor)), before
+
+    def _about(self, ground: Ground) -> str:
+        """What a lower bound is a bound of: the rows and the ridge."""
+        extent, digest = ground.extent, hashlib.sha256(f"{self.reg_covar!r} {self.n_latent} {ground.n}".encode())
+        for part in (extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high):
+            digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+        return digest.hexdigest()
 
     def _checkpoint(self, source: Source, plan: Plan) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -273,7 +314,10 @@ class GaussianMixture(FittedMixture):
             self.n_latent_ = family.n_latent
         logs = float(np.log(factor).sum())  # densities of rows times `factor` are smaller by that much
         self.trace_ = tuple({**step, "lower_bound": step["lower_bound"] + logs} for step in found.outcome.trace)
-        self.lower_bounds_ = [step["lower_bound"] for step in self.trace_ if step["start"] == found.number]
+        ours = [
+            step for step in self.trace_ if step["start"] == found.number
+        ]  # up to the last repair they had other aims
+        self.lower_bounds_ = [step["lower_bound"] for step in ours if step["run"] == ours[-1]["run"]]
         self.lower_bound_ = found.lower_bound + logs if self.lower_bounds_ else -np.inf
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome

@@ -66,7 +66,7 @@ class Family:
             return moves, found.scatter / safe[:, None, None] - moves[:, :, None] * moves[:, None, :]
         if self.scatter == "tied":
             return moves, (found.scatter - (moves * counts[:, None]).T @ moves) / counts.sum()
-        squares = found.scatter / safe[:, None] - moves**2
+        squares = np.maximum(found.scatter / safe[:, None] - moves**2, 0.0)  # less is rounding
         return moves, squares if self.name == "diag" else squares.mean(axis=1)
 
     def with_ridge(self, raw: Floats, ridge: Floats) -> Floats:
@@ -186,7 +186,7 @@ def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list
     """Whether each component is flat in some direction in which the data as a whole are not.
 
     Flat is less variance than the ridge. A direction in which no data vary, as with columns that add up to a constant, is
-    nobody's collapse. Not for a tied covariance, which belongs to no component.
+    nobody's collapse, nor is one in which they vary by no more than rounding leaves. A tied covariance is one matrix.
     """
     if family.layout == "spherical":
         mean = float(whole.mean())
@@ -200,6 +200,7 @@ def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list
     for one in raw:  # in units of the ridge: a variance below 1 is flat
         values, vectors = np.linalg.eigh(one / size / size[:, None])
         flat = vectors[:, values < 1.0]
-        spread = np.einsum("ij,ik,kj->j", flat, whole / size / size[:, None], flat)
-        found.append(bool((spread > 4.0).any()))
+        seen = whole / size / size[:, None]
+        spread = np.einsum("ij,ik,kj->j", flat, seen, flat)
+        found.append(bool((spread > max(4.0, 1e-15 * float(np.trace(seen)))).any()))
     return found
