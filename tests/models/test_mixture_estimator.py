@@ -471,3 +471,28 @@ def test_bounds_after_a_repair_are_those_of_the_last_run() -> None:
     assert len({step["run"] for step in gm.trace_}) > 1
     assert (np.diff(gm.lower_bounds_) >= -1e-9).all()
     assert gm.lower_bounds_[-1] == gm.lower_bound_
+
+
+# ------------------------------------------------------------------ weights of any size
+
+
+@pytest.mark.parametrize("factor", [1e-60, 1e-44, 1e-38, 1e30, 1e45, 1e100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_unit_of_weights_does_not_matter(kind: str, dtype: Any, factor: float) -> None:
+    rows, w = blobs(5, dtype=dtype), np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    one = fw.GaussianMixture(2, covariance_type=kind, max_iter=50).fit(rows, sample_weight=w)
+    other = fw.GaussianMixture(2, covariance_type=kind, max_iter=50).fit(rows, sample_weight=w * factor)
+    np.testing.assert_allclose(other.means_, one.means_, rtol=1e-5)
+    np.testing.assert_allclose(other.covariances_, one.covariances_, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_differ_by_more_than_float32_has_room_for() -> None:
+    rows = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    rows[200:] += 15
+    w = np.where(rows[:, 0] > 7.5, 1e-50, 1.0)
+    given = {"means_init": [[0.0] * 3, [15.0] * 3], "weights_init": [0.5, 0.5], "precisions_init": [np.eye(3)] * 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldwiseWarning)
+        found = [fw.GaussianMixture(2, max_iter=1, **given).fit(x, sample_weight=w) for x in (rows, rows.astype(float))]
+    np.testing.assert_allclose(found[0].means_, found[1].means_, rtol=1e-5, atol=1e-5)

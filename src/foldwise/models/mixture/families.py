@@ -117,6 +117,7 @@ class Family:
         *,
         ridge: Floats | None = None,
         scatter: Any = "none",
+        narrow: bool = True,
     ) -> Components:
         """What rows are compared with; `ridge` lowers each density as the fit's lower bound has it."""
         with np.errstate(divide="ignore"):  # a weight of zero is a log of minus infinity, and that is right
@@ -125,7 +126,7 @@ class Family:
             logs = logs - self.traces(whiten, ridge) / 2
         logs = np.ascontiguousarray(np.broadcast_to(logs, weights.shape), dtype=np.float64)
         means, whiten = np.ascontiguousarray(means), np.ascontiguousarray(whiten)
-        return Components(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter)
+        return Components(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter, narrow=narrow)
 
     def precisions(self, whiten: Floats) -> Floats:
         """The inverses of the covariances."""

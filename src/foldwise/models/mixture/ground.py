@@ -126,7 +126,14 @@ class Ground:
         """The E-step: one fold."""
         family = self.family
         components = family.components(
-            weights, means, whiten, self.pivot, self.dtype, ridge=self.ridge, scatter=family.scatter
+            weights,
+            means,
+            whiten,
+            self.pivot,
+            self.dtype,
+            ridge=self.ridge,
+            scatter=family.scatter,
+            narrow=self.extent.alike,
         )
         return self.run.fold(lambda block: Expected.of(block, components, family.scatter, len(weights)))
 
