@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError, StoreError
 from foldwise.models.mixture import CollapsedWarning
+from foldwise.models.mixture.ground import in_range
 
 TYPES = ["full", "tied", "diag", "spherical", "ppca"]
 
@@ -485,3 +487,62 @@ def test_the_unit_of_weights_does_not_matter(kind: str, dtype: Any, factor: floa
     other = fw.GaussianMixture(2, covariance_type=kind, max_iter=50).fit(rows, sample_weight=w * factor)
     np.testing.assert_allclose(other.means_, one.means_, rtol=1e-5)
     np.testing.assert_allclose(other.covariances_, one.covariances_, rtol=1e-4, atol=1e-5)
+
+
+# ------------------------------------------------------------------ smaller things
+
+
+def test_rows_that_can_be_read_once_are_enough() -> None:
+    rows, w = blobs(5), np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    labels = fw.GaussianMixture(2).fit_predict(rows)
+    np.testing.assert_array_equal(fw.GaussianMixture(2).fit_predict(_once(rows)), labels)
+    gm = fw.GaussianMixture(3).fit(_once(rows))
+    frame = _once(rows).read_all()
+    assert gm.merge(_once(rows), 2).merging_ == gm.merge(frame, 2).merging_
+    assert gm.merge(_once(rows), 2, sample_weight=w).merging_ == gm.merge(frame, 2, sample_weight=w).merging_
+
+
+def _once(rows: np.ndarray) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+
+
+def test_sums_of_huge_parameters_do_not_overflow() -> None:
+    assert in_range(np.full(10, 1e308), "means").shape == (10,)
+    with pytest.raises(DataError, match="leave the range"):
+        in_range(np.zeros(3), "covariances")
+
+
+@pytest.mark.parametrize("kind", ["diag", "spherical"])
+def test_drawing_from_many_columns_needs_no_matrices(kind: str) -> None:
+    d, k = 3000, 20
+    gm = fw.GaussianMixture(k, covariance_type=kind, random_state=0)
+    gm.weights_, gm.means_ = np.full(k, 1 / k), np.arange(k)[:, None] * np.ones(d)
+    gm.covariances_ = np.full((k, d) if kind == "diag" else k, 4.0)
+    tracemalloc.start()
+    try:
+        rows, labels = gm.sample(200)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6  # a matrix has 72 MB
+    np.testing.assert_allclose((rows - labels[:, None]).std(), 2.0, rtol=0.01)
+
+
+def test_float32_rows_and_means_beyond_float32() -> None:
+    rows = blobs(1) * 1e60
+    gm = fw.GaussianMixture(2).fit(rows)
+    narrow = np.zeros((3, 3), dtype=np.float32)
+    np.testing.assert_array_equal(gm.predict(narrow), gm.predict(narrow.astype(float)))
+    np.testing.assert_allclose(gm.score_samples(narrow), gm.score_samples(narrow.astype(float)))
+    assert np.isfinite(gm.predict_proba(narrow)).all()
+
+
+@pytest.mark.parametrize("number", [2.5, True, "2"])
+def test_numbers_that_are_not_whole_are_refused(number: Any) -> None:
+    gm = fw.GaussianMixture(3).fit(blobs())
+    with pytest.raises(ParameterError, match="a whole number"):
+        gm.merge(blobs(), number)
+    with pytest.raises(ParameterError, match="a whole number"):
+        gm.sample(number)

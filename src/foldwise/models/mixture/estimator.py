@@ -24,7 +24,7 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import scaling
-from foldwise.models.mixture import merging, starts
+from foldwise.models.mixture import merging, starts, warm
 from foldwise.models.mixture.em import Found, Plan, search
 from foldwise.models.mixture.families import LAYOUT
 from foldwise.models.mixture.ground import Ground, in_range
@@ -37,6 +37,10 @@ _ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
 class CollapsedWarning(FoldwiseWarning):
     """A component had too little weight, or no width in some direction, and restarting it did not help."""
+
+
+class TooFewRowsError(DataError):
+    """Fewer rows than components."""
 
 
 class MixtureNotFinishedWarning(NotFinishedWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -146,7 +150,8 @@ class GaussianMixture(FittedMixture):
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
         """Fit, and the most probable component of each row."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        with spooled(scan(X, weights=sample_weight)) as source:  # what can be read only once is read twice
+            return self.fit(source).predict(source)
 
     def _fit(self, source: Source, own: list[Callable[[Ground], Start]] | None = None) -> Found:
         """Fit, from starts of the caller's own if there are any."""
@@ -168,7 +173,7 @@ class GaussianMixture(FittedMixture):
             found = search(ground, plan, time_budget=self.time_budget, checkpoint=checkpoint)
             self.mean_, self.scale_ = mean, scale
             self._finish(ground, found, kept)
-            self._fitted = self.covariance_type, self._about(ground)
+            self._fitted = self.covariance_type, warm.about(self, ground)
             self.manifest_ = ground.run.manifest(
                 f"EM ({self.covariance_type})",
                 rows=ground.n,
@@ -182,13 +187,13 @@ class GaussianMixture(FittedMixture):
         where = source.where if source.where != "array" else None
         counted = ground.extent.columns.rows
         if ground.n < self.n_components:
-            raise DataError(
+            raise TooFewRowsError(
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, n_samples = {ground.n}",
                 where=where,
                 advice="Ask for fewer components",
             )
         if counted < self.n_components:
-            raise DataError(
+            raise TooFewRowsError(
                 f"n_components={self.n_components} is more than the {counted} rows whose weight is not 0",
                 where=where,
                 advice="Ask for fewer components",
@@ -221,7 +226,7 @@ class GaussianMixture(FittedMixture):
                 k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
             ), False
         if self.warm_start and hasattr(self, "converged_"):
-            begin, before = self._last(ground, mean, scale)
+            begin, before = warm.start(self, ground, mean, scale)
             return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, before), True
 
         def make(ground: Ground, number: int) -> Start:
@@ -229,48 +234,6 @@ class GaussianMixture(FittedMixture):
 
         n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
         return Plan(k, n_init, self.max_iter, self.tol, seed, make), given.means is not None
-
-    def _last(self, ground: Ground, mean: Floats | None, scale: Floats | None) -> tuple[Start, float]:
-        """The last fit as a start, and the lower bound that it had, if it was for the same rows."""
-        k, family, before = self.n_components, ground.family, float("nan")
-        kind, about = getattr(self, "_fitted", (self.covariance_type, ""))
-        advice = "Set warm_start=False for a new fit."
-        if self.means_.shape != (k, ground.d):
-            raise ParameterError(
-                f"warm_start=True goes on from {len(self.means_)} components in {self.means_.shape[1]} columns, "
-                f"not {k} in {ground.d}. {advice}"
-            )
-        shape = {
-            "full": (k, ground.d, ground.d),
-            "tied": (ground.d, ground.d),
-            "diag": (k, ground.d),
-            "spherical": (k,),
-        }
-        if kind != self.covariance_type or self.covariances_.shape != shape[family.layout]:
-            raise ParameterError(
-                f"warm_start=True goes on from covariance_type={kind!r}, not {self.covariance_type!r}. {advice}"
-            )
-        if (self.scale_ is None) != (scale is None):
-            raise ParameterError(
-                f"warm_start=True goes on from scale={self.scale_ is not None}, not {scale is not None}. {advice}"
-            )
-        means, covariances = self.means_, self.covariances_
-        if scale is not None and mean is not None:  # other rows are standardised otherwise
-            ratio = np.asarray(self.scale_ / scale)
-            means = means * ratio + (self.mean_ - mean) / scale
-            if family.layout == "spherical":
-                ratio = np.full(ground.d, np.sqrt((ratio**2).mean()))
-            covariances = family.scaled(covariances, ratio)
-        if about == self._about(ground):
-            before = float(self.lower_bound_) - float(np.log(ground.factor).sum())
-        return Start(self.weights_, means * ground.factor, family.scaled(covariances, ground.factor)), before
-
-    def _about(self, ground: Ground) -> str:
-        """What a lower bound is a bound of: the rows and the ridge."""
-        extent, digest = ground.extent, hashlib.sha256(f"{self.reg_covar!r} {self.n_latent} {ground.n}".encode())
-        for part in (extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high):
-            digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
-        return digest.hexdigest()
 
     def _checkpoint(self, source: Source, plan: Plan) -> Checkpoint | None:
         if self.checkpoint is None:
