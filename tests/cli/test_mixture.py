@@ -92,6 +92,7 @@ def test_one_of_each_can_be_resumed(tmp_path, capsys):
     [
         (["-k", "zero"], "--components zero: give a number"),
         (["--type", "round"], "--type round: give some of full"),
+        (["-k", "2", "--merge", "5"], "1 to 2 clusters"),
         (["--merge", "some"], "--merge some: give a number of clusters, or auto"),
         (["-k", "2:3", "--time-budget", "1"], "only for one number and one type"),
         (["--report", "x.pdf"], "ends in .html"),
@@ -101,3 +102,10 @@ def test_one_of_each_can_be_resumed(tmp_path, capsys):
 def test_refusals(options, message, capsys):
     assert main(["mixture", str(WINE), *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_fewer_rows_than_the_range_has_numbers(tmp_path, capsys):
+    file = tmp_path / "seven.csv"
+    file.write_text("a,b\n" + "".join(f"{i},{(i * 37) % 11}\n" for i in range(7)))
+    assert main(["mixture", str(file)]) == 0
+    assert "BIC, lower is better" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError, StoreError
 from foldwise.models.mixture import CollapsedWarning
+from foldwise.models.mixture.ground import in_range
 
 TYPES = ["full", "tied", "diag", "spherical", "ppca"]
 
@@ -366,3 +368,181 @@ def test_a_frame_keeps_its_names(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     np.testing.assert_array_equal(gm.predict(tmp_path / "x.csv"), gm.predict(frame[["a", "b", "c"]]))
     assert gm.means_in_data_units()["0", "a"] == gm.means_[0, 0]
+
+
+# ------------------------------------------------------------------ the automatic ridge
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gap", [1e3, 2e4, 1e6])
+@pytest.mark.parametrize("kind", TYPES)
+def test_clusters_far_apart_are_not_widened(kind: str, gap: float, dtype: Any) -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, 3))
+    rows[1000:] += gap
+    rows = rows.astype(dtype)
+    gm = fw.GaussianMixture(2, covariance_type=kind).fit(rows)
+    halves = [np.cov(half.astype(np.float64).T, bias=True) for half in (rows[:1000], rows[1000:])]
+    if gm.means_[0, 0] > gm.means_[1, 0]:
+        halves.reverse()
+    found = gm._family().each(gm.covariances_, 2)
+    truth = gm._family().each(gm._family().of_each(np.array(halves), np.ones(2)), 2)
+    np.testing.assert_allclose(found, truth, atol=1e-4 if dtype == np.float32 else 1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("init", ["kmeans", "k-means++"])
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+def test_a_row_far_away_does_not_widen_the_others(kind: str, init: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    near = np.concatenate([rng.standard_normal((300, 2)), [8.0, 1.0] + 0.5 * rng.standard_normal((200, 2))])
+    rows = np.concatenate([near, [[1e7, 1e7]]]).astype(dtype)
+    without = fw.GaussianMixture(2, covariance_type=kind, tol=1e-9).fit(near.astype(dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapsedWarning)
+        gm = fw.GaussianMixture(3, covariance_type=kind, init_params=init, n_init=3, tol=1e-9, max_iter=500).fit(rows)
+    np.testing.assert_allclose(gm.covariances_[:2], without.covariances_, atol=1e-3)
+    np.testing.assert_allclose(gm.means_[:2], without.means_, atol=1e-3)
+
+
+def test_a_wide_start_narrows_and_the_ridge_with_it() -> None:
+    rows = np.random.default_rng(0).standard_normal((2000, 2))
+    rows[1000:] += 1e5
+    gm = fw.GaussianMixture(
+        2, means_init=[[4e4, 4e4], [6e4, 6e4]], weights_init=[0.5, 0.5], precisions_init=[np.eye(2) * 1e-9] * 2
+    )
+    gm.fit(rows)
+    np.testing.assert_allclose(gm.covariances_[0], np.cov(rows[:1000].T, bias=True), rtol=1e-7, atol=1e-7)
+    assert gm.ridge_.max() < 1e-8
+    assert (np.diff(gm.lower_bounds_) >= -1e-12).all()
+
+
+# ------------------------------------------------------------------ going on from the last fit
+
+
+def test_warm_start_with_other_rows_goes_all_the_way() -> None:
+    """Rows ten times as wide have a lower bound: that is no reason to stop."""
+    rows = blobs(1)
+    other = 10.0 * blobs(2) + 3.0
+    gm = fw.GaussianMixture(2, warm_start=True, tol=1e-9, max_iter=1000).fit(rows)
+    fresh = fw.GaussianMixture(2, tol=1e-9, max_iter=1000).fit(other)
+    gm.fit(other)
+    assert gm.n_iter_ > 2
+    np.testing.assert_allclose(gm.lower_bound_, fresh.lower_bound_, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-100])  # the latter is computed in other units
+def test_warm_start_with_the_same_rows_has_nothing_left_to_do(factor: float) -> None:
+    rows = blobs(1) * factor
+    gm = fw.GaussianMixture(2, warm_start=True, covariance_type="spherical").fit(rows)
+    gm.fit(rows)
+    assert gm.n_iter_ == 1
+    assert gm.converged_
+
+
+def test_warm_start_of_scaled_rows_converts_units() -> None:
+    rows = blobs(1)
+    gm = fw.GaussianMixture(2, warm_start=True, scale=True, max_iter=0).fit(rows)
+    before = gm.means_in_data_units().values
+    gm.fit(rows * 100.0 + 7.0)
+    np.testing.assert_allclose(gm.means_in_data_units().values, before, rtol=1e-9)
+
+
+@pytest.mark.parametrize("change", [{"covariance_type": "diag"}, {"scale": True}, {"covariance_type": "ppca"}])
+def test_warm_start_from_another_kind_is_refused(change: dict[str, Any]) -> None:
+    gm = fw.GaussianMixture(3, warm_start=True).fit(blobs(1))
+    with pytest.raises(ParameterError, match="warm_start=True goes on from .* Set warm_start=False"):
+        gm.set_params(**change).fit(blobs(1))
+
+
+def test_a_flat_tied_covariance_is_told() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.standard_normal((500, 2)), rng.integers(0, 2, 500)])
+    with pytest.warns(CollapsedWarning, match="rows that are alike"):
+        fw.GaussianMixture(2, covariance_type="tied", means_init=[[0, 0, 0], [0, 0, 1]]).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapsedWarning)
+        fw.GaussianMixture(1, covariance_type="tied").fit(rows)
+
+
+def test_bounds_after_a_repair_are_those_of_the_last_run() -> None:
+    rows = np.concatenate([blobs(3), np.full((2, 3), 40.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldwiseWarning)
+        gm = fw.GaussianMixture(3, tol=1e-8, max_iter=300).fit(rows)
+    assert gm.manifest_.repairs
+    assert len({step["run"] for step in gm.trace_}) > 1
+    assert (np.diff(gm.lower_bounds_) >= -1e-9).all()
+    assert gm.lower_bounds_[-1] == gm.lower_bound_
+
+
+# ------------------------------------------------------------------ weights of any size
+
+
+@pytest.mark.parametrize("factor", [1e-60, 1e-44, 1e-38, 1e30, 1e45, 1e100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_unit_of_weights_does_not_matter(kind: str, dtype: Any, factor: float) -> None:
+    rows, w = blobs(5, dtype=dtype), np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    one = fw.GaussianMixture(2, covariance_type=kind, max_iter=50).fit(rows, sample_weight=w)
+    other = fw.GaussianMixture(2, covariance_type=kind, max_iter=50).fit(rows, sample_weight=w * factor)
+    np.testing.assert_allclose(other.means_, one.means_, rtol=1e-5)
+    np.testing.assert_allclose(other.covariances_, one.covariances_, rtol=1e-4, atol=1e-5)
+
+
+# ------------------------------------------------------------------ smaller things
+
+
+def test_rows_that_can_be_read_once_are_enough() -> None:
+    rows, w = blobs(5), np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    labels = fw.GaussianMixture(2).fit_predict(rows)
+    np.testing.assert_array_equal(fw.GaussianMixture(2).fit_predict(_once(rows)), labels)
+    gm = fw.GaussianMixture(3).fit(_once(rows))
+    frame = _once(rows).read_all()
+    assert gm.merge(_once(rows), 2).merging_ == gm.merge(frame, 2).merging_
+    assert gm.merge(_once(rows), 2, sample_weight=w).merging_ == gm.merge(frame, 2, sample_weight=w).merging_
+
+
+def _once(rows: np.ndarray) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+
+
+def test_sums_of_huge_parameters_do_not_overflow() -> None:
+    assert in_range(np.full(10, 1e308), "means").shape == (10,)
+    with pytest.raises(DataError, match="leave the range"):
+        in_range(np.zeros(3), "covariances")
+
+
+@pytest.mark.parametrize("kind", ["diag", "spherical"])
+def test_drawing_from_many_columns_needs_no_matrices(kind: str) -> None:
+    d, k = 3000, 20
+    gm = fw.GaussianMixture(k, covariance_type=kind, random_state=0)
+    gm.weights_, gm.means_ = np.full(k, 1 / k), np.arange(k)[:, None] * np.ones(d)
+    gm.covariances_ = np.full((k, d) if kind == "diag" else k, 4.0)
+    tracemalloc.start()
+    try:
+        rows, labels = gm.sample(200)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6  # a matrix has 72 MB
+    np.testing.assert_allclose((rows - labels[:, None]).std(), 2.0, rtol=0.01)
+
+
+def test_float32_rows_and_means_beyond_float32() -> None:
+    rows = blobs(1) * 1e60
+    gm = fw.GaussianMixture(2).fit(rows)
+    narrow = np.zeros((3, 3), dtype=np.float32)
+    np.testing.assert_array_equal(gm.predict(narrow), gm.predict(narrow.astype(float)))
+    np.testing.assert_allclose(gm.score_samples(narrow), gm.score_samples(narrow.astype(float)))
+    assert np.isfinite(gm.predict_proba(narrow)).all()
+
+
+@pytest.mark.parametrize("number", [2.5, True, "2"])
+def test_numbers_that_are_not_whole_are_refused(number: Any) -> None:
+    gm = fw.GaussianMixture(3).fit(blobs())
+    with pytest.raises(ParameterError, match="a whole number"):
+        gm.merge(blobs(), number)
+    with pytest.raises(ParameterError, match="a whole number"):
+        gm.sample(number)

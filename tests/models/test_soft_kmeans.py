@@ -163,3 +163,57 @@ def test_refusals_and_files(tmp_path: Path, table: Callable[[str], np.ndarray]) 
     again = fw.load(tmp_path / "s.fw")
     np.testing.assert_array_equal(again.predict_proba(x), soft.predict_proba(x))
     np.testing.assert_array_equal(again.predict(x), soft.labels_)
+
+
+@pytest.mark.parametrize("factor", [1e-60, 1e-44, 1e45])
+@pytest.mark.parametrize("beta", [0.2, "anneal"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_unit_of_weights_does_not_matter(dtype, beta, factor):
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.standard_normal((200, 2)), [6.0, 1.0] + rng.standard_normal((100, 2))]).astype(dtype)
+    w = rng.uniform(0.5, 2.0, 300)
+    one, other = (fw.SoftKMeans(2, beta=beta).fit(rows, sample_weight=v) for v in (w, w * factor))
+    np.testing.assert_allclose(other.cluster_centers_, one.cluster_centers_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(other.beta_, one.beta_)
+
+
+def test_weights_that_differ_by_more_than_float32_has_room_for():
+    rows = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    rows[200:] += 15
+    w = np.where(rows[:, 0] > 7.5, 1e-50, 1.0)
+    init = [[0.0] * 3, [15.0] * 3]
+    found = [fw.SoftKMeans(2, beta=0.5, init=init).fit(x, sample_weight=w) for x in (rows, rows.astype(float))]
+    np.testing.assert_allclose(found[0].cluster_centers_, found[1].cluster_centers_, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [0.2, "anneal"])
+@pytest.mark.parametrize("power", [-500, -400, -260, 260, 400, 500])
+def test_the_unit_of_rows_does_not_matter(power, beta):
+    """Powers of two, so that rows have the same digits: centres must have them, too."""
+    rows, factor = blobs(), 2.0**power
+    init = rows[[0, 130, 250]]
+    one = fw.SoftKMeans(3, beta=beta, init=init).fit(rows)
+    units = beta if beta == "anneal" else beta / factor / factor
+    other = fw.SoftKMeans(3, beta=units, init=init * factor).fit(rows * factor)
+    np.testing.assert_allclose(other.cluster_centers_ / factor, one.cluster_centers_, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(other.beta_ * factor * factor, one.beta_, rtol=1e-12)
+    np.testing.assert_allclose(other.predict_proba(rows * factor), one.predict_proba(rows), atol=1e-9)
+    np.testing.assert_array_equal(other.labels_, one.labels_)
+    np.testing.assert_allclose(other.inertia_ / factor / factor, one.inertia_, rtol=1e-12)
+    np.testing.assert_allclose(
+        other.trace_[-1]["free_energy"] / factor / factor, one.trace_[-1]["free_energy"], rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("power", [-120, -60, 60, 120])
+def test_the_unit_of_float32_rows_does_not_matter(power):
+    rows, factor = blobs(np.float32), np.float32(2.0**power)
+    one, other = fw.SoftKMeans(3).fit(rows), fw.SoftKMeans(3).fit(rows * factor)
+    np.testing.assert_allclose(other.cluster_centers_ / factor, one.cluster_centers_, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(other.predict_proba(rows * factor), one.predict_proba(rows), atol=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "beta"), [(1e200, "anneal"), (1e-200, "anneal"), (1e200, 0.1), (1e-200, 0.1)])
+def test_a_stiffness_beyond_float64_is_refused(factor, beta):
+    with pytest.raises(DataError, match="beta leaves the range of float64"):
+        fw.SoftKMeans(3, beta=beta).fit(blobs() * factor)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import foldwise as fw
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold import events
 
 
@@ -103,6 +103,9 @@ def test_refusals() -> None:
         fw.select_mixture(x, [1], means_init=[[0.0, 0.0]])
     with pytest.raises(DataError, match="n_components = 300"):
         fw.select_mixture(x, [300], ["full"])
+    for numbers in ([1.7, 2.9], [True], ["2"]):
+        with pytest.raises(ParameterError, match="give whole numbers"):
+            fw.select_mixture(x, numbers)
 
 
 def test_ctrl_c_ends_it() -> None:
@@ -112,3 +115,59 @@ def test_ctrl_c_ends_it() -> None:
 
     with events.listening(stop), pytest.raises(KeyboardInterrupt):
         fw.select_mixture(rows(), [2, 3])
+
+
+def test_ctrl_c_keeps_what_is_finished() -> None:
+    seen = []
+
+    def stop(event: object) -> None:
+        if isinstance(event, events.Step):
+            seen.append(event)
+            if len(seen) == 12:
+                raise KeyboardInterrupt
+
+    with events.listening(stop), pytest.warns(NotFinishedWarning, match="interrupted after"):
+        found = fw.select_mixture(rows(), range(1, 6), ("full", "spherical"))
+    assert found.interrupted
+    assert 0 < len(found.entries) < 10
+    assert found.best in found.entries
+    assert found.best_model.n_components == found.best.n_components
+    assert "the best" in str(found)
+
+
+def test_numbers_that_cannot_be_are_in_the_table() -> None:
+    found = fw.select_mixture(rows()[:7], covariance_types=("spherical",))
+    assert [e.outcome == "failed" for e in found.entries] == [False] * 7 + [True] * 2
+    assert "n_components = 8, n_samples = 7" in found.entries[7].reason
+    found = fw.select_mixture(rows()[:, :1], [1], ("spherical", "ppca"))
+    assert found.best.covariance_type == "spherical"
+    assert "too few for ppca" in found.entries[1].reason
+
+
+def test_failed_ppca_has_its_parameters() -> None:
+    x = np.repeat(np.random.default_rng(0).standard_normal((3, 4)), 4, axis=0)
+    failed = fw.select_mixture(x, [1, 3], ("ppca",), reg_covar=0).entries[1]
+    assert failed.outcome == "failed"
+    assert failed.parameters == 3 * (4 * 2 - 1 + 1) + 3 * 4 + 2
+
+
+def test_a_random_state_is_drawn_from_once() -> None:
+    x = np.random.default_rng(0).standard_normal((100, 2))
+    seed = int(np.random.RandomState(7).randint(2**31 - 1))
+    options = {"init_params": "random_from_data", "max_iter": 3, "tol": 0.0}
+    with pytest.warns(NotFinishedWarning):
+        one = fw.select_mixture(x, [4], ("full",), random_state=np.random.RandomState(7), **options)
+    with pytest.warns(NotFinishedWarning):
+        other = fw.select_mixture(x, [4], ("full",), random_state=seed, **options)
+    with pytest.warns(NotFinishedWarning):
+        third = fw.select_mixture(x, [4], ("full",), random_state=0, **options)
+    assert one.best.bic == other.best.bic != third.best.bic
+
+
+def test_a_tied_covariance_that_is_flat_is_not_chosen() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.standard_normal((500, 2)), rng.integers(0, 2, 500)])
+    found = fw.select_mixture(rows, range(1, 3), ("tied", "diag"))
+    assert not found.best.collapsed
+    assert found.best.n_components == 1
+    assert next(e for e in found.entries if (e.covariance_type, e.n_components) == ("tied", 2)).collapsed

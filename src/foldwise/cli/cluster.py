@@ -77,12 +77,12 @@ def cluster(
         Stop after this many seconds of steps, with the best clusters so far; finding a start is not counted.
     """
     from foldwise import scan
-    from foldwise.cli.options import check_outputs, column_list, left_out_quietly, number_or_range
+    from foldwise.cli.options import check_outputs, checkpoint_place, column_list, left_out_quietly, number_or_range
     from foldwise.data.files import format_of
     from foldwise.data.spool import spooled
 
     asked = number_or_range(clusters)
-    place = _checkpoint(checkpoint, resume, model, out)
+    place = checkpoint_place(checkpoint, resume, model, out)
     check_outputs(file, out, model, place, report=report)
     if out is not None:
         format_of(os.fspath(out))
@@ -151,17 +151,6 @@ def _compare(source: Any, ks: range, settings: dict[str, Any], report: Path | No
 
         show(f"report: {write_curve_page(curve, source, report)}")
     return 0
-
-
-def _checkpoint(checkpoint: Path | None, resume: bool, model: Path | None, out: Path | None) -> Path | None:
-    from foldwise.errors import ParameterError
-
-    if checkpoint is not None or not resume:
-        return checkpoint
-    beside = model or out
-    if beside is None:
-        raise ParameterError("--resume needs a place for its file: give --model or --out as well, or use --checkpoint.")
-    return beside.with_name(beside.name + ".checkpoint")
 
 
 def _refuse_for_a_range(**options: Any) -> None:

@@ -79,14 +79,13 @@ def mixture(
         One number and one type: stop after this many seconds of steps, with the best model so far.
     """
     from foldwise import scan
-    from foldwise.cli.cluster import _checkpoint
-    from foldwise.cli.options import check_outputs, column_list, left_out_quietly, number_or_range
+    from foldwise.cli.options import check_outputs, checkpoint_place, column_list, left_out_quietly, number_or_range
     from foldwise.data.files import format_of
     from foldwise.data.spool import spooled
 
     asked, kinds = number_or_range(components, "--components"), _types(type_)
     into = _clusters(merge)
-    place = _checkpoint(checkpoint, resume, model, out)
+    place = checkpoint_place(checkpoint, resume, model, out)
     check_outputs(file, out, model, place, report=report)
     if out is not None:
         format_of(os.fspath(out))
@@ -136,7 +135,7 @@ def _run(
             fitted = GaussianMixture(asked, covariance_type=kinds[0], **settings).fit(source)
     if into is not None:
         with progress():
-            fitted = fitted.merge(source, None if into == "auto" else min(int(into), fitted.n_components))
+            fitted = fitted.merge(source, None if into == "auto" else int(into))
     with progress():
         found = mixture_profile(fitted, source)
     show(summary(fitted, found, choice))
@@ -153,7 +152,8 @@ def _run(
 
         with progress():
             show(f"report: {write_mixture_page(fitted, source, found, choice, report)}")
-    return 130 if fitted.outcome_.reason == "interrupted" else 0
+    stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
+    return 130 if stopped else 0
 
 
 def _types(text: str) -> list[str]:

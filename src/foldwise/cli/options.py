@@ -118,3 +118,13 @@ def write_rows(model: Any, source: Any, out: Path) -> str:
     with progress():
         rows = write_transformed(model, source, out)
     return f"{out} ({rows:,} rows)"
+
+
+def checkpoint_place(checkpoint: Path | None, resume: bool, model: Path | None, out: Path | None) -> Path | None:
+    """Where the state of a fit is kept: as given, or with --resume beside what is written."""
+    if checkpoint is not None or not resume:
+        return checkpoint
+    beside = model or out
+    if beside is None:
+        raise ParameterError("--resume needs a place for its file: give --model or --out as well, or use --checkpoint.")
+    return beside.with_name(beside.name + ".checkpoint")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from foldwise.data.block import Floats
 from foldwise.data.open import scan
@@ -18,8 +19,10 @@ from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, Para
 from foldwise.fold.outcome import Reason
 from foldwise.models.mixture import GaussianMixture, starts
 from foldwise.models.mixture.em import ILL_DEFINED
+from foldwise.models.mixture.estimator import TooFewRowsError
 from foldwise.models.mixture.families import Family
-from foldwise.models.mixture.ground import Ground
+from foldwise.models.mixture.ground import Ground, latent
+from foldwise.models.mixture.parameters import is_whole
 from foldwise.models.mixture.starts import Given, Start
 from foldwise.models.named import Named
 
@@ -52,6 +55,7 @@ class Entry:
     repairs: tuple[str, ...]
     collapsed: bool
     seconds: float
+    reason: str = ""  # why it failed, if it did
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class MixtureSelection:
     entries: tuple[Entry, ...]
     best: Entry
     best_model: GaussianMixture
+    interrupted: bool = False  # by Ctrl-C: the entries are those that were finished
 
     @property
     def table(self) -> Named:
@@ -92,8 +97,8 @@ class MixtureSelection:
             cells = []
             for kind, value in zip(grid.columns, values, strict=True):
                 mine = (kind, int(row)) == (self.best.covariance_type, self.best.n_components)
-                entry = next(e for e in self.entries if (e.covariance_type, e.n_components) == (kind, int(row)))
-                mark = "*" if mine else "!" if entry.collapsed else " "
+                same = [e for e in self.entries if (e.covariance_type, e.n_components) == (kind, int(row))]
+                mark = "*" if mine else "!" if same and same[0].collapsed else " "
                 cells.append(f"  {'-' if np.isnan(value) else f'{value:.2f}':>10}{mark}")
             lines.append(f"{row:<{left}}" + "".join(cells).rstrip())
         best = self.best
@@ -117,7 +122,8 @@ def select_mixture(
 
     Each is tried from starts of its own, from the result with fewer components with one of them split in two (the heaviest, and
     the one that fills most room), and from the results of simpler families with as many; the best is kept. Other parameters are
-    those of `GaussianMixture`; tol is 1e-7 and max_iter 2000 unless they are given, since criteria differ by little.
+    those of `GaussianMixture`. Fits that cannot be, as with fewer rows than components, are in the table with a `reason`;
+    after Ctrl-C the choice is among the fits that were finished, if there are any (`interrupted`). tol is 1e-7 and max_iter 2000 unless they are given, since criteria differ by little.
 
     >>> import numpy as np
     >>> import foldwise as fw
@@ -135,31 +141,48 @@ def select_mixture(
     """
     numbers, kinds = _asked(n_components, covariance_types, criterion, parameters)
     parameters = {"tol": 1e-7, "max_iter": 2000, **parameters}
+    if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):  # drawn from once, for all fits
+        parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
+    interrupted = False
     models: dict[tuple[str, int], GaussianMixture] = {}
     entries: dict[tuple[str, int], Entry] = {}
     with spooled(scan(X, weights=sample_weight)) as source:
-        for k in numbers:
-            for kind in sorted(kinds, key=_ORDER.index):
-                model = GaussianMixture(k, covariance_type=kind, **parameters)
-                entries[kind, k] = _tried(model, source, _starts(model, models))
-                if not math.isnan(entries[kind, k].bic):
-                    models[kind, k] = model
-    listed = tuple(entries[kind, k] for kind in kinds for k in numbers)
+        try:
+            for k in numbers:
+                for kind in sorted(kinds, key=_ORDER.index):
+                    model = GaussianMixture(k, covariance_type=kind, **parameters)
+                    entry = _tried(model, source, _starts(model, models))
+                    if not math.isnan(entry.bic):
+                        models[kind, k] = model
+                    entries[kind, k] = entry
+        except KeyboardInterrupt:
+            if not any((kind, k) in models for kind, k in entries):
+                raise
+            interrupted = True
+    listed = tuple(entries[kind, k] for kind in kinds for k in numbers if (kind, k) in entries)
     usable = [e for e in listed if not math.isnan(e.bic)]
     if not usable:
-        raise DataError(ILL_DEFINED)
+        raise DataError(listed[0].reason)
     best = min(usable, key=lambda e: (e.collapsed, getattr(e, criterion), e.parameters))
+    if interrupted:
+        message = (
+            f"select_mixture: interrupted after {len(listed)} of {len(kinds) * len(numbers)} fits; chosen from these."
+        )
+        warnings.warn(message, NotFinishedWarning, stacklevel=2)
     if any(e.outcome != Reason.CONVERGED for e in usable):
         message = "select_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
-    return MixtureSelection(criterion, listed, best, models[best.covariance_type, best.n_components])
+    return MixtureSelection(criterion, listed, best, models[best.covariance_type, best.n_components], interrupted)
 
 
 def _asked(
     n_components: Iterable[int], covariance_types: Iterable[str], criterion: str, parameters: dict[str, Any]
 ) -> tuple[list[int], list[str]]:
     given = [n_components] if isinstance(n_components, (int, np.integer)) else n_components
-    numbers = sorted({int(k) for k in given})
+    listed = list(given)
+    if not all(is_whole(k) for k in listed):
+        raise ParameterError(f"n_components={listed}: give whole numbers of components.")
+    numbers = sorted({int(k) for k in listed})
     kinds = [covariance_types] if isinstance(covariance_types, str) else list(dict.fromkeys(covariance_types))
     if not numbers or numbers[0] < 1:
         raise ParameterError(f"n_components={numbers}: give numbers of components from 1 on.")
@@ -180,17 +203,18 @@ def _asked(
 
 def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], Start]]) -> Entry:
     """Fit, and the figures; Ctrl-C ends the selection, not only the fit that it falls into."""
+    if model.covariance_type == "ppca" and source.n_columns <= (model.n_latent or 1):
+        return _failed(model, source, f"{source.n_columns} columns are too few for ppca with n_latent={model.n_latent}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FoldwiseWarning)  # told in the table
             found = model._fit(source, own)
+    except TooFewRowsError as error:
+        return _failed(model, source, error.what)
     except DataError as error:
         if error.what != ILL_DEFINED:
             raise
-        nothing = dict.fromkeys(("log_likelihood", "bic", "icl", "aic", "entropy"), float("nan"))
-        p = Family(model.covariance_type, source.n_columns).n_parameters(model.n_components)
-        return Entry(model.covariance_type, model.n_components, parameters=p, outcome="failed", repairs=(),
-                     collapsed=True, seconds=0.0, **nothing)  # fmt: skip
+        return _failed(model, source, ILL_DEFINED)
     if found.outcome.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
     figures = model.criteria(source)
@@ -206,6 +230,14 @@ def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], 
         seconds=ran.seconds,
         **figures,
     )
+
+
+def _failed(model: GaussianMixture, source: Source, reason: str) -> Entry:
+    nothing: dict[str, Any] = dict.fromkeys(("log_likelihood", "bic", "icl", "aic", "entropy"), float("nan"))
+    kind, d = model.covariance_type, source.n_columns
+    p = Family(kind, d, latent(model.n_latent, d) if kind == "ppca" else 0).n_parameters(model.n_components)
+    return Entry(kind, model.n_components, parameters=p, outcome="failed", repairs=(), collapsed=reason == ILL_DEFINED,
+                 seconds=0.0, reason=reason, **nothing)  # fmt: skip
 
 
 def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[Callable[[Ground], Start]]:

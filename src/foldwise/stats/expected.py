@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,11 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
+
+
+_COMFORT = (
+    30  # as a power of two: weights beyond are brought near one, since float32 has little room for their products
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,17 @@ class Expected:
         """The sums over a block's rows; `kind` is the scatter that the components were packed for."""
         found = cls.empty(kind, n_components, block.n_columns)
         scatter = None if kind == "none" else found.scatter
-        value = components.step(block.again, block.weights, found.counts, found.shift, scatter)
-        return cls(value, found.counts, found.shift, found.scatter)
+        weights, power = block.weights, 0
+        if weights is not None:
+            power = math.frexp(float(weights.max(initial=0.0)))[1]
+            power = 0 if abs(power) <= _COMFORT else max(power, -1000)
+            weights = weights if power == 0 else weights * math.ldexp(1.0, -power)
+        value = components.step(block.again, weights, found.counts, found.shift, scatter)
+        if power == 0:
+            return cls(value, found.counts, found.shift, found.scatter)
+        back = math.ldexp(1.0, power)
+        with np.errstate(over="ignore", under="ignore"):
+            return cls(value * back, found.counts * back, found.shift * back, found.scatter * back)
 
     @classmethod
     def given(cls, block: Block, kind: str, means: Floats, shares: Floats) -> Expected:

@@ -12,18 +12,24 @@ from foldwise.stats.columns import Columns
 
 @dataclass(frozen=True)
 class Extent:
-    """The column moments, the number of all rows; least and greatest values and the largest weight among rows that count."""
+    """The column moments, the number of all rows; least and greatest values and the largest and the least weight among rows that count."""
 
     columns: Columns
     count: int
     low: Floats
     high: Floats
     heaviest: float
+    lightest: float
+
+    @property
+    def alike(self) -> bool:
+        """Whether weights differ by no more than float32 has room for, once they are near one."""
+        return self.lightest >= self.heaviest * 2.0**-60
 
     @classmethod
     def empty(cls, n_columns: int) -> Extent:
         """The identity of `merge`."""
-        return cls(Columns.empty(n_columns), 0, np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0)
+        return cls(Columns.empty(n_columns), 0, np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0, np.inf)
 
     @classmethod
     def of(cls, block: Block) -> Extent:
@@ -31,7 +37,8 @@ class Extent:
         columns = Columns.of(block)  # refuses what is not finite
         low, high = block.extent()
         heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
-        return cls(columns, block.n_rows, low, high, heaviest)
+        lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))
+        return cls(columns, block.n_rows, low, high, heaviest, lightest)
 
     def merge(self, other: Extent) -> Extent:
         """The extent of both sets of rows together."""
@@ -41,4 +48,5 @@ class Extent:
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
             max(self.heaviest, other.heaviest),
+            min(self.lightest, other.lightest),
         )

@@ -77,7 +77,13 @@ class Found:
 
 
 def components(
-    centres: Floats, beta: float, pivot: Floats, dtype: np.dtype[Any], masses: Floats | None = None
+    centres: Floats,
+    beta: float,
+    pivot: Floats,
+    dtype: np.dtype[Any],
+    masses: Floats | None = None,
+    *,
+    narrow: bool = True,
 ) -> Components:
     """Densities exp(-beta |x - m|^2), times masses: the responsibilities of soft k-means are theirs."""
     k = len(centres)
@@ -89,6 +95,7 @@ def components(
         pivot,
         dtype,
         scatter="none" if masses is None else "diag",
+        narrow=narrow,
     )
 
 
@@ -163,7 +170,8 @@ class _Walk:
         annealing = plan.beta is None
         if beta == 0.0:  # rows that are all equal: there is nothing to anneal
             return self._polished(state, cursor, centres), {"beta": 0.0, "free_energy": 0.0, "shift": 0.0}
-        compared = components(centres, beta, rows.frame.pivot, rows.dtype, state["masses"] if annealing else None)
+        masses = state["masses"] if annealing else None
+        compared = components(centres, beta, rows.frame.pivot, rows.dtype, masses, narrow=rows.extent.alike)
 
         def of(block: Block) -> Expected:
             return Expected.of(block, compared, "diag" if annealing else "none", len(centres))

@@ -3,7 +3,8 @@
 What EM climbs. With a ridge, covariances are S + ridge after each M-step, as everywhere. That is the exact M-step of the lower
 bound sum_n w_n log sum_j pi_j N(x_n | m_j, C_j) exp(-tr(ridge C_j^-1) / 2), the likelihood with each density lowered by what
 the ridge costs it; the E-step here belongs to the same bound. So it never falls, with any ridge, and without one it is the
-likelihood.
+likelihood. An automatic ridge is taken from the widths of components in the first start. Where these turn out much narrower
+than they started, EM goes on with a lower ridge once it has settled: the same model then has a higher bound.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from foldwise.models.mixture.ground import Ground
 from foldwise.models.mixture.starts import Start
 
 _REPAIRS = 5  # in one start: then the components are left as they are, and it is told
+_NARROWER = 1 / 16  # of the variances that the ridge was taken from: below, it is taken anew
 
 ILL_DEFINED = (
     "Fitting the mixture model failed because some components have ill-defined empirical covariance (for instance caused by "
@@ -42,7 +44,7 @@ class Plan:
     tol: float  # of the lower bound for each row
     seed: int
     make_start: Callable[[Ground, int], Start]
-    before: float = float("nan")  # the lower bound that a warm start had reached
+    before: float = float("nan")  # the lower bound that a warm start had reached for the same rows
     rough: float = 0.0  # starts end at this tolerance, if it is larger, and only the best of them goes on to `tol`
 
 
@@ -112,6 +114,7 @@ def search(
             time_budget=time_budget,
             checkpoint=checkpoint,
         )
+    walk.settle(state)
     cursor = Cursor.of(state)
     if outcome.converged and cursor.capped:
         outcome = replace(outcome, reason=Reason.CAPPED)
@@ -147,9 +150,13 @@ class _Walk:
 
     def begin(self) -> State:
         nothing = np.empty(0)
-        state = self._put({}, self.plan.make_start(self.ground, 0), self.plan.before)
+        ground, start = self.ground, self.plan.make_start(self.ground, 0)
+        if not ground.settled:  # a start of the caller's
+            ground.settle(ground.widths(start.covariances, start.weights * ground.weight))
+        state = self._put({}, start, self.plan.before)
         return {
             **state,
+            "within": ground.within,
             "best_weights": nothing,
             "best_means": nothing,
             "best_covariances": nothing,
@@ -173,6 +180,7 @@ class _Walk:
     def step(self, state: State) -> tuple[State, Figures]:
         ground, plan, cursor = self.ground, self.plan, Cursor.of(state)
         family, before = ground.family, float(state["bound"])
+        self.settle(state)
         weights, means = state["weights"], state["means"]
         whiten = self._whiten(state["covariances"])
         if whiten is None:
@@ -182,7 +190,9 @@ class _Walk:
         if not np.isfinite(bound):
             raise DataError(ILL_DEFINED)
         moves, raw = family.raw(found)
-        new = Start(found.counts / found.counts.sum(), means + moves, family.with_ridge(raw, ground.ridge))
+        new = Start(
+            found.counts / found.counts.sum(), means + moves, ground.sound(family.with_ridge(raw, ground.ridge))
+        )
         bad, left = repair.ill(ground, found.counts, raw, self._whiten(new.covariances))
         mend = bad & ~left
         cursor.iteration += 1
@@ -195,7 +205,9 @@ class _Walk:
             "collapsed": float(bad.sum()),
         }
         cursor.ill, cursor.atoms = int(mend.any()), int(left.any())
-        mended = bool(mend.any()) and not mend.all() and cursor.repairs < _REPAIRS
+        # What seems flat beside a ridge taken from too wide a start may be no more than narrow.
+        again = bool(bad.any()) and self._narrower(raw, found.counts)
+        mended = not again and bool(mend.any()) and not mend.all() and cursor.repairs < _REPAIRS
         if mended:
             rng = np.random.default_rng([plan.seed, 2, cursor.start, cursor.repairs])
             try:
@@ -208,14 +220,35 @@ class _Walk:
             cursor.ill = 0
         if self._whiten(new.covariances) is None:  # a model that has no density is not handed out
             raise DataError(ILL_DEFINED)
-        after = self._put(state, new, float("nan") if mended else bound)
+        after = self._put(state, new, float("nan") if mended or again else bound)
         # A bound that does not rise any more has reached what rounding allows.
         tol = plan.tol if cursor.final or plan.starts == 1 else max(plan.tol, plan.rough)
-        settled = not mended and (abs(bound - before) < tol or bound <= before)
-        if settled or (cursor.iteration >= plan.max_iter and plan.starts > 1):
+        settled = not (mended or again) and (abs(bound - before) < tol or bound <= before)
+        capped = cursor.iteration >= plan.max_iter
+        if settled and not capped and self._narrower(raw, found.counts):
+            again, after = True, self._put(state, new, float("nan"))
+        if again:
+            after["within"] = ground.within
+            cursor.run, cursor.ill = cursor.run + 1, 0
+        if (settled and not again) or (capped and plan.starts > 1):
             after = self._ended(after, cursor, bound, capped=not settled)
         after["cursor"] = cursor.array()
         return after, figures
+
+    def settle(self, state: State) -> None:
+        """The ridge that belongs to a state."""
+        if not np.array_equal(self.ground.within, state["within"]):  # resumed
+            self.ground.settle(state["within"])
+
+    def _narrower(self, raw: Floats, counts: Floats) -> bool:
+        """Whether the ridge was lowered, since components are much narrower than where it was taken from."""
+        ground = self.ground
+        now = ground.widths(raw, counts)
+        lower = (now > 0) & (now < _NARROWER * ground.within)
+        before = ground.ridge
+        if lower.any():
+            ground.settle(np.where(lower, now, ground.within))
+        return bool((ground.ridge < _NARROWER * before).any())
 
     def _whiten(self, covariances: Floats) -> Floats | None:
         """What densities need of these covariances, or None if some are singular; the last is remembered."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from foldwise.data.block import Floats
 from foldwise.data.open import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -23,7 +24,7 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import scaling
-from foldwise.models.mixture import merging, starts
+from foldwise.models.mixture import merging, starts, warm
 from foldwise.models.mixture.em import Found, Plan, search
 from foldwise.models.mixture.families import LAYOUT
 from foldwise.models.mixture.ground import Ground, in_range
@@ -36,6 +37,10 @@ _ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
 class CollapsedWarning(FoldwiseWarning):
     """A component had too little weight, or no width in some direction, and restarting it did not help."""
+
+
+class TooFewRowsError(DataError):
+    """Fewer rows than components."""
 
 
 class MixtureNotFinishedWarning(NotFinishedWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -54,8 +59,9 @@ class GaussianMixture(FittedMixture):
     covariance_type : "full", "tied" (one for all), "diag", "spherical", or "ppca": `n_latent` directions (2) with variances of
         their own and equal noise in all others, for many columns.
     tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
-    reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 of the column's variance in the data
-        (1e-7 for float32), so that units do not matter; a number is taken as it is, as scikit-learn does.
+    reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
+        variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
+        as it is, as scikit-learn does.
     n_init : how many starts, of which the best is kept.
     init_params : "kmeans" (of standardised columns, except for spherical and ppca), "k-means++", "random_from_data", "random".
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
@@ -65,7 +71,8 @@ class GaussianMixture(FittedMixture):
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
-    Parameters are float64 whatever the data are. `lower_bounds_` never fall (docs/how-it-works.md says why, with a ridge too).
+    Parameters are float64 whatever the data are. `lower_bounds_`, of the last run (a repair begins
+    a new one; `trace_` keeps all), never fall (docs/how-it-works.md says why, with a ridge too).
     Components are numbered by weight, the largest first. Citation: Dempster, Laird and Rubin 1977.
 
     >>> import foldwise as fw
@@ -143,7 +150,8 @@ class GaussianMixture(FittedMixture):
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
         """Fit, and the most probable component of each row."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        with spooled(scan(X, weights=sample_weight)) as source:  # what can be read only once is read twice
+            return self.fit(source).predict(source)
 
     def _fit(self, source: Source, own: list[Callable[[Ground], Start]] | None = None) -> Found:
         """Fit, from starts of the caller's own if there are any."""
@@ -160,11 +168,12 @@ class GaussianMixture(FittedMixture):
             ground = Ground(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)
             ground.run.passes += self.scale  # the one for the deviations
             self._check_count(ground, source)
-            plan, kept = self._plan(ground, own)
+            plan, kept = self._plan(ground, own, mean, scale)
             checkpoint = self._checkpoint(source, plan)
             found = search(ground, plan, time_budget=self.time_budget, checkpoint=checkpoint)
             self.mean_, self.scale_ = mean, scale
             self._finish(ground, found, kept)
+            self._fitted = self.covariance_type, warm.about(self, ground)
             self.manifest_ = ground.run.manifest(
                 f"EM ({self.covariance_type})",
                 rows=ground.n,
@@ -178,13 +187,13 @@ class GaussianMixture(FittedMixture):
         where = source.where if source.where != "array" else None
         counted = ground.extent.columns.rows
         if ground.n < self.n_components:
-            raise DataError(
+            raise TooFewRowsError(
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, n_samples = {ground.n}",
                 where=where,
                 advice="Ask for fewer components",
             )
         if counted < self.n_components:
-            raise DataError(
+            raise TooFewRowsError(
                 f"n_components={self.n_components} is more than the {counted} rows whose weight is not 0",
                 where=where,
                 advice="Ask for fewer components",
@@ -197,7 +206,9 @@ class GaussianMixture(FittedMixture):
                 f"there are {ground.d}. Use covariance_type='full'."
             )
 
-    def _plan(self, ground: Ground, own: list[Callable[[Ground], Start]] | None) -> tuple[Plan, bool]:
+    def _plan(
+        self, ground: Ground, own: list[Callable[[Ground], Start]] | None, mean: Floats | None, scale: Floats | None
+    ) -> tuple[Plan, bool]:
         """What to do, and whether the order of the components is the caller's."""
         from sklearn.utils import check_random_state
 
@@ -215,15 +226,8 @@ class GaussianMixture(FittedMixture):
                 k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
             ), False
         if self.warm_start and hasattr(self, "converged_"):
-            if self.means_.shape != (k, ground.d):
-                raise ParameterError(
-                    f"warm_start=True goes on from {len(self.means_)} components in {self.means_.shape[1]} columns, "
-                    f"not {k} in {ground.d}. Set warm_start=False for a new fit."
-                )
-            begin = Start(
-                self.weights_, self.means_ * ground.factor, ground.family.scaled(self.covariances_, ground.factor)
-            )
-            return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, float(self.lower_bound_)), True
+            begin, before = warm.start(self, ground, mean, scale)
+            return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, before), True
 
         def make(ground: Ground, number: int) -> Start:
             return starts.make(ground, k, self.init_params, given, seed, number)
@@ -273,7 +277,10 @@ class GaussianMixture(FittedMixture):
             self.n_latent_ = family.n_latent
         logs = float(np.log(factor).sum())  # densities of rows times `factor` are smaller by that much
         self.trace_ = tuple({**step, "lower_bound": step["lower_bound"] + logs} for step in found.outcome.trace)
-        self.lower_bounds_ = [step["lower_bound"] for step in self.trace_ if step["start"] == found.number]
+        ours = [
+            step for step in self.trace_ if step["start"] == found.number
+        ]  # up to the last repair they had other aims
+        self.lower_bounds_ = [step["lower_bound"] for step in ours if step["run"] == ours[-1]["run"]]
         self.lower_bound_ = found.lower_bound + logs if self.lower_bounds_ else -np.inf
         self.n_iter_ = found.iterations
         self.outcome_ = found.outcome

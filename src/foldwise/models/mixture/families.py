@@ -66,7 +66,7 @@ class Family:
             return moves, found.scatter / safe[:, None, None] - moves[:, :, None] * moves[:, None, :]
         if self.scatter == "tied":
             return moves, (found.scatter - (moves * counts[:, None]).T @ moves) / counts.sum()
-        squares = found.scatter / safe[:, None] - moves**2
+        squares = np.maximum(found.scatter / safe[:, None] - moves**2, 0.0)  # less is rounding
         return moves, squares if self.name == "diag" else squares.mean(axis=1)
 
     def with_ridge(self, raw: Floats, ridge: Floats) -> Floats:
@@ -117,6 +117,7 @@ class Family:
         *,
         ridge: Floats | None = None,
         scatter: Any = "none",
+        narrow: bool = True,
     ) -> Components:
         """What rows are compared with; `ridge` lowers each density as the fit's lower bound has it."""
         with np.errstate(divide="ignore"):  # a weight of zero is a log of minus infinity, and that is right
@@ -125,7 +126,7 @@ class Family:
             logs = logs - self.traces(whiten, ridge) / 2
         logs = np.ascontiguousarray(np.broadcast_to(logs, weights.shape), dtype=np.float64)
         means, whiten = np.ascontiguousarray(means), np.ascontiguousarray(whiten)
-        return Components(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter)
+        return Components(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter, narrow=narrow)
 
     def precisions(self, whiten: Floats) -> Floats:
         """The inverses of the covariances."""
@@ -186,7 +187,7 @@ def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list
     """Whether each component is flat in some direction in which the data as a whole are not.
 
     Flat is less variance than the ridge. A direction in which no data vary, as with columns that add up to a constant, is
-    nobody's collapse. Not for a tied covariance, which belongs to no component.
+    nobody's collapse, nor is one in which they vary by no more than rounding leaves. A tied covariance is one matrix.
     """
     if family.layout == "spherical":
         mean = float(whole.mean())
@@ -200,6 +201,7 @@ def collapsed(family: Family, raw: Floats, ridge: Floats, whole: Floats) -> list
     for one in raw:  # in units of the ridge: a variance below 1 is flat
         values, vectors = np.linalg.eigh(one / size / size[:, None])
         flat = vectors[:, values < 1.0]
-        spread = np.einsum("ij,ik,kj->j", flat, whole / size / size[:, None], flat)
-        found.append(bool((spread > 4.0).any()))
+        seen = whole / size / size[:, None]
+        spread = np.einsum("ij,ik,kj->j", flat, seen, flat)
+        found.append(bool((spread > max(4.0, 1e-15 * float(np.trace(seen)))).any()))
     return found

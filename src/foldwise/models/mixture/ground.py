@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,10 @@ from foldwise.stats.expected import Expected
 from foldwise.stats.extent import Extent
 from foldwise.stats.moments import Moments
 
-# The ridge of reg_covar="auto", as a share of each column's variance: as little as the arithmetic on such rows allows.
+# The ridge of reg_covar="auto", as a share of each column's variance within components: as little as the arithmetic on such
+# rows allows.
 RIDGE = {"float64": 1e-10, "float32": 1e-7}
+_LEAST = 1e-10  # of the variance of all rows: components are taken to be at least so wide
 # Spreads, as powers of two, whose squares and products are safe: beyond them columns are multiplied by a power of two.
 _COMFORT = {"float64": 250, "float32": 30}
 
@@ -41,11 +42,10 @@ class Ground:
             run.passes = 1
         self.run, self.source = run, run.source
         self.pivot = (self.extent.columns.mean * self.factor).astype(self.dtype).astype(np.float64)
-        self.whole, variances = self._whole()
-        self.ridge = self._ridge(variances, reg_covar)
-        some = variances[variances > 0]
-        least = np.where(variances > 0, variances, some.mean() if len(some) else 1.0) * 1e-13
-        self.flat = np.maximum(self.ridge, least)  # with reg_covar=0, too, some variances are nothing but rounding
+        self.whole, self.variances = self._whole()
+        self._reg_covar = reg_covar
+        self.settle(self.variances)
+        self.settled = False  # until a start says how wide components are
 
     def _reaches(self) -> Floats:
         """Half of each column's range."""
@@ -64,20 +64,76 @@ class Ground:
         whole = upper + np.triu(upper, 1).T
         return whole, np.array(np.diagonal(whole))
 
-    def _ridge(self, variances: Floats, asked: float | str) -> Floats:
-        if not isinstance(asked, str):
-            return np.asarray(float(asked) * self.factor * self.factor)
-        some = variances[variances > 0]
-        filled = np.where(variances > 0, variances, some.mean() if len(some) else 1.0)
+    def settle(self, within: Floats) -> None:
+        """Take the ridge, and what is flat, from these variances, one a column, of rows within components."""
+        share = RIDGE[self.dtype.name]
+        known = np.maximum(within, _LEAST * self.variances)
+        some = known[known > 0]
+        filled = np.where(known > 0, known, some.mean() if len(some) else 1.0)
         if self.family.name in ("spherical", "ppca"):
             filled = np.full(self.d, filled.mean())
-        return RIDGE[self.dtype.name] * filled
+        asked = self._reg_covar
+        self.ridge = share * filled if isinstance(asked, str) else np.asarray(float(asked) * self.factor * self.factor)
+        self.flat = np.maximum(
+            self.ridge, filled * 1e-13
+        )  # with reg_covar=0, too, some variances are nothing but rounding
+        self.within, self.settled = within, True
+
+    def sound(self, covariances: Floats) -> Floats:
+        """Covariances that rounding left without a density get one; with a ridge of the caller's, they stay as they are.
+
+        The ridge is small beside the variances of a component much wider than others. Rounding of its sums is not.
+        """
+        family = self.family
+        if not isinstance(self._reg_covar, str) or family.layout not in ("full", "tied"):
+            return covariances
+        try:
+            family.whiten(covariances)
+        except np.linalg.LinAlgError:
+            share, out = RIDGE[self.dtype.name], np.array(covariances)
+            for one in out if family.layout == "full" else [out]:
+                variances = np.maximum(np.diagonal(one), self.ridge)
+                size = np.sqrt(np.full(self.d, variances.mean()) if family.name == "ppca" else variances)
+                values, vectors = np.linalg.eigh(one / size / size[:, None])
+                if values[0] < share:
+                    one[:] = ((vectors * np.maximum(values, share)) @ vectors.T) * size * size[:, None]
+            return out
+        return covariances
+
+    def widths(self, raw: Floats, counts: Floats) -> Floats:
+        """The variances, one a column, within the component of a row in the middle: the median over components by weight.
+
+        Neither a few rows far away, which make one component wide, nor a few that are alike, which make one flat, change it.
+        """
+        k, layout = len(counts), self.family.layout
+        if layout == "tied":
+            return np.array(np.maximum(np.diagonal(raw), 0.0))
+        if layout == "full":
+            raw = np.diagonal(raw, axis1=1, axis2=2)
+        each = raw if raw.ndim == 2 else np.repeat(raw[:, None], self.d, axis=1)
+        some = counts >= self.family.least_rows()
+        weights = np.where(some if some.any() else counts > 0, counts, 0.0)
+        least = _LEAST * RIDGE[self.dtype.name] * self.variances  # of rows that are alike
+        found = np.zeros(self.d)
+        for j in range(self.d):
+            order = np.argsort(each[:, j], kind="stable")
+            mass = np.cumsum(np.where(each[:, j] > least[j], weights, 0.0)[order])
+            if mass[-1] > 0:
+                found[j] = each[order[min(int(np.searchsorted(mass, mass[-1] / 2)), k - 1)], j]
+        return found
 
     def expected(self, weights: Floats, means: Floats, whiten: Floats) -> Expected:
         """The E-step: one fold."""
         family = self.family
         components = family.components(
-            weights, means, whiten, self.pivot, self.dtype, ridge=self.ridge, scatter=family.scatter
+            weights,
+            means,
+            whiten,
+            self.pivot,
+            self.dtype,
+            ridge=self.ridge,
+            scatter=family.scatter,
+            narrow=self.extent.alike,
         )
         return self.run.fold(lambda block: Expected.of(block, components, family.scatter, len(weights)))
 
@@ -117,6 +173,6 @@ def multiplied(source: Source, factor: Floats) -> Source:
 
 def in_range(values: Floats, what: str) -> Floats:
     """The values, unless they left float64's range on the way back to the units of the data."""
-    if not np.isfinite(values).all() or (math.fsum(np.abs(values).ravel()) == 0.0 and values.size):
+    if not np.isfinite(values).all() or (values.size and not values.any()):
         raise DataError(f"the {what} leave the range of float64", advice="Multiply or divide the data by a constant")
     return values

@@ -10,7 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.open import scan
+from foldwise.data.source import Source
+from foldwise.data.spool import spooled
 from foldwise.errors import ParameterError
+from foldwise.models.mixture.parameters import is_whole
 from foldwise.models.named import Named
 from foldwise.stats.sum import Sum
 
@@ -52,15 +56,23 @@ def merged(model: Any, X: Any, n_clusters: int | None, sample_weight: Any) -> An
     """A copy of the model with clusters, and how they came to be."""
     check_is_fitted(model, "weights_")
     k = len(model.weights_)
-    if n_clusters is not None and not 1 <= n_clusters <= k:
-        raise ParameterError(f"n_clusters={n_clusters}: components can be merged into 1 to {k} clusters.")
+    if n_clusters is not None and (not is_whole(n_clusters) or not 1 <= n_clusters <= k):
+        raise ParameterError(
+            f"n_clusters={n_clusters!r}: components can be merged into 1 to {k} clusters, a whole number."
+        )
+    with spooled(scan(X, weights=sample_weight)) as source:
+        return _merged(model, source, n_clusters)
+
+
+def _merged(model: Any, source: Source, n_clusters: int | None) -> Any:
+    k = len(model.weights_)
     plain = copy.copy(model)
     plain.__dict__.pop("clusters_", None)
     groups: list[tuple[int, ...]] = [(i,) for i in range(k)]
     numbers, entropies, weights, pairs = [k], [], [0.0], []
     total = 0.0
     while True:
-        found = _pass(plain, X, sample_weight, groups)
+        found = _pass(plain, source, groups)
         entropies.append(found.entropy)
         total = found.weight
         if len(groups) == 1:
@@ -106,8 +118,8 @@ class _Doubt:
         return i, j
 
 
-def _pass(model: Any, X: Any, sample_weight: Any, groups: list[tuple[int, ...]]) -> _Doubt:
-    run, components = model._comparing(X, sample_weight)
+def _pass(model: Any, source: Source, groups: list[tuple[int, ...]]) -> _Doubt:
+    run, components = model._comparing(source)
     k = len(groups)
 
     def of(block: Block) -> Sum:

@@ -43,3 +43,8 @@ SOFT: dict[str, Any] = {
 }
 
 NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "verbose", "verbose_interval", "warm_start")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)

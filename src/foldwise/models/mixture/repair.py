@@ -29,7 +29,12 @@ def ill(
     family, k = ground.family, len(counts)
     light = np.asarray(counts < min(family.least_rows(), _SHARE * ground.weight / k))
     flat = np.zeros(k, dtype=bool)
-    if family.layout != "tied":
+    if family.layout == "tied":  # nobody's own: if it is flat, starting components anew does not help
+        if (whiten is None or family.traces(whiten, ground.flat) >= 0.5) and collapsed(
+            family, raw[None], ground.flat, ground.whole
+        )[0]:
+            return np.ones(k, dtype=bool), np.ones(k, dtype=bool)
+    else:
         suspects = np.arange(k)
         if whiten is not None:  # the trace is at least the largest share that the ridge has of a variance
             suspects = np.flatnonzero(family.traces(whiten, ground.flat) >= 0.5)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +26,8 @@ from foldwise.models.base import open_for_use, remember_columns
 from foldwise.models.kmeans import scaling
 from foldwise.models.kmeans.common import CentreModel, FewerClustersWarning
 from foldwise.models.kmeans.rows import Rows
-from foldwise.models.mixture.anneal import Plan, components, search
+from foldwise.models.mixture.anneal import Found, Plan, components, search
+from foldwise.models.mixture.ground import factors, multiplied
 from foldwise.models.mixture.parameters import NOT_ABOUT_THE_RESULT, SOFT
 
 
@@ -100,20 +103,31 @@ class SoftKMeans(CentreModel):
                 mean, scale = scaling.mean_and_deviation(Run(source, n_threads=self.n_threads))
             run = Run(held(self._seen(source, mean, scale)), n_threads=self.n_threads)
             run.passes += self.scale
-            rows = Rows(run)
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows = plain = Rows(run)
             self._check_count(rows.n, source, rows.extent.columns.rows)
+            factor = factors(rows.extent.high / 2 - rows.extent.low / 2, rows.dtype, alone=False)
+            if (factor != 1.0).any():  # squares of these values are not safe: steps are taken in other units
+                passes = run.passes
+                run = Run(held(multiplied(run.source, factor)), n_threads=self.n_threads)
+                run.passes = passes
+                rows = Rows(run)
             seed = self._seed()
             starts = self.n_init if isinstance(self.init, str) or callable(self.init) else 1
             plan = Plan(
                 k=self.n_clusters,
-                beta=None if self.beta == "anneal" else float(self.beta),
+                beta=None if self.beta == "anneal" else _in_units(float(self.beta), 1.0 / factor[0]),
                 starts=starts,
                 max_iter=self.max_iter,
                 tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight / rows.frame.scale**2,
                 seed=seed,
-                make_start=self._starts(X, seed),
+                make_start=self._starts_in_units(X, seed, factor),
             )
             found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, seed, starts))
+            if rows is not plain:
+                found = _in_data_units(found, float(factor[0]))
+                rows = plain
+                rows.assign(np.ascontiguousarray(found.centres))
             self.mean_, self.scale_, self.beta_ = mean, scale, found.beta
             self._finish(rows, found)
             self.manifest_ = run.manifest(
@@ -129,7 +143,10 @@ class SoftKMeans(CentreModel):
         source = self._seen(self._dense(open_for_use(self, X)), self.mean_, self.scale_)
         centres = self.cluster_centers_.astype(np.float64)
         pivot = centres.mean(axis=0).astype(source.dtype).astype(np.float64)
-        compared = components(centres, self.beta_, pivot, source.dtype)
+        factor = factors(np.ptp(centres / 2, axis=0), centres.dtype, alone=False)
+        beta = _in_units(self.beta_, 1.0 / factor[0]) if self.beta_ > 0 else 0.0
+        source, centres, pivot = multiplied(source, factor), centres * factor, pivot * factor
+        compared = components(centres, beta, pivot, source.dtype)
 
         def of(block: Block) -> NDArray[Any]:
             each = np.empty((block.n_rows, len(centres)))
@@ -137,6 +154,12 @@ class SoftKMeans(CentreModel):
             return np.asarray(np.exp(each))
 
         return Run(source, n_threads=self.n_threads).rows(of)
+
+    def _starts_in_units(self, X: Any, seed: int, factor: Floats) -> Callable[[Rows, int], NDArray[Any]]:
+        make = self._starts(X, seed)
+        if isinstance(self.init, str) or (factor == 1.0).all():
+            return make
+        return lambda rows, number: make(rows, number) * factor.astype(rows.dtype)
 
     @staticmethod
     def _dense(source: Source) -> Source:
@@ -175,3 +198,36 @@ class SoftKMeans(CentreModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+def _in_units(beta: float, factor: float) -> float:
+    """The stiffness for rows that are divided by `factor`."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = float(np.float64(beta) * factor * factor)
+    if not np.finfo(np.float64).tiny <= found < np.inf:
+        raise DataError(
+            "beta leaves the range of float64 beside the squares of such data",
+            advice="Multiply or divide the data by a constant, or choose beta near one over their variance",
+        )
+    return found
+
+
+def _in_data_units(found: Found, factor: float) -> Found:
+    """What was found for rows times `factor`, for the rows themselves."""
+    beta = _in_units(found.beta, factor) if found.beta > 0 else 0.0
+    with np.errstate(over="ignore", under="ignore"):
+        trace = tuple(
+            {
+                name: value * factor * factor
+                if name == "beta"
+                else value / factor / factor
+                if name == "free_energy"
+                else value / factor
+                if name == "shift"
+                else value
+                for name, value in step.items()
+            }
+            for step in found.outcome.trace
+        )
+        centres = found.centres / found.centres.dtype.type(factor)
+    return replace(found, centres=centres, beta=beta, outcome=replace(found.outcome, trace=trace))

@@ -159,7 +159,7 @@ def broad(ground: Ground, k: int) -> Floats:
     if family.scatter == "diag":
         variances = ground.whole * share + ground.flat
         return variances if family.name == "diag" else np.asarray(variances.mean())
-    return np.asarray(family.of_each((ground.whole * share + np.diag(ground.flat))[None], np.ones(1))[0])
+    return np.asarray(ground.sound(family.of_each((ground.whole * share + np.diag(ground.flat))[None], np.ones(1)))[0])
 
 
 def from_shares(ground: Ground, means: Floats, shares: Any) -> Start:
@@ -168,7 +168,9 @@ def from_shares(ground: Ground, means: Floats, shares: Any) -> Start:
     found = ground.run.fold(lambda block: Expected.given(block, family.scatter, means, shares(block)))
     moves, raw = family.raw(found)
     some = found.counts > 0
-    covariances = family.with_ridge(raw, ground.ridge)
+    if not ground.settled:  # the first start settles it for all, whose bounds are compared
+        ground.settle(ground.widths(raw, found.counts))
+    covariances = ground.sound(family.with_ridge(raw, ground.ridge))
     few = found.counts < family.least_rows()
     if family.layout != "tied" and few.any():
         covariances[few] = broad(ground, len(means))

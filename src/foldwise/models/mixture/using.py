@@ -18,6 +18,7 @@ from foldwise.kernels.mixture import Components
 from foldwise.models.base import EachRow, open_for_use
 from foldwise.models.kmeans import scaling
 from foldwise.models.mixture.families import Family
+from foldwise.models.mixture.parameters import is_whole
 from foldwise.models.named import Named
 from foldwise.stats.sum import Sum
 
@@ -33,7 +34,7 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # ---------------------------------------------------------------- rows
 
     def score_samples(self, X: Any) -> Floats:
-        """The log density of each row."""
+        """The log density of each row; not below -5e299, which rows so far away get all alike."""
         run, components = self._comparing(X)
         return run.rows(lambda block: self._logs(block, components)[0])
 
@@ -129,8 +130,13 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return Family(self.covariance_type, d, getattr(self, "n_latent_", 0))
 
     def _components(self, dtype: np.dtype[Any]) -> Components:
-        pivot = np.asarray(self.weights_ @ self.means_, dtype=np.float64).astype(dtype).astype(np.float64)
-        return self._family().components(self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype)
+        pivot = np.asarray(self.weights_ @ self.means_, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            narrow = np.abs(self.means_).max() <= np.finfo(dtype).max
+            pivot = pivot.astype(dtype).astype(np.float64) if narrow else pivot
+        return self._family().components(
+            self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow)
+        )
 
     # ---------------------------------------------------------------- criteria
 
@@ -186,17 +192,21 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.utils import check_random_state
 
         check_is_fitted(self, "weights_")
-        if n_samples < 1:
+        if not is_whole(n_samples) or n_samples < 1:
             raise ParameterError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
+                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample, a whole number."
             )
         rng = check_random_state(self.random_state)
         family, (k, d) = self._family(), self.means_.shape
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
-        factors = np.linalg.cholesky(family.each(self.covariances_, k))
-        parts = [
-            self.means_[j] + rng.standard_normal((count, d)) @ factors[j].T for j, count in enumerate(counts.tolist())
-        ]
+        if family.layout in ("full", "tied"):
+            factors = np.linalg.cholesky(family.each(self.covariances_, k))
+        else:
+            factors = np.sqrt(self.covariances_)
+        parts = []
+        for j, count in enumerate(counts.tolist()):
+            drawn = rng.standard_normal((count, d))
+            parts.append(self.means_[j] + (drawn @ factors[j].T if factors.ndim == 3 else drawn * factors[j]))
         rows = np.vstack(parts)
         if getattr(self, "scale_", None) is not None:
             rows = rows * self.scale_ + self.mean_
