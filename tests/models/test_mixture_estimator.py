@@ -450,7 +450,7 @@ def test_warm_start_of_scaled_rows_converts_units() -> None:
 @pytest.mark.parametrize("change", [{"covariance_type": "diag"}, {"scale": True}, {"covariance_type": "ppca"}])
 def test_warm_start_from_another_kind_is_refused(change: dict[str, Any]) -> None:
     gm = fw.GaussianMixture(3, warm_start=True).fit(blobs(1))
-    with pytest.raises(ParameterError, match="warm_start=True goes on from .* Set warm_start=False"):
+    with pytest.raises(ParameterError, match=r"warm_start=True goes on from .* Set warm_start=False"):
         gm.set_params(**change).fit(blobs(1))
 
 

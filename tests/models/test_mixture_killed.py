@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import foldwise as fw
-from foldwise.errors import NotFinishedWarning, StoreError
+from foldwise.errors import FoldwiseWarning, NotFinishedWarning, StoreError
 from foldwise.fold import events
 from foldwise.fold.outcome import Reason
 
@@ -153,3 +153,23 @@ def test_a_checkpoint_of_something_else_is_refused(rows: np.ndarray, change: str
         options["means_init"] = rows[:3] + np.where(np.arange(3) == 2, 1e-9, 0)[:, None]
     with pytest.raises(StoreError, match="other data or other parameters"):
         fw.GaussianMixture(**options, checkpoint=tmp_path / "c").fit(x, sample_weight=w)
+
+
+@pytest.mark.parametrize("steps", range(1, 10))
+def test_a_ridge_that_was_lowered_is_that_of_the_checkpoint(steps: int, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((2000, 2))
+    x[1000:] += 1e5
+    start = {
+        "means_init": [[4e4, 4e4], [6e4, 6e4]],
+        "weights_init": [0.5, 0.5],
+        "precisions_init": [np.eye(2) * 1e-9] * 2,
+    }
+    whole = fw.GaussianMixture(2, **start).fit(x)
+    assert len({step["run"] for step in whole.trace_}) > 1
+    place = tmp_path / "state"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldwiseWarning)
+        fw.GaussianMixture(2, max_iter=steps, checkpoint=place, **start).fit(x)
+    again = fw.GaussianMixture(2, checkpoint=place, **start).fit(x)
+    assert again.covariances_.tobytes() == whole.covariances_.tobytes()
+    assert again.ridge_.tobytes() == whole.ridge_.tobytes()

@@ -122,8 +122,10 @@ def select_mixture(
 
     Each is tried from starts of its own, from the result with fewer components with one of them split in two (the heaviest, and
     the one that fills most room), and from the results of simpler families with as many; the best is kept. Other parameters are
-    those of `GaussianMixture`. Fits that cannot be, as with fewer rows than components, are in the table with a `reason`;
-    after Ctrl-C the choice is among the fits that were finished, if there are any (`interrupted`). tol is 1e-7 and max_iter 2000 unless they are given, since criteria differ by little.
+    those of `GaussianMixture`; tol is 1e-7 and max_iter 2000 unless they are given, since criteria differ by little.
+
+    Fits that cannot be, as with fewer rows than components, are in the table with a `reason`. After Ctrl-C the choice is among
+    the fits that were finished, if there are any (`interrupted`).
 
     >>> import numpy as np
     >>> import foldwise as fw
@@ -217,7 +219,7 @@ def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], 
         return _failed(model, source, ILL_DEFINED)
     if found.outcome.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
-    figures = model.criteria(source)
+    figures: dict[str, Any] = model.criteria(source)
     p = int(figures.pop("parameters"))
     ran = model.manifest_
     return Entry(

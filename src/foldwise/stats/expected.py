@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
 
-
-_COMFORT = (
-    30  # as a power of two: weights beyond are brought near one, since float32 has little room for their products
-)
+# As a power of two: weights beyond are brought near one, since float32 has little room for their products.
+_COMFORT = 30
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from foldwise.stats.columns import Columns
 
 @dataclass(frozen=True)
 class Extent:
-    """The column moments, the number of all rows; least and greatest values and the largest and the least weight among rows that count."""
+    """The column moments, the number of all rows; least and greatest values and weights among rows that count."""
 
     columns: Columns
     count: int

@@ -225,13 +225,13 @@ class _Walk:
         tol = plan.tol if cursor.final or plan.starts == 1 else max(plan.tol, plan.rough)
         settled = not (mended or again) and (abs(bound - before) < tol or bound <= before)
         capped = cursor.iteration >= plan.max_iter
-        if settled and not capped and self._narrower(raw, found.counts):
+        if settled and self._narrower(raw, found.counts):
             again, after = True, self._put(state, new, float("nan"))
         if again:
             after["within"] = ground.within
             cursor.run, cursor.ill = cursor.run + 1, 0
         if (settled and not again) or (capped and plan.starts > 1):
-            after = self._ended(after, cursor, bound, capped=not settled)
+            after = self._ended(after, cursor, bound, capped=not settled or again)
         after["cursor"] = cursor.array()
         return after, figures
 
