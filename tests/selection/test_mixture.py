@@ -171,3 +171,17 @@ def test_a_tied_covariance_that_is_flat_is_not_chosen() -> None:
     assert not found.best.collapsed
     assert found.best.n_components == 1
     assert next(e for e in found.entries if (e.covariance_type, e.n_components) == ("tied", 2)).collapsed
+
+
+def test_columns_that_do_not_vary_change_no_choice() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.standard_normal((150, 2)), np.array([4.0, 1.0]) + rng.standard_normal((100, 2))])
+    wide = np.column_stack([x, np.ones((250, 3))])
+    plain = fw.select_mixture(x, range(1, 4), ("full", "tied", "diag"))
+    with pytest.warns(UserWarning, match="3 column.* one value in all rows"):
+        padded = fw.select_mixture(wide, range(1, 4), ("full", "tied", "diag"))
+    assert (padded.best.covariance_type, padded.best.n_components) == (
+        plain.best.covariance_type,
+        plain.best.n_components,
+    )
+    assert padded.best.parameters - plain.best.parameters == 0

@@ -21,6 +21,7 @@ def mixture(
     merge: Annotated[str | None, Parameter(name="--merge")] = None,
     scale: bool = False,
     latent: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    ridge: Annotated[float | None, Parameter(validator=validators.Number(gte=0))] = None,
     starts: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 1,
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     max_iter: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 2000,
@@ -57,6 +58,8 @@ def mixture(
         Divide each column by its standard deviation first; matters for spherical and ppca.
     latent
         Directions of each component of type ppca. Default: 2.
+    ridge
+        A variance that is added to every column of every component, against collapse. Default: very little, by the data.
     starts
         How many starts of its own each fit has.
     seed
@@ -92,6 +95,7 @@ def mixture(
     settings: dict[str, Any] = {
         "scale": scale,
         "n_latent": latent,
+        "reg_covar": "auto" if ridge is None else ridge,
         "n_init": starts,
         "random_state": seed,
         "max_iter": max_iter,

@@ -174,7 +174,9 @@ def select_mixture(
     if any(e.outcome != Reason.CONVERGED for e in usable):
         message = "select_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
-    return MixtureSelection(criterion, listed, best, models[best.covariance_type, best.n_components], interrupted)
+    chosen = models[best.covariance_type, best.n_components]
+    chosen._tell_of_constants()
+    return MixtureSelection(criterion, listed, best, chosen, interrupted)
 
 
 def _asked(

@@ -43,6 +43,10 @@ class TooFewRowsError(DataError):
     """Fewer rows than components."""
 
 
+class ConstantColumnsWarning(FoldwiseWarning):
+    """Some columns do not vary."""
+
+
 class MixtureNotFinishedWarning(NotFinishedWarning, ConvergenceWarning):  # type: ignore[misc]
     """A mixture stopped before it converged."""
 
@@ -140,6 +144,7 @@ class GaussianMixture(FittedMixture):
         """Find the components; `sample_weight` counts a row as that many equal rows."""
         found = self._fit(scan(X, weights=sample_weight))
         self._tell_of_collapse(found)
+        self._tell_of_constants()
         if self.max_iter > 0:
             found.outcome.warn(
                 "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
@@ -172,6 +177,7 @@ class GaussianMixture(FittedMixture):
             checkpoint = self._checkpoint(source, plan)
             found = search(ground, plan, time_budget=self.time_budget, checkpoint=checkpoint)
             self.mean_, self.scale_ = mean, scale
+            self.constant_columns_ = np.flatnonzero(ground.extent.high == ground.extent.low)
             self._finish(ground, found, kept)
             self._fitted = self.covariance_type, warm.about(self, ground)
             self.manifest_ = ground.run.manifest(
@@ -295,6 +301,19 @@ class GaussianMixture(FittedMixture):
                 CollapsedWarning,
                 stacklevel=3,
             )
+
+    def _tell_of_constants(self) -> None:
+        """Told once for a fit, or for a whole selection."""
+        if not len(self.constant_columns_):
+            return
+        names = getattr(self, "feature_names_in_", None)
+        shown = ", ".join(str(names[j]) if names is not None else f"number {j}" for j in self.constant_columns_[:5])
+        warnings.warn(
+            f"{len(self.constant_columns_)} column(s) have one value in all rows ({shown}): they say nothing about groups, and "
+            "raise every density by what reg_covar makes of them. Leave them out.",
+            ConstantColumnsWarning,
+            stacklevel=3,
+        )
 
     # ---------------------------------------------------------------- clusters of several components
 

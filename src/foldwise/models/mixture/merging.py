@@ -18,7 +18,7 @@ from foldwise.models.mixture.parameters import is_whole
 from foldwise.models.named import Named
 from foldwise.stats.sum import Sum
 
-_CLEAR = 0.05  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
+_CLEAR = 0.01  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,9 @@ class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return float(found[0]), float(found[1]), float(found[2]), float(found[3])
 
     def _n_parameters(self) -> int:
-        return self._family().n_parameters(len(self.weights_))
+        family = self._family()  # a column that does not vary has nothing to be estimated
+        varying = replace(family, d=max(family.d - len(getattr(self, "constant_columns_", ())), 1))
+        return varying.n_parameters(len(self.weights_))
 
     def criteria(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """Log-likelihood, number of parameters, BIC, ICL, AIC and the entropy of the probabilities, in one pass."""
