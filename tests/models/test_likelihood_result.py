@@ -262,3 +262,14 @@ def test_a_comparison_can_be_kept(tmp_path: Path) -> None:
     (tmp_path / "m.fw").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StoreError, match="damaged"):
         fw.load(tmp_path / "m.fw")
+
+
+def test_families_by_the_names_that_others_give_them() -> None:
+    x = np.random.default_rng(0).gamma(2.0, 1.0, 50)
+    for other, ours in (
+        ("norm", "normal"),
+        ("Gaussian", "normal"),
+        ("expon", "exponential"),
+        ("weibull_min", "weibull"),
+    ):
+        assert fw.fit_distribution(x, other).family == ours

@@ -27,8 +27,10 @@ class Named:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
 
-    def __getitem__(self, key: str | tuple[str, str]) -> Any:
-        """A column by its name, or one value by the names of row and column."""
+    def __getitem__(self, key: int | str | tuple[str, str]) -> Any:
+        """A column by its name, a row by its number, or one value by the names of row and column."""
+        if isinstance(key, (int, np.integer)):
+            return self.values[key]
         if isinstance(key, str):
             return self.values[:, self.columns.index(key)]
         row, column = key

@@ -17,6 +17,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.place import Place
 from foldwise.kernels.targets import Labels
 from foldwise.models.kernel.geometry import coefficients, mass, means_of
 from foldwise.models.kernel.products import Products
@@ -40,8 +41,8 @@ class Plan:
 
 
 @dataclass
-class Cursor:
-    """Where in the plan the state stands; kept as integers."""
+class Cursor(Place):
+    """Where in the plan the state stands."""
 
     start: int = 0
     iteration: int = 0
@@ -51,15 +52,6 @@ class Cursor:
     filled: int = 0
     capped: int = 0  # whether the best descent was stopped by max_iter
     best_iterations: int = 0
-
-    def array(self) -> np.ndarray:
-        """As a state keeps it."""
-        return np.array(list(vars(self).values()), dtype=np.int64)
-
-    @classmethod
-    def of(cls, state: State) -> Cursor:
-        """From a state."""
-        return cls(*(int(value) for value in state["cursor"]))
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,14 @@ class Bounds:
         self._rest, self._penalty = 0, 2
         self._share_moved, self._passes = 1.0, 0
 
+    def doubt(self, row: int) -> None:
+        """One row got another label: nothing is known of it any more. All the others keep what is known."""
+        if self._rows is not None:
+            upper, lower, group = self._rows
+            upper[row], lower[row] = np.inf, -np.inf
+            if len(group):
+                group[row] = -np.inf
+
     def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
         """The targets if this pass is to use bounds, else None."""
         if not self._wanted(len(centres)):
@@ -89,7 +97,7 @@ class Bounds:
         """What a row costs when it is compared with all targets, and what more if bounds left it over; as measured (AVX2)."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (15 * groups if groups > 1 else 0)
+        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (10 * groups if groups > 1 else 0)
 
     def _worth(self, k: int) -> float:
         """The share of rows that may be left over for bounds to pay."""
@@ -124,19 +132,25 @@ class Bounds:
 
 
 def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:
-    """Centres in groups of near ones: a few rounds of k-means among them."""
-    k = len(centres)
-    if groups == 1:
-        return Groups(np.arange(k, dtype=np.int32), np.array([k], dtype=np.int32))
+    """Centres in groups of near ones, all about equally large: halved across their longest axis, again and again.
+
+    A group is computed as a whole when one of its centres has moved much. Groups by k-means can be very unequal, and then the
+    largest is computed always.
+    """
     points = frame.seen(centres)
-    heads = points[np.linspace(0, k - 1, groups).astype(int)]
-    for _ in range(5):
-        # k x groups: small beside a pass over the rows
-        label = np.argmax(points @ heads.T - 0.5 * np.einsum("ij,ij->i", heads, heads), axis=1)
-        counts = np.bincount(label, minlength=groups)
-        sums = np.zeros_like(heads)
-        np.add.at(sums, label, points)
-        heads = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], heads)
-    order = np.argsort(label, kind="stable").astype(np.int32)
-    ends = np.cumsum(np.bincount(label, minlength=groups))
-    return Groups(order, np.unique(ends[ends > 0]).astype(np.int32))
+    parts = _halved(points, np.arange(len(centres), dtype=np.int32), groups)
+    return Groups(np.concatenate(parts), np.cumsum([len(part) for part in parts]).astype(np.int32))
+
+
+def _halved(points: NDArray[np.float64], which: Labels, groups: int) -> list[Labels]:
+    if groups == 1:
+        return [which]
+    some = points[which] - points[which].mean(axis=0)
+    axis = some[np.argmax(np.einsum("ij,ij->i", some, some))]
+    for _ in range(4):  # of the power method: about the longest is enough
+        axis = some.T @ (some @ axis)
+        axis = axis / (np.linalg.norm(axis) or 1.0)
+    order = which[np.argsort(some @ axis, kind="stable")]
+    left = groups // 2
+    at = len(which) * left // groups
+    return _halved(points, np.sort(order[:at]), left) + _halved(points, np.sort(order[at:]), groups - left)

@@ -268,24 +268,23 @@ class Rows:
         """Give one row another label."""
         row = self.take([number])
         weights = None if self.weights is None else self.weights[[number]]
-        changes = np.zeros(1, np.int32), self.labels[[number]]
-        which = self.sums.which
+        which = np.unique(np.array([self.labels[number], to], np.int32))  # of all clusters, these two are touched
+        before, after = np.searchsorted(which, [self.labels[number], to]).astype(np.int32)
         part = Sums.zero(which, self.d)
         self.centres, self._whole = None, False  # the labels are no longer those of anybody's nearest
-        targets = DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame)
-        targets.transfer(
+        DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame).transfer(
             row,
             weights,
             self.weight_scale,
-            changes,
-            np.array([to], np.int32),
-            which,
+            (np.zeros(1, np.int32), np.array([before], np.int32)),
+            np.array([after], np.int32),
+            np.arange(len(which), dtype=np.int32),
             self.grid,
             (part.high, part.low, part.weight),
         )
         self.sums.add(part)
         self.labels[number] = to
-        self.bounds.forget()
+        self.bounds.doubt(number)
         self._whole = True
 
     # ------------------------------------------------------------ figures

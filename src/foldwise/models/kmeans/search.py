@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.place import Place
 from foldwise.models.kmeans import lloyd, moves
 from foldwise.models.kmeans.rows import Rows
 
@@ -48,8 +49,8 @@ class Plan:
 
 
 @dataclass
-class Cursor:
-    """Where in the plan the state stands; kept as integers."""
+class Cursor(Place):
+    """Where in the plan the state stands."""
 
     start: int = 0
     iteration: int = 0
@@ -60,15 +61,6 @@ class Cursor:
     filled: int = 0
     capped: int = 0  # whether the best run was stopped by max_iter
     best_iterations: int = 0
-
-    def array(self) -> NDArray[np.int64]:
-        """As a state keeps it."""
-        return np.array(list(vars(self).values()), dtype=np.int64)
-
-    @classmethod
-    def of(cls, state: State) -> Cursor:
-        """From a state."""
-        return cls(*(int(value) for value in state["cursor"]))
 
 
 @dataclass(frozen=True)

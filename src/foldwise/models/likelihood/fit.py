@@ -117,11 +117,31 @@ def _rank(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
+# What SciPy, R and others call them.
+_OTHER_NAMES = {
+    "norm": "normal",
+    "gaussian": "normal",
+    "expon": "exponential",
+    "exp": "exponential",
+    "lognorm": "lognormal",
+    "log-normal": "lognormal",
+    "nbinom": "negative-binomial",
+    "geom": "geometric",
+    "binom": "binomial",
+    "invgauss": "inverse-gaussian",
+    "weibull-min": "weibull",
+    "gumbel-r": "gumbel",
+    "unif": "uniform",
+    "pois": "poisson",
+}
+
+
 def _families(family: str | Sequence[str]) -> tuple[list[Family], bool]:
     several = not isinstance(family, str) or family == "all"
     names = list(FAMILIES) if family == "all" else [family] if isinstance(family, str) else list(family)
     if not names:
         raise ParameterError('family=[] names no family; give one, several, or "all".')
+    names = [_OTHER_NAMES.get(name, name) for name in (str(one).lower().replace("_", "-") for one in names)]
     unknown = [name for name in names if name not in FAMILIES]
     if unknown:
         raise ParameterError(f"family={unknown[0]!r} is not known; there are {', '.join(FAMILIES)}.")

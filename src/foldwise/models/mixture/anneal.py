@@ -14,6 +14,7 @@ from foldwise.data.block import Block, Floats
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.place import Place
 from foldwise.kernels.mixture import Components
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.rows import Rows
@@ -44,8 +45,8 @@ class Plan:
 
 
 @dataclass
-class Cursor:
-    """Where in the plan the state stands; kept as integers."""
+class Cursor(Place):
+    """Where in the plan the state stands."""
 
     start: int = 0
     iteration: int = 0
@@ -54,15 +55,6 @@ class Cursor:
     done: int = 0
     capped: int = 0
     best_iterations: int = 0
-
-    def array(self) -> NDArray[np.int64]:
-        """As a state keeps it."""
-        return np.array(list(vars(self).values()), dtype=np.int64)
-
-    @classmethod
-    def of(cls, state: State) -> Cursor:
-        """From a state."""
-        return cls(*(int(value) for value in state["cursor"]))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.place import Place
 from foldwise.models.mixture import repair
 from foldwise.models.mixture.ground import Ground
 from foldwise.models.mixture.starts import Start
@@ -49,8 +49,8 @@ class Plan:
 
 
 @dataclass
-class Cursor:
-    """Where in the plan the state stands; kept as integers."""
+class Cursor(Place):
+    """Where in the plan the state stands."""
 
     start: int = 0
     iteration: int = 0
@@ -66,15 +66,6 @@ class Cursor:
     best_atoms: int = 0
     capped: int = 0  # whether the best start was stopped by max_iter
     final: int = 0  # whether the best of several rough starts is under way
-
-    def array(self) -> Any:
-        """As a state keeps it."""
-        return np.array(list(vars(self).values()), dtype=np.int64)
-
-    @classmethod
-    def of(cls, state: State) -> Cursor:
-        """From a state."""
-        return cls(*(int(value) for value in state["cursor"]))
 
 
 @dataclass(frozen=True)

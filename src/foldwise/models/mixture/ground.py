@@ -68,7 +68,9 @@ class Ground:
         """Take the ridge, and what is flat, from these variances, one a column, of rows within components."""
         share = RIDGE[self.dtype.name]
         known = np.maximum(within, _LEAST * self.variances)
-        some = self.variances[self.variances > 0]  # of columns that do not vary: the same ridge, whatever the components
+        some = self.variances[
+            self.variances > 0
+        ]  # of columns that do not vary: the same ridge, whatever the components
         filled = np.where(known > 0, known, some.mean() if len(some) else 1.0)
         if self.family.name in ("spherical", "ppca"):
             filled = np.full(self.d, filled.mean())
