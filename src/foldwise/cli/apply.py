@@ -26,7 +26,7 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads
 
     check_outputs(file, out)
     fitted = load(model)
-    if not hasattr(fitted, "each_row"):
+    if not hasattr(fitted, "get_params"):
         raise ParameterError(
             f"{model} holds a fitted distribution, which says nothing of single rows. "
             "In Python, fw.load(...) has its pdf, cdf and quantiles."
