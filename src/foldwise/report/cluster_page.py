@@ -6,18 +6,15 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foldwise.data.block import Block
 from foldwise.data.source import Source
-from foldwise.fold.run import Run
-from foldwise.models.pca import PCA
-from foldwise.report.charts import difference_bars, numbers_chart, trace_chart
-from foldwise.report.cluster import centres_table, figure, header, share, strongest, traits, two_digits
+from foldwise.report.charts import numbers_chart, trace_chart
+from foldwise.report.cluster import centres_table, figure, header, share, traits, two_digits
 from foldwise.report.curve import best_silhouette, curve_table, verdict
 from foldwise.report.curve import header as curve_header
 from foldwise.report.marks import colour
 from foldwise.report.page import write_page
+from foldwise.report.plane import panels, plane
 from foldwise.report.ran import column_names, counted, manifest_lines
 from foldwise.report.svg import Cloud
 from foldwise.report.tables import number, percent
@@ -50,7 +47,7 @@ def write_cluster_page(model: Any, source: Source, found: Profile, path: str | o
         trace_note=_trace_note(model),
         separation=_separation(found, names),
         columns_hidden=len(names) - _MOST_COLUMNS,
-        panels=_panels(found, names),
+        panels=panels(found, names, _MOST_PANELS, _BARS),
         panels_hidden=k - _MOST_PANELS,
         centres=centres_table(model, found),
         manifest=manifest_lines(model.manifest_),
@@ -114,44 +111,14 @@ def _separation(found: Profile, names: list[str]) -> list[dict[str, str]]:
     ]
 
 
-def _panels(found: Profile, names: list[str]) -> list[dict[str, Any]]:
-    """Bars of each cluster's largest differences, all on one scale."""
-    panels = []
-    reach = float(np.nanmax(np.abs(found.differences), initial=0.0))
-    for i, differences in enumerate(found.differences[:_MOST_PANELS]):
-        columns = strongest(differences, _BARS)
-        bars = difference_bars([names[j] for j in columns], [float(differences[j]) for j in columns], reach, colour(i))
-        rows = counted(int(found.rows[i]), "row")
-        panels.append(
-            {"number": i, "colour": colour(i), "rows": rows, "bars": bars if columns else "near the mean of all"}
-        )
-    return panels
-
-
 def _plane(model: Any, source: Source) -> tuple[str | None, int]:
-    """The rows, as the model compares them, on their first two principal components."""
-    compared = model.as_compared(source)
-    if source.n_columns < 2 or len(model.labels_) < 2:
+    """The rows with the centres."""
+    drawn = plane(model, source, model.labels_, model.n_clusters)
+    if drawn is None:
         return None, 0
-    pca = PCA(2, n_threads=model.n_threads).fit(compared)
-    directions = np.asarray(pca.components_, dtype=np.float64)
-    run = Run(compared, n_threads=model.n_threads)
-
-    def scores(block: Block) -> NDArray[np.float64]:
-        return block.times(directions.T, pca.mean_)
-
-    def labelled(block: Block) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        return scores(block), model.labels_[block.start : block.start + block.n_rows]
-
-    reach = 2.8 * np.sqrt(pca.explained_variance_)
-    if len(model.labels_) <= Cloud.MOST_POINTS:
-        reach = 1.03 * np.abs(run.rows(scores)).max(axis=0)
-    cloud = Cloud(float(reach[0]), float(reach[1]), groups=model.n_clusters)
-    run.in_order(labelled, lambda told: cloud.add(*told))
-    centres = (model.cluster_centers_.astype(np.float64) - pca.mean_) @ directions.T
-    labels = [f"component {i} ({percent(float(ratio))})" for i, ratio in enumerate(pca.explained_variance_ratio_)]
+    centres = drawn.place(model.cluster_centers_.astype(np.float64))
     few = centres if model.n_clusters <= _MOST_LINES else None
-    return cloud.draw([], (labels[0], labels[1]), centres=few), cloud.rows
+    return drawn.cloud.draw([], drawn.labels, centres=few), drawn.cloud.rows
 
 
 def _plane_note(model: Any, rows: int) -> str:

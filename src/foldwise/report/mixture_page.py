@@ -6,17 +6,14 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foldwise.data.block import Block
 from foldwise.data.source import Source
-from foldwise.fold.run import Run
-from foldwise.models.pca import PCA
-from foldwise.report.charts import difference_bars, histogram, lines_chart
-from foldwise.report.cluster import centres_table, share, strongest, traits
+from foldwise.report.charts import histogram, lines_chart
+from foldwise.report.cluster import centres_table, share, traits
 from foldwise.report.marks import colour
 from foldwise.report.mixture import header, merging_text, sureness
 from foldwise.report.page import write_page
+from foldwise.report.plane import panels, plane
 from foldwise.report.ran import column_names, counted, manifest_lines
 from foldwise.report.svg import Cloud
 from foldwise.report.tables import number, percent
@@ -56,7 +53,7 @@ def write_mixture_page(
         chart=_chart(choice),
         criterion="" if choice is None else choice.criterion.upper(),
         merging=merging_text(model),
-        panels=_panels(found, names),
+        panels=panels(found, names, _MOST_PANELS, _BARS),
         panels_hidden=k - _MOST_PANELS,
         centres=centres_table(model, found),
         manifest=manifest_lines(model.manifest_),
@@ -90,20 +87,6 @@ def _line(model: Any, found: MixtureProfile, cluster: int, names: list[str]) -> 
     }
 
 
-def _panels(found: MixtureProfile, names: list[str]) -> list[dict[str, Any]]:
-    """Bars of each cluster's largest differences, all on one scale."""
-    panels = []
-    reach = float(np.nanmax(np.abs(found.differences), initial=0.0))
-    for i, differences in enumerate(found.differences[:_MOST_PANELS]):
-        columns = strongest(differences, _BARS)
-        bars = difference_bars([names[j] for j in columns], [float(differences[j]) for j in columns], reach, colour(i))
-        rows = counted(int(found.rows[i]), "row")
-        panels.append(
-            {"number": i, "colour": colour(i), "rows": rows, "bars": bars if columns else "near the mean of all"}
-        )
-    return panels
-
-
 def _chart(choice: MixtureSelection | None) -> str | None:
     if choice is None:
         return None
@@ -123,43 +106,19 @@ def _chart(choice: MixtureSelection | None) -> str | None:
 
 
 def _plane(model: Any, source: Source, found: MixtureProfile) -> tuple[str | None, int]:
-    """The rows on their first two principal components, with the ellipses of the mixture's components."""
-    compared = model.as_compared(source)
-    if source.n_columns < 2 or len(found.labels) < 2:
+    """The rows with the ellipses of the mixture's components and the numbers of the clusters."""
+    drawn = plane(model, source, found.labels, len(found.means))
+    if drawn is None:
         return None, 0
-    pca = PCA(2, n_threads=model.n_threads).fit(compared)
-    directions = np.asarray(pca.components_, dtype=np.float64)
-    run = Run(compared, n_threads=model.n_threads)
-
-    def scores(block: Block) -> NDArray[np.float64]:
-        return block.times(directions.T, pca.mean_)
-
-    def labelled(block: Block) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        return scores(block), found.labels[block.start : block.start + block.n_rows]
-
-    reach = 2.8 * np.sqrt(pca.explained_variance_)
-    if len(found.labels) <= Cloud.MOST_POINTS:
-        reach = 1.03 * np.abs(run.rows(scores)).max(axis=0)
-    cloud = Cloud(float(reach[0]), float(reach[1]), groups=len(found.means))
-    run.in_order(labelled, lambda told: cloud.add(*told))
     k = len(model.weights_)
-    clusters = getattr(model, "clusters_", None)
+    of = np.asarray(getattr(model, "clusters_", np.arange(k)))
     matrices = model._family().each(model.covariances_, k)
-    ellipses = [
-        (
-            (model.means_[j] - pca.mean_) @ directions.T,
-            directions @ matrices[j] @ directions.T,
-            j if clusters is None else int(clusters[j]),
-        )
-        for j in range(min(k, _MOST_LINES))
-    ]
-    labels = [f"component {i} ({percent(float(ratio))})" for i, ratio in enumerate(pca.explained_variance_ratio_)]
-    of = np.arange(k) if clusters is None else np.asarray(clusters)
+    ellipses = [(drawn.place(model.means_[j]), drawn.seen(matrices[j]), int(of[j])) for j in range(min(k, _MOST_LINES))]
     means = [
         np.average(model.means_[of == i], axis=0, weights=model.weights_[of == i]) for i in range(int(of.max()) + 1)
     ]
-    centres = (np.array(means[:_MOST_LINES]) - pca.mean_) @ directions.T
-    return cloud.draw([], (labels[0], labels[1]), centres=centres, ellipses=ellipses), cloud.rows
+    centres = drawn.place(np.array(means[:_MOST_LINES]))
+    return drawn.cloud.draw([], drawn.labels, centres=centres, ellipses=ellipses), drawn.cloud.rows
 
 
 def _plane_note(rows: int, k: int) -> str:
