@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.run import Run
 from foldwise.kernels.targets import frame_around, targets_of
-from foldwise.models.base import EachRow, open_for_use
+from foldwise.models.base import EachRow, KnownParameters, open_for_use
 from foldwise.models.kmeans import cosine, scaling, seeding, telling
 from foldwise.models.kmeans.order import ordered
 from foldwise.models.kmeans.rows import Rows
@@ -29,7 +28,13 @@ class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore
     """There are fewer distinct points than clusters."""
 
 
-class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class CentreModel(
+    KnownParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Its classes have the parameters n_clusters, init, random_state, metric and n_threads, and a `fit`."""
 
     n_clusters: int
@@ -37,12 +42,6 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     random_state: Any
     metric: str
     n_threads: int | None
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn inspects the signature at every fit, which costs a third of a small one.
-        return list(super()._get_param_names())
 
     # ---------------------------------------------------------------- for fitting
 

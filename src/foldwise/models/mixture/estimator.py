@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -131,12 +130,6 @@ class GaussianMixture(FittedMixture):
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn inspects the signature at every fit, which costs a third of a small one.
-        return list(super()._get_param_names())
 
     # ---------------------------------------------------------------- fitting
 

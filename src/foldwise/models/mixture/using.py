@@ -16,7 +16,7 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.run import Run
 from foldwise.kernels.mixture import Components
-from foldwise.models.base import EachRow, open_for_use
+from foldwise.models.base import EachRow, KnownParameters, open_for_use
 from foldwise.models.kmeans import scaling
 from foldwise.models.mixture.families import Family
 from foldwise.models.mixture.parameters import is_whole
@@ -24,7 +24,7 @@ from foldwise.models.named import Named
 from foldwise.stats.sum import Sum
 
 
-class FittedMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Reads `weights_`, `means_`, `precisions_cholesky_` and, if components were merged, `clusters_`."""
 
     n_components: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import ExitStack
-from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -22,7 +21,7 @@ from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.run import Run
 from foldwise.fold.stream import Stream
-from foldwise.models.base import open_for_use, remember_columns
+from foldwise.models.base import KnownParameters, open_for_use, remember_columns
 from foldwise.models.named import Named
 from foldwise.models.pca import covariance, full, gram, krylov, power, ppca, rank
 from foldwise.models.pca.choose import choose
@@ -43,7 +42,7 @@ _FITTED_BY_STREAM = "_stream"
 _WIDE = 1000
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal components: the directions in which the data vary most.
 
     Takes arrays, frames, SciPy sparse matrices, `fw.scan(...)` and paths of files, which may be larger than memory.
@@ -109,12 +108,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn inspects the signature at every fit, which costs a third of a small one.
-        return list(super()._get_param_names())
 
     # ---------------------------------------------------------------- fitting
 
