@@ -23,7 +23,7 @@ import numpy as np
 import foldwise as fw
 from benchmarks.common import machine, show, timed
 from foldwise.data.block import Block
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components, Kind, Scatter
 
 SCATTER: dict[Kind, Scatter] = {"full": "full", "tied": "tied", "diag": "diag", "spherical": "diag"}
@@ -146,7 +146,7 @@ def run_case(case: Case, rounds: int) -> list[list[str]]:
 
         def ours(x: np.ndarray = x, found: dict[str, float] = likelihoods) -> None:
             components = start.components(case, x)
-            run = Run(fw.scan(x), n_threads=2)
+            run = Passes(fw.scan(x), n_threads=2)
             found["ours"] = float(run.fold(lambda block: Sums.of(block, components)).parts[0]) / len(x)
 
         runs: dict[str, Callable[[], object]] = {

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foldwise.data.open import scan as scan
+    from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
@@ -46,7 +46,7 @@ _PUBLIC = {
     "load": "foldwise.store",
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
-    "scan": "foldwise.data.open",
+    "scan": "foldwise.data.scan",
     "select_mixture": "foldwise.selection.mixture",
     "silhouette": "foldwise.selection.silhouette",
 }

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data import scan
-from foldwise.data.cut import rows_per_block
+from foldwise.data.block_grid import rows_per_block
 
 
 def rows(source):

@@ -12,10 +12,10 @@ import foldwise as fw
 from foldwise.data.block import Block
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold import events, fold, serial, threads
-from foldwise.fold.run import Run
-from foldwise.stats.columns import Columns
+from foldwise.fold.passes import Passes
+from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
-from foldwise.stats.triangle import Triangle
+from foldwise.stats.qr_factor import QRFactor
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def x() -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
-@pytest.mark.parametrize("stat", [Columns, Moments, Triangle])
+@pytest.mark.parametrize("stat", [ColumnMoments, Moments, QRFactor])
 def test_threads_do_not_change_a_bit(pieces: Any, x: np.ndarray, stat: Any, n_threads: int) -> None:
     expected = fold(pieces(x, 13), stat.of, serial.run)
     for known in (True, False):
@@ -47,7 +47,9 @@ def test_threads_do_not_change_a_bit_of_a_model(n_threads: int) -> None:
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 def test_rows_come_back_in_order(pieces: Any, x: np.ndarray, known: bool, n_threads: int) -> None:
-    got = Run(pieces(x, 13, known=known), n_threads=n_threads, engine=threads.run).rows(lambda block: block.dense() * 2)
+    got = Passes(pieces(x, 13, known=known), n_threads=n_threads, engine=threads.run).rows(
+        lambda block: block.dense() * 2
+    )
     np.testing.assert_array_equal(got, 2 * x)
 
 
@@ -56,7 +58,7 @@ def test_rows_come_back_in_order(pieces: Any, x: np.ndarray, known: bool, n_thre
 def test_error_in_a_piece_comes_out_and_stops_the_pass(pieces: Any, x: np.ndarray, engine: Any, fail_at: int) -> None:
     source = pieces(x, 13, fail_at=fail_at)
     with pytest.raises(OSError, match=f"piece {fail_at} cannot be read"):
-        fold(source, Columns.of, engine, n_threads=2)
+        fold(source, ColumnMoments.of, engine, n_threads=2)
     # No more than what was in hand is loaded after the failure: two pieces for each thread.
     assert max(source.loaded) <= fail_at + 4
 
@@ -64,15 +66,15 @@ def test_error_in_a_piece_comes_out_and_stops_the_pass(pieces: Any, x: np.ndarra
 def test_error_in_the_work_waits_for_what_is_under_way(pieces: Any, x: np.ndarray) -> None:
     running, entered = set[int](), threading.Barrier(3, timeout=30)
 
-    def of(block: Block) -> Columns:
+    def of(block: Block) -> ColumnMoments:
         if block.start >= 39:
-            return Columns.of(block)
+            return ColumnMoments.of(block)
         running.add(block.start)
         entered.wait()  # all three are inside before any goes on
         try:
             if block.start == 13:
                 raise RuntimeError("broken work")
-            return Columns.of(block)
+            return ColumnMoments.of(block)
         finally:
             running.discard(block.start)
 
@@ -83,8 +85,8 @@ def test_error_in_the_work_waits_for_what_is_under_way(pieces: Any, x: np.ndarra
 
 def test_engine_works_again_after_an_error(pieces: Any, x: np.ndarray) -> None:
     with pytest.raises(OSError, match="piece 1"):
-        fold(pieces(x, 13, fail_at=1), Columns.of, threads.run, n_threads=2)
-    assert fold(pieces(x, 13), Columns.of, threads.run, n_threads=2).rows == 1009
+        fold(pieces(x, 13, fail_at=1), ColumnMoments.of, threads.run, n_threads=2)
+    assert fold(pieces(x, 13), ColumnMoments.of, threads.run, n_threads=2).rows == 1009
 
 
 def test_pieces_in_hand_are_bounded(pieces: Any, x: np.ndarray) -> None:
@@ -133,33 +135,33 @@ def test_threads_variable_reaches_a_fit(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_no_rows_is_an_error(pieces: Any) -> None:
     with pytest.raises(DataError, match="0 sample"):
-        fold(pieces(np.zeros((0, 3)), 13, known=False), Columns.of)
+        fold(pieces(np.zeros((0, 3)), 13, known=False), ColumnMoments.of)
     with pytest.raises(DataError, match="0 sample"):
-        Run(pieces(np.zeros((0, 3)), 13, known=False)).rows(lambda block: block.dense())
+        Passes(pieces(np.zeros((0, 3)), 13, known=False)).rows(lambda block: block.dense())
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_listeners_hear_how_far_a_pass_is(pieces: Any, x: np.ndarray, known: bool) -> None:
     heard: list[events.Event] = []
     source = pieces(x, 13, known=known)
-    run = Run(source, engine=serial.run)
+    run = Passes(source, engine=serial.run)
     with events.listening(heard.append):
-        run.fold(Columns.of)
-        run.fold(Columns.of)
+        run.fold(ColumnMoments.of)
+        run.fold(ColumnMoments.of)
     assert len(heard) == 2 * 78
-    assert all(isinstance(event, events.Rows) for event in heard)
+    assert all(isinstance(event, events.RowsRead) for event in heard)
     assert [event.number_of_pass for event in heard] == [1] * 78 + [2] * 78
     assert {event.total for event in heard} == {1009 if known else None}
     if known:
         assert heard[-1].done == 1009
-    run.fold(Columns.of)
+    run.fold(ColumnMoments.of)
     assert len(heard) == 2 * 78  # no longer listening
 
 
 def test_an_event_reports_rows_of_the_real_grid() -> None:
     data, heard = np.zeros((150_000, 2), np.float64), list[events.Event]()
     with events.listening(heard.append):
-        fold(fw.scan(data), Columns.of)
+        fold(fw.scan(data), ColumnMoments.of)
     assert [event.done for event in heard] == [131_072, 150_000]
 
 
@@ -168,9 +170,9 @@ def test_one_blas_thread_during_a_fold(pieces: Any, x: np.ndarray) -> None:
 
     seen: set[int] = set()
 
-    def of(block: Block) -> Columns:
+    def of(block: Block) -> ColumnMoments:
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
-        return Columns.of(block)
+        return ColumnMoments.of(block)
 
     fold(pieces(x, 200), of, serial.run)
     assert seen == {1}

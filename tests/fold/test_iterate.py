@@ -96,7 +96,7 @@ def test_steps_are_told() -> None:
     heard: list[events.Event] = []
     with events.listening(heard.append):
         _, outcome, _ = iterate(start, step, until(3), max_iter=9)
-    assert heard == [events.Step(i + 1, 9, figures) for i, figures in enumerate(outcome.trace)]
+    assert heard == [events.StepDone(i + 1, 9, figures) for i, figures in enumerate(outcome.trace)]
 
 
 @pytest.mark.parametrize("stop", [0, 1, 5, 8])
@@ -232,7 +232,7 @@ def test_a_stopped_pca_goes_on_to_the_same_bits(tmp_path: Path, planted: Any, so
 
     def stop(event: events.Event) -> None:
         nonlocal seen
-        seen += isinstance(event, events.Step)
+        seen += isinstance(event, events.StepDone)
         if seen == 2:
             raise KeyboardInterrupt
 

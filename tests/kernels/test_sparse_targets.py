@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.kernels import _core, reference
 from foldwise.kernels.sparse import SparseTargets, unit_rows
-from foldwise.kernels.targets import DenseTargets, Frame, Grid, frame_within
+from foldwise.kernels.targets import DenseTargets, Grid, Rescaling, rescaling_within
 
 
 def some_rows(n: int, d: int, fill: float, dtype: Any, seed: int = 0, *, whole: bool = False) -> sp.csr_array:
@@ -26,13 +26,13 @@ def some_rows(n: int, d: int, fill: float, dtype: Any, seed: int = 0, *, whole: 
     return sp.csr_array((values * (rng.random((n, d)) < fill)).astype(dtype))
 
 
-def frame_of(x: sp.csr_array, points: NDArray[Any]) -> Frame:
+def frame_of(x: sp.csr_array, points: NDArray[Any]) -> Rescaling:
     low, high = min(float(x.min()), float(points.min())), max(float(x.max()), float(points.max()))
     d = points.shape[1]
-    return frame_within(np.zeros(d), np.full(d, low), np.full(d, high), points.dtype)
+    return rescaling_within(np.zeros(d), np.full(d, low), np.full(d, high), points.dtype)
 
 
-def labels_of(x: sp.csr_array, points: NDArray[Any], frame: Frame | None = None) -> tuple[NDArray[np.int32], int]:
+def labels_of(x: sp.csr_array, points: NDArray[Any], frame: Rescaling | None = None) -> tuple[NDArray[np.int32], int]:
     labels = np.full(x.shape[0], -1, dtype=np.int32)
     moved, computed, settled = SparseTargets(points, frame or frame_of(x, points)).nearest(x, labels)
     assert moved == computed == x.shape[0]
@@ -146,7 +146,7 @@ def test_a_row_far_beyond_all_targets() -> None:
     """Its square is no float64, its nearest target is clear all the same."""
     points = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
     x = sp.csr_array(np.array([[1e200, 0.0], [0.0, 1e250], [-1e300, 1e299]]))
-    frame = frame_within(np.zeros(2), points.min(axis=0), points.max(axis=0), points.dtype)
+    frame = rescaling_within(np.zeros(2), points.min(axis=0), points.max(axis=0), points.dtype)
     assert labels_of(x, points, frame)[0].tolist() == [0, 1, 2]
 
 

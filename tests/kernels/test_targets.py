@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.kernels import reference
-from foldwise.kernels.targets import DenseTargets, Frame, Groups, Moved, frame_around, frame_within
+from foldwise.kernels.targets import CentreGroups, DenseTargets, Moved, Rescaling, rescaling_around, rescaling_within
 
 SCALES = {np.float32: [1e-25, 1e-12, 1.0, 1e12, 1e20], np.float64: [1e-170, 1e-25, 1.0, 1e25, 1e170]}
 KINDS = ["random", "lattice", "duplicated", "shifted", "one column far"]
 
 
-def frame_of(*parts: NDArray[Any]) -> Frame:
+def frame_of(*parts: NDArray[Any]) -> Rescaling:
     x = np.concatenate(parts)
     middle = (x.astype(np.float64) / len(x)).sum(axis=0)
-    return frame_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
+    return rescaling_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
 
 
-def nearest(x: NDArray[Any], points: NDArray[Any], frame: Frame | None = None) -> NDArray[np.int32]:
+def nearest(x: NDArray[Any], points: NDArray[Any], frame: Rescaling | None = None) -> NDArray[np.int32]:
     labels = np.full(len(x), -1, np.int32)
     DenseTargets(points, frame or frame_of(x, points)).nearest(x, labels)
     return labels
@@ -90,7 +90,9 @@ def test_nearest_around_whole_panels_of_rows(dtype: Any, width: int) -> None:
 
 def test_no_rows(dtype: Any) -> None:
     points = np.ones((3, 2), dtype)
-    assert DenseTargets(points, frame_around(points)).nearest(np.empty((0, 2), dtype), np.empty(0, np.int32))[0] == 0
+    assert (
+        DenseTargets(points, rescaling_around(points)).nearest(np.empty((0, 2), dtype), np.empty(0, np.int32))[0] == 0
+    )
 
 
 def test_exact_ties_go_to_the_lowest_number() -> None:
@@ -128,13 +130,13 @@ def test_rows_far_outside_the_frame(dtype: Any, far: float) -> None:
     rng = np.random.default_rng(1)
     points = (rng.standard_normal((6, 3)) + 5).astype(dtype)
     x = (rng.standard_normal((50, 3)) * far).astype(dtype)
-    np.testing.assert_array_equal(nearest(x, points, frame_around(points)), reference.nearest(x, points))
+    np.testing.assert_array_equal(nearest(x, points, rescaling_around(points)), reference.nearest(x, points))
 
 
 def test_equal_targets_leave_a_frame_without_extent(dtype: Any) -> None:
     points = np.full((4, 3), 0.1, dtype)
     x = np.random.default_rng(0).standard_normal((30, 3)).astype(dtype)
-    assert not nearest(x, points, frame_around(points)).any()
+    assert not nearest(x, points, rescaling_around(points)).any()
 
 
 def test_counts_and_distances(dtype: Any) -> None:
@@ -157,15 +159,15 @@ def test_counts_and_distances(dtype: Any) -> None:
 # ---------------------------------------------------------------- bounds
 
 
-def random_groups(k: int, rng: np.random.Generator) -> Groups:
+def random_groups(k: int, rng: np.random.Generator) -> CentreGroups:
     inside = np.flatnonzero(rng.random(k - 1) < rng.random()) + 1
-    return Groups(rng.permutation(k).astype(np.int32), np.append(inside, k).astype(np.int32))
+    return CentreGroups(rng.permutation(k).astype(np.int32), np.append(inside, k).astype(np.int32))
 
 
 class Bounded:
     """Bounds that are kept while targets move, as the model keeps them."""
 
-    def __init__(self, x: NDArray[Any], frame: Frame, groups: Groups) -> None:
+    def __init__(self, x: NDArray[Any], frame: Rescaling, groups: CentreGroups) -> None:
         self.x, self.frame, self.groups = x, frame, groups
         n, several = len(x), len(groups.ends)
         self.labels = np.full(n, -1, np.int32)
@@ -229,7 +231,7 @@ def test_bounds_through_a_whole_descent(dtype: Any, d: int, groups: str) -> None
     x = (rng.standard_normal((k // 2, d))[rng.integers(k // 2, size=n)] * 5 + rng.standard_normal((n, d))).astype(dtype)
     points = np.ascontiguousarray(x[:k])
     ends = {"one": [k], "pairs": range(2, k + 1, 2)}
-    fixed = Groups(np.arange(k, dtype=np.int32), np.array(ends.get(groups, [k]), np.int32))
+    fixed = CentreGroups(np.arange(k, dtype=np.int32), np.array(ends.get(groups, [k]), np.int32))
     bounded = Bounded(x, frame_of(x), random_groups(k, rng) if groups == "random" else fixed)
     plain = np.full(n, -1, np.int32)
     for _ in range(12):
@@ -251,7 +253,7 @@ def test_bounds_through_a_whole_descent(dtype: Any, d: int, groups: str) -> None
 def test_unmoved_targets_prune_nearly_all_rows(dtype: Any, d: int, size: int) -> None:
     x, points = some_rows("random", 500, d, 12, dtype, 1.0, d)
     ends = np.arange(size, 13, size, dtype=np.int32)
-    bounded = Bounded(x, frame_of(x), Groups(np.random.default_rng(0).permutation(12).astype(np.int32), ends))
+    bounded = Bounded(x, frame_of(x), CentreGroups(np.random.default_rng(0).permutation(12).astype(np.int32), ends))
     bounded.step(points)
     moved, computed, _ = bounded.step(points)
     assert moved == 0
@@ -297,7 +299,7 @@ def test_extent(n: int, d: int, seed: int, single: bool) -> None:
 
 def test_wrong_arrays_are_refused(dtype: Any) -> None:
     points = np.ones((3, 4), dtype)
-    targets = DenseTargets(points, frame_around(points))
+    targets = DenseTargets(points, rescaling_around(points))
     other = np.float64 if dtype == np.float32 else np.float32
     labels = np.zeros(5, np.int32)
     x = np.zeros((5, 4), dtype)
@@ -320,26 +322,26 @@ def test_wrong_arrays_are_refused(dtype: Any) -> None:
     with pytest.raises(TypeError):
         targets.nearest(x, frozen)
     with pytest.raises(ValueError, match="pivot"):
-        DenseTargets(points, Frame(np.zeros(3), 1.0))
+        DenseTargets(points, Rescaling(np.zeros(3), 1.0))
     with pytest.raises(ValueError, match="a target and a column"):
-        DenseTargets(np.zeros((0, 4), dtype), Frame(np.zeros(4), 1.0))
+        DenseTargets(np.zeros((0, 4), dtype), Rescaling(np.zeros(4), 1.0))
     with pytest.raises(ValueError, match="float32 or float64"):
-        DenseTargets(points.astype(np.int64), Frame(np.zeros(4), 1.0))
+        DenseTargets(points.astype(np.int64), Rescaling(np.zeros(4), 1.0))
 
 
 @pytest.mark.parametrize(
     ("order", "ends"), [([0, 1], [3]), ([0, 1, 1], [3]), ([0, 1, 5], [3]), ([0, 1, 2], [2]), ([0, 1, 2], [0, 3])]
 )
 def test_groups_must_hold_every_target_once(order: list[int], ends: list[int]) -> None:
-    groups = Groups(np.array(order, np.int32), np.array(ends, np.int32))
+    groups = CentreGroups(np.array(order, np.int32), np.array(ends, np.int32))
     with pytest.raises(ValueError, match=r"groups must hold|no group may be empty"):
-        DenseTargets(np.ones((3, 4)), Frame(np.zeros(4), 1.0), groups)
+        DenseTargets(np.ones((3, 4)), Rescaling(np.zeros(4), 1.0), groups)
 
 
 def test_wrong_bounds_are_refused(dtype: Any) -> None:
     points, x = np.ones((3, 4), dtype), np.zeros((5, 4), dtype)
-    groups = Groups(np.arange(3, dtype=np.int32), np.array([1, 3], np.int32))
-    targets = DenseTargets(points, Frame(np.zeros(4), 1.0), groups)
+    groups = CentreGroups(np.arange(3, dtype=np.int32), np.array([1, 3], np.int32))
+    targets = DenseTargets(points, Rescaling(np.zeros(4), 1.0), groups)
     labels, each, by_group = np.zeros(5, np.int32), np.zeros(5, dtype), np.zeros((5, 2), dtype)
     moved = Moved.of(np.zeros(3), np.zeros(2), 0.0, 4, np.dtype(dtype))
     targets.nearest_bounded(x, labels, (each, each.copy(), by_group), moved, fresh=True)
@@ -363,7 +365,7 @@ def test_short_rows_with_and_without_ties(d: int, k: int) -> None:
     rng = np.random.default_rng(d * 100 + k)
     for make in (lambda n: rng.integers(0, 4, (n, d)), lambda n: rng.standard_normal((n, d)) + 100.0):
         x, points = make(1003).astype(np.float32), make(k).astype(np.float32)
-        frame = frame_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
+        frame = rescaling_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
         labels = np.full(len(x), -1, np.int32)
         changes = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
         DenseTargets(points, frame).nearest(x, labels, changes=changes)

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from foldwise.kernels.targets import DenseTargets, Frame, Grid, frame_around, frame_within
+from foldwise.kernels.targets import DenseTargets, Grid, Rescaling, rescaling_around, rescaling_within
 
 SCALES = {np.float32: [1e-25, 1.0, 1e20], np.float64: [1e-170, 1.0, 1e170]}
 
 
-def frame_of(x: NDArray[Any]) -> Frame:
+def frame_of(x: NDArray[Any]) -> Rescaling:
     middle = (x.astype(np.float64) / len(x)).sum(axis=0)
-    return frame_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
+    return rescaling_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
 
 
 def changes(before: Any, after: NDArray[Any], which: Any) -> tuple[Any, Any] | None:
@@ -214,7 +214,7 @@ def test_closer(case: tuple[Any, Any, Any, np.random.Generator], taken: int) -> 
 def test_distances(case: tuple[Any, Any, Any, np.random.Generator]) -> None:
     x, _, _, rng = case
     points = np.ascontiguousarray(x[rng.integers(len(x), size=5)])
-    found = DenseTargets(points, frame_around(points)).distances(x)
+    found = DenseTargets(points, rescaling_around(points)).distances(x)
     assert found.dtype == x.dtype
     factor = np.abs(
         x.astype(np.float64)
@@ -226,13 +226,13 @@ def test_distances(case: tuple[Any, Any, Any, np.random.Generator]) -> None:
 
 def test_distance_of_equal_rows_is_zero_at_an_offset(dtype: Any) -> None:
     x = (np.random.default_rng(0).standard_normal((40, 6)) + 1e6).astype(dtype)
-    found = DenseTargets(np.ascontiguousarray(x[:10]), frame_around(x[:10])).distances(x)
+    found = DenseTargets(np.ascontiguousarray(x[:10]), rescaling_around(x[:10])).distances(x)
     assert np.all(found[np.arange(10), np.arange(10)] == 0)
 
 
 def test_wrong_sums_are_refused() -> None:
     x, points = np.zeros((5, 4)), np.zeros((3, 4))
-    targets = DenseTargets(points, Frame(np.zeros(4), 1.0))
+    targets = DenseTargets(points, Rescaling(np.zeros(4), 1.0))
     labels, slots = np.zeros(5, np.int32), np.arange(3, dtype=np.int32)
     grid = Grid.of(5)
     sums = np.zeros((3, 4)), np.zeros((3, 4)), np.zeros((2, 3))

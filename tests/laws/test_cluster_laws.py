@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldwise.data.block import DenseBlock, SparseBlock
-from foldwise.kernels.targets import DenseTargets, Grid, frame_within
+from foldwise.kernels.targets import DenseTargets, Grid, rescaling_within
+from foldwise.stats.cluster_sums import ClusterSums
 from foldwise.stats.extent import Extent
-from foldwise.stats.sums import Sums
 from foldwise.testing import check_statistic
 
 
@@ -128,24 +128,24 @@ def test_sparse_rows_have_the_extent_of_dense_ones(case: Case) -> None:
 # ---------------------------------------------------------------- Sums
 
 
-def sums_of(case: Case, labels: np.ndarray, block: DenseBlock, k: int) -> Sums:
+def sums_of(case: Case, labels: np.ndarray, block: DenseBlock, k: int) -> ClusterSums:
     """The sums of a block's rows, for the clusters that it holds and a few more."""
     x = case.x
-    frame = frame_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
+    frame = rescaling_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
     mine = labels[block.start : block.start + block.n_rows]
     which = np.union1d(mine, np.flatnonzero(np.random.default_rng(block.start).random(k) < 0.3)).astype(np.int32)
     slots = np.full(k, -1, np.int32)
     slots[which] = np.arange(len(which))
-    sums = Sums.zero(which, x.shape[1])
+    sums = ClusterSums.zero(which, x.shape[1])
     DenseTargets(np.zeros((k, x.shape[1]), x.dtype), frame).transfer(
         block.values, block.weights, 0.25, None, mine, slots, Grid.of(len(x)), (sums.high, sums.low, sums.weight)
     )
     return sums
 
 
-def bits(sums: Sums, k: int) -> bytes:
+def bits(sums: ClusterSums, k: int) -> bytes:
     """What a statistic means: the sums of all clusters, also of those it does not mention."""
-    whole = Sums.zero(np.arange(k, dtype=np.int32), sums.high.shape[1]).merge(sums)
+    whole = ClusterSums.zero(np.arange(k, dtype=np.int32), sums.high.shape[1]).merge(sums)
     return b"".join((part + 0.0).tobytes() for part in (whole.high, whole.low, whole.weight))
 
 
@@ -169,7 +169,7 @@ def test_zero_sums_are_the_identity(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(4, size=len(case.x)).astype(np.int32)
     value = sums_of(case, labels, case.block(), 4)
-    nothing = Sums.zero(np.array([], dtype=np.int32), case.x.shape[1])
+    nothing = ClusterSums.zero(np.array([], dtype=np.int32), case.x.shape[1])
     for merged in (value.merge(nothing), nothing.merge(value)):
         assert np.array_equal(merged.which, value.which)
         assert merged.high.tobytes() == (value.high + 0.0).tobytes()
@@ -184,8 +184,8 @@ def test_means_are_those_of_the_members(case: Case, seed: int) -> None:
     labels = rng.integers(k, size=len(case.x)).astype(np.int32)
     w = np.ones(len(case.x)) if case.weights is None else case.weights
     x = case.x
-    frame = frame_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
-    sums = Sums.zero(np.arange(k, dtype=np.int32), x.shape[1]).merge(sums_of(case, labels, case.block(), k))
+    frame = rescaling_within(x.mean(axis=0, dtype=np.float64), x.min(axis=0), x.max(axis=0), x.dtype)
+    sums = ClusterSums.zero(np.arange(k, dtype=np.int32), x.shape[1]).merge(sums_of(case, labels, case.block(), k))
     means = sums.means()
     for c in range(k):
         here = labels == c
@@ -203,8 +203,8 @@ def test_means_are_those_of_the_members(case: Case, seed: int) -> None:
 def test_two_rows_by_hand() -> None:
     """(1, 3) and (3, 7) weigh 1 and 3: the sum about (0, 0) is (10, 24), the mean (2.5, 6)."""
     x, slots = np.array([[1.0, 3.0], [3.0, 7.0]]), np.array([0], np.int32)
-    frame = frame_within(np.zeros(2), np.full(2, -8.0), np.full(2, 8.0), x.dtype)
-    sums = Sums.zero(slots, 2)
+    frame = rescaling_within(np.zeros(2), np.full(2, -8.0), np.full(2, 8.0), x.dtype)
+    sums = ClusterSums.zero(slots, 2)
     DenseTargets(np.zeros((1, 2)), frame).transfer(
         x,
         np.array([1.0, 3.0]),

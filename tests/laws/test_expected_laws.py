@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldwise.data.block import DenseBlock
-from foldwise.models.mixture.families import Family
-from foldwise.stats.expected import Expected
-from foldwise.stats.sum import Sum
+from foldwise.models.mixture.covariance_types import CovarianceType
+from foldwise.stats.array_sum import ArraySum
+from foldwise.stats.responsibility_sums import ResponsibilitySums
 from foldwise.testing import check_statistic
 
 KINDS = ["full", "tied", "diag", "spherical"]
 K = 3
 
 
-def components(name: str, d: int, offset: float, dtype: Any = np.float64) -> tuple[Any, Family]:
+def components(name: str, d: int, offset: float, dtype: Any = np.float64) -> tuple[Any, CovarianceType]:
     rng = np.random.default_rng(3)
-    family = Family(name, d)
+    family = CovarianceType(name, d)
     factor = rng.standard_normal((K, d, d)) + 2 * np.eye(d)
     covariances = family.of_each(factor @ factor.transpose(0, 2, 1), np.ones(K))
     means = offset + 2 * rng.standard_normal((K, d))
@@ -35,7 +35,7 @@ def components(name: str, d: int, offset: float, dtype: Any = np.float64) -> tup
 
 def make(name: str, x: np.ndarray, offset: float) -> Any:
     packed, family = components(name, x.shape[1], offset, x.dtype)
-    return lambda block: Expected.of(block, packed, family.scatter, K)
+    return lambda block: ResponsibilitySums.of(block, packed, family.scatter, K)
 
 
 @st.composite
@@ -47,7 +47,7 @@ def cases(draw: st.DrawFn, *, least: int = 0, dtype: Any = np.float64) -> tuple[
     return x, offset, rng.integers(0, 4, n).astype(np.float64)
 
 
-def same(a: Expected, b: Expected, rtol: float = 1e-9) -> None:
+def same(a: ResponsibilitySums, b: ResponsibilitySums, rtol: float = 1e-9) -> None:
     for name in ("log_likelihood", "counts", "shift", "scatter"):
         x, y = np.asarray(getattr(a, name)), np.asarray(getattr(b, name))
         np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * (1 + np.abs(y).max(initial=0.0)), err_msg=name)
@@ -57,7 +57,7 @@ def same(a: Expected, b: Expected, rtol: float = 1e-9) -> None:
 @given(case=cases(), cuts=st.lists(st.floats(0, 1), max_size=5))
 def test_any_split_equals_the_whole_and_empty_is_the_identity(name: str, case: Any, cuts: list[float]) -> None:
     x, offset, _ = case
-    of, nothing = make(name, x, offset), Expected.empty(Family(name, 1).scatter, K, x.shape[1])
+    of, nothing = make(name, x, offset), ResponsibilitySums.empty(CovarianceType(name, 1).scatter, K, x.shape[1])
     total = nothing
     for start, stop in pairwise([0, *sorted(int(c * len(x)) for c in cuts), len(x)]):
         total = total.merge(of(DenseBlock(x[start:stop], start)))
@@ -81,16 +81,19 @@ def test_the_shipped_check_and_given_responsibilities_agree(name: str) -> None:
     """`given` with the responsibilities of the components is `of`."""
     x = 5.0 + np.random.default_rng(0).standard_normal((60, 3))
     packed, family = components(name, 3, 5.0)
-    check_statistic(lambda block: Expected.of(block, packed, family.scatter, K), x)
+    check_statistic(lambda block: ResponsibilitySums.of(block, packed, family.scatter, K), x)
     each = np.empty((60, K))
     packed.logs(x, np.empty(60), each)
     means = 5.0 + 2 * _means(3)
     check_statistic(
-        lambda block: Expected.given(block, family.scatter, means, np.exp(each)[block.start :][: block.n_rows]), x
+        lambda block: ResponsibilitySums.given(
+            block, family.scatter, means, np.exp(each)[block.start :][: block.n_rows]
+        ),
+        x,
     )
     found, told = (
-        Expected.of(DenseBlock(x), packed, family.scatter, K),
-        Expected.given(DenseBlock(x), family.scatter, means, np.exp(each)),
+        ResponsibilitySums.of(DenseBlock(x), packed, family.scatter, K),
+        ResponsibilitySums.given(DenseBlock(x), family.scatter, means, np.exp(each)),
     )
     for part in ("counts", "shift", "scatter"):
         np.testing.assert_allclose(getattr(found, part), getattr(told, part), rtol=1e-9, atol=1e-9)
@@ -103,4 +106,4 @@ def _means(d: int) -> np.ndarray:
 
 
 def test_sums_add_up() -> None:
-    check_statistic(lambda block: Sum(block.dense().sum(axis=0)), np.arange(12.0).reshape(6, 2))
+    check_statistic(lambda block: ArraySum(block.dense().sum(axis=0)), np.arange(12.0).reshape(6, 2))

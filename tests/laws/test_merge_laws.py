@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldwise.data.block import DenseBlock, SparseBlock
-from foldwise.stats.columns import Columns
+from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
-from foldwise.stats.product import Product
-from foldwise.stats.triangle import Triangle
+from foldwise.stats.qr_factor import QRFactor
+from foldwise.stats.scatter_product import ScatterProduct
 
 EPS = np.finfo(np.float64).eps
 KINDS = ["moments", "columns", "triangle", "product"]
@@ -41,26 +41,26 @@ def of(kind: str, case: Case) -> Callable[[Any], Any]:
         d = case.x.shape[1]
         basis = np.random.default_rng(5).standard_normal((d, 2))
         centre, scale = np.full(d, case.offset + 0.25 * case.spread), np.linspace(1.0, 2.0, d)
-        return lambda block: Product.of(block, basis=basis, centre=centre, scale=scale)
-    return {"moments": Moments, "columns": Columns, "triangle": Triangle}[kind].of
+        return lambda block: ScatterProduct.of(block, basis=basis, centre=centre, scale=scale)
+    return {"moments": Moments, "columns": ColumnMoments, "triangle": QRFactor}[kind].of
 
 
 def empty(kind: str, d: int) -> Any:
     if kind == "product":
-        return Product(np.zeros((d, 2)))
-    return {"moments": Moments, "columns": Columns, "triangle": Triangle}[kind].empty(d)
+        return ScatterProduct(np.zeros((d, 2)))
+    return {"moments": Moments, "columns": ColumnMoments, "triangle": QRFactor}[kind].empty(d)
 
 
 def parts(value: Any) -> dict[str, Any]:
     """What a statistic means, free of the signs that a QR factor may choose."""
     match value:
-        case Product():
+        case ScatterProduct():
             return {"square": value.value}
         case Moments():
             square = np.triu(value.scatter)
-        case Columns():
+        case ColumnMoments():
             square = value.squares
-        case Triangle():
+        case QRFactor():
             square = np.triu(value.factor.T @ value.factor)
     return {"weight": value.weight, "rows": value.rows, "mean": value.mean, "square": square}
 
@@ -194,7 +194,7 @@ def test_sparse_rows_give_what_dense_rows_give(kind: str, case: Case, keep: floa
 @given(case=cases(least=2))
 def test_all_statistics_agree_on_the_spread_of_columns(case: Case) -> None:
     block = case.block()
-    columns, moments, triangle = Columns.of(block), Moments.of(block), Triangle.of(block)
+    columns, moments, triangle = ColumnMoments.of(block), Moments.of(block), QRFactor.of(block)
     n = 1 + (len(case.x) if case.weights is None else case.weights.sum())
     within = 100 * n * case.spread * EPS * (case.offset + case.spread)
     np.testing.assert_allclose(moments.squares, columns.squares, rtol=0, atol=within)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import foldwise as fw
 from foldwise.data.block import Block, DenseBlock
-from foldwise.data.cut import cuts, rows_per_block
+from foldwise.data.block_grid import cuts, rows_per_block
 from foldwise.fold import fold
-from foldwise.fold.stream import Stream
+from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.tree import Tree
-from foldwise.stats.columns import Columns
+from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
 
 
@@ -100,9 +100,9 @@ def test_stream_of_columns_has_the_bits_of_one_fold(batch: int, weighted: bool) 
     x = rng.standard_normal((90, 60_000)) + 10  # so wide that a block is 34 rows
     w = rng.random(90) if weighted else None
     assert rows_per_block(60_000, x.dtype) == 34
-    whole = fold(fw.scan(x, weights=w), Columns.of)
+    whole = fold(fw.scan(x, weights=w), ColumnMoments.of)
     parts = [(x[i : i + batch], None if w is None else w[i : i + batch]) for i in range(0, 90, batch)]
-    stream: Stream[Columns] = Stream(Columns.of, fw.scan(parts[0][0], weights=parts[0][1]))
+    stream: PartialFold[ColumnMoments] = PartialFold(ColumnMoments.of, fw.scan(parts[0][0], weights=parts[0][1]))
     for rows, weights in parts:
         stream.push(fw.scan(rows, weights=weights))
     value = stream.value()
@@ -116,7 +116,7 @@ def test_stream_of_moments_has_the_bits_of_one_fold(batch: int) -> None:
     x = np.random.default_rng(4).standard_normal((7000, 600)).astype(np.float32)
     assert rows_per_block(600, x.dtype) < 7000
     whole = fold(fw.scan(x), Moments.of)
-    stream: Stream[Moments] = Stream(Moments.of, fw.scan(x[:batch]))
+    stream: PartialFold[Moments] = PartialFold(Moments.of, fw.scan(x[:batch]))
     for start in range(0, len(x), batch):
         stream.push(fw.scan(x[start : start + batch]))
         stream.value()  # to look in between changes nothing
@@ -126,7 +126,7 @@ def test_stream_of_moments_has_the_bits_of_one_fold(batch: int) -> None:
 
 def test_stream_does_not_keep_the_callers_memory() -> None:
     batch = np.arange(6.0).reshape(3, 2)
-    stream: Stream[Columns] = Stream(Columns.of, fw.scan(batch))
+    stream: PartialFold[ColumnMoments] = PartialFold(ColumnMoments.of, fw.scan(batch))
     stream.push(fw.scan(batch))
     batch[:] = 1e9
     np.testing.assert_array_equal(stream.value().mean, [2.0, 3.0])

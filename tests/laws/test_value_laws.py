@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldwise.data.block import DenseBlock
-from foldwise.stats.totals import Tally, Totals
-from foldwise.stats.values import OUTSIDE, Values
+from foldwise.stats.term_sums import BinWeights, TermSums
+from foldwise.stats.univariate import OUTSIDE, Univariate
 from foldwise.testing import check_statistic
 
 PARTS = frozenset({"logs", "log squares", "complement", "inverse", "counts"})
@@ -58,11 +58,11 @@ def cases(draw: st.DrawFn, *, weighted: bool | None = None) -> Case:
     return Case(x, None)
 
 
-def make(block: DenseBlock) -> Values:
-    return Values.of(block, PARTS)
+def make(block: DenseBlock) -> Univariate:
+    return Univariate.of(block, PARTS)
 
 
-def parts(v: Values) -> dict[str, Any]:
+def parts(v: Univariate) -> dict[str, Any]:
     """What a record means, free of the pivot that a split may choose."""
     told: dict[str, Any] = {"weight": v.weight, "mean": np.ldexp(v.mean, v.exponent), "low": v.low, "high": v.high}
     told["deviation"] = np.ldexp(np.sqrt(v.squares), v.exponent)
@@ -78,7 +78,7 @@ def parts(v: Values) -> dict[str, Any]:
     return told
 
 
-def assert_same(a: Values, b: Values, case: Case) -> None:
+def assert_same(a: Univariate, b: Univariate, case: Case) -> None:
     first, second = parts(a), parts(b)
     assert first.keys() == second.keys()
     size = float(np.abs(case.x).max())
@@ -93,15 +93,15 @@ def assert_same(a: Values, b: Values, case: Case) -> None:
 @given(case=cases())
 def test_empty_is_the_identity(case: Case) -> None:
     value = make(case.block())
-    for merged in (value.merge(Values.empty()), Values.empty().merge(value)):
+    for merged in (value.merge(Univariate.empty()), Univariate.empty().merge(value)):
         assert merged is value
-    assert Values.empty().merge(Values.empty()).weight == 0.0
+    assert Univariate.empty().merge(Univariate.empty()).weight == 0.0
 
 
 @given(case=cases(), cuts=st.lists(st.floats(0, 1), max_size=6))
 def test_any_split_equals_the_whole(case: Case, cuts: list[float]) -> None:
     n = len(case.x)
-    total = Values.empty()
+    total = Univariate.empty()
     for start, stop in pairwise([0, *sorted(int(c * n) for c in cuts), n]):
         total = total.merge(make(case.block(start, stop)))
     whole = make(case.block())
@@ -136,7 +136,7 @@ def test_order_does_not_matter(case: Case, seed: int) -> None:
 @given(case=cases())
 def test_sums_of_logarithms_without_their_squares(case: Case) -> None:
     """They take another way, by products."""
-    usual, short = make(case.block()), Values.of(case.block(), PARTS - {"log squares"})
+    usual, short = make(case.block()), Univariate.of(case.block(), PARTS - {"log squares"})
     assert (usual.logs is None) == (short.logs is None)
     if usual.logs is not None and short.logs is not None:
         assert np.isnan(short.logs.squares)
@@ -164,7 +164,7 @@ def test_it_is_what_extended_precision_says(case: Case) -> None:
 def test_the_first_value_of_each_kind_is_found() -> None:
     x = np.array([0.5, 2.5, -1.0, 0.0, 1.0, 0.25])
     w = np.array([1.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # 2.5 does not count
-    v = Values.of(DenseBlock(x.reshape(-1, 1), 100, w), PARTS)
+    v = Univariate.of(DenseBlock(x.reshape(-1, 1), 100, w), PARTS)
     assert dict(zip(OUTSIDE, v.first_rows.tolist(), strict=True)) == {
         "negative": 102,
         "zero": 103,
@@ -183,20 +183,20 @@ def test_totals_and_tallies(case: Case, cut: float) -> None:
 
     i = int(cut * len(case.x))
     for of, empty in (
-        (lambda block: Totals.of(block, terms, 2), Totals.empty(2)),
-        (lambda block: Tally.of(block, EDGES), Tally.empty(len(EDGES))),
+        (lambda block: TermSums.of(block, terms, 2), TermSums.empty(2)),
+        (lambda block: BinWeights.of(block, EDGES), BinWeights.empty(len(EDGES))),
     ):
         whole, split = of(case.block()), of(case.block(0, i)).merge(of(case.block(i)))
-        name = "value" if isinstance(whole, Totals) else "weights"
+        name = "value" if isinstance(whole, TermSums) else "weights"
         size = float(np.abs(getattr(whole, name)).max()) + len(case.x)
         np.testing.assert_allclose(getattr(split, name), getattr(whole, name), atol=1e-13 * size)
         for same in (whole.merge(empty), empty.merge(whole)):
             np.testing.assert_array_equal(getattr(same, name), getattr(whole, name))
     w = 1.0 if case.w is None else case.w
     np.testing.assert_allclose(
-        Totals.of(case.block(), terms, 2).value[0], (np.sin(case.x) * w).sum(), atol=1e-13 * len(case.x) * 4
+        TermSums.of(case.block(), terms, 2).value[0], (np.sin(case.x) * w).sum(), atol=1e-13 * len(case.x) * 4
     )
-    tally = Tally.of(case.block(), EDGES).weights
+    tally = BinWeights.of(case.block(), EDGES).weights
     assert tally[0] == ((case.x < 0.5) * w).sum()
     assert tally[-1] == ((case.x >= 1e8) * w).sum()
 
@@ -204,15 +204,15 @@ def test_totals_and_tallies(case: Case, cut: float) -> None:
 def test_shipped_checks_pass() -> None:
     x = np.random.default_rng(0).gamma(2.0, 3.0, (200, 1))
     check_statistic(make, x, summary=lambda v: list(parts(v).values()) if v.weight else [0.0])
-    check_statistic(lambda block: Tally.of(block, EDGES), x)
+    check_statistic(lambda block: BinWeights.of(block, EDGES), x)
 
 
 def test_small_terms_are_not_lost_beside_large_ones() -> None:
     """A merge keeps what rounding leaves out: 2^53 and a thousand ones."""
-    total = Totals(np.array([[2.0**53], [0.0]]))
+    total = TermSums(np.array([[2.0**53], [0.0]]))
     for _ in range(1000):
-        total = total.merge(Totals(np.array([[1.0], [0.0]])))
-    total = total.merge(Totals(np.array([[-(2.0**53)], [0.0]])))
+        total = total.merge(TermSums(np.array([[1.0], [0.0]])))
+    total = total.merge(TermSums(np.array([[-(2.0**53)], [0.0]])))
     assert total.value[0] == 1000.0
 
 

@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
-from foldwise.kernels.targets import frame_around
+from foldwise.kernels.targets import rescaling_around
 from foldwise.models.kernel.functions import Gaussian
 
 KERNELS: dict[str, Callable[[Any, Any, float], Any]] = {
@@ -250,7 +250,7 @@ def test_near_rows_far_from_the_others() -> None:
     """Two rows 1e-4 apart, a million from the rest: products of such rows have no digit left for their distance."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.standard_normal((20, 3)), rng.standard_normal((20, 3)) * 1e-4 + 1e6])
-    kernel = Gaussian(1e8, frame_around(x))
+    kernel = Gaussian(1e8, rescaling_around(x))
     seen = kernel.seen(x)
     true = np.exp(-1e8 * cdist(x, x, "sqeuclidean"))
     np.testing.assert_allclose(kernel.between(seen, seen), true, atol=1e-6)  # 1e6 + 1e-4 itself has that much

@@ -180,7 +180,7 @@ class StopAt:
         self.left = number
 
     def __call__(self, event: Any) -> None:
-        self.left -= isinstance(event, events.Step)
+        self.left -= isinstance(event, events.StepDone)
         if self.left == 0:
             self.left = -1
             raise KeyboardInterrupt

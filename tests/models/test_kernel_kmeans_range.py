@@ -102,14 +102,14 @@ def test_sparse_rows_far_from_the_origin(kernel: str, offset: float, approximati
 
 
 def test_only_offset_columns_of_sparse_rows_are_filled_in() -> None:
-    from foldwise.models.kernel import frames
+    from foldwise.models.kernel import centring
 
     rows = sp.random_array((400, 50), density=0.05, format="lil", rng=np.random.default_rng(0))
     rows[:, [7]] = 1e7 + np.random.default_rng(1).standard_normal((400, 1))
     rows[3, 7] = 0.0  # not stored, and shifted all the same
     x = sp.csr_array(rows)
-    frame = frames.frame_of(x)
-    y = frames.seen(x, frame)
+    frame = centring.frame_of(x)
+    y = centring.seen(x, frame)
     assert np.flatnonzero(frame.pivot).tolist() == [7]
     assert y.nnz == x.nnz + 1
     np.testing.assert_allclose(y.toarray() / frame.scale + frame.pivot, x.toarray(), rtol=1e-15, atol=1e-15)

@@ -13,11 +13,11 @@ from sklearn.cluster import BisectingKMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
-from foldwise.data.open import scan
-from foldwise.fold.run import Run
+from foldwise.data.scan import scan
+from foldwise.fold.passes import Passes
 from foldwise.kernels import reference
 from foldwise.models.kmeans import cosine
-from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans.assignment import Assignment
 
 
 def blobs(n: int, d: int, k: int, seed: int = 0) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ def test_one_pass_gives_what_means_and_inertias_give(dtype: Any, offset: float, 
     rng = np.random.default_rng(0)
     x = (blobs(500, 11, 4) + offset).astype(dtype)
     weights = rng.random(500)
-    rows = Rows(Run(scan(x, weights=weights)))
+    rows = Assignment(Passes(scan(x, weights=weights)))
     centres = np.concatenate([x[:5], x[:1] + dtype(1e6)])  # the last one is empty
     rows.assign(centres)
     new, after_e, after_m, shift = rows.finish(centres, project)

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import foldwise as fw
-from foldwise.data.cut import rows_per_block
+from foldwise.data.block_grid import rows_per_block
 
 D = 20
 NAMES = [f"c{j}" for j in range(D)]

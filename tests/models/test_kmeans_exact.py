@@ -97,7 +97,7 @@ class StopAt:
 def test_interrupted_after_a_step(check_consistent: Check, blobs: Make, algorithm: str, search: str, at: int) -> None:
     x = blobs(300, 2, 10, spread=1.0)
     km = fw.KMeans(9, init="random", n_init=2, algorithm=algorithm, search=search, tol=0)
-    with events.listening(StopAt(events.Step, at)), warnings.catch_warnings():
+    with events.listening(StopAt(events.StepDone, at)), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotFinishedWarning)
         km.fit(x)
     if km.outcome_.reason is Reason.INTERRUPTED:
@@ -113,7 +113,7 @@ def test_interrupted_inside_a_pass(check_consistent: Check, blobs: Make, algorit
     """Several blocks, of which some have new labels and others not when the signal comes."""
     x = blobs(9000, 130, 6, spread=4.0, dtype=np.float32)
     km = fw.KMeans(12, init=x[:12], algorithm=algorithm, tol=0, n_threads=2)
-    with events.listening(StopAt(events.Rows, at)), warnings.catch_warnings():
+    with events.listening(StopAt(events.RowsRead, at)), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotFinishedWarning)
         km.fit(x)
     assert km.outcome_.reason is Reason.INTERRUPTED
@@ -121,7 +121,10 @@ def test_interrupted_inside_a_pass(check_consistent: Check, blobs: Make, algorit
 
 
 def test_the_interrupt_is_told(blobs: Make) -> None:
-    with events.listening(StopAt(events.Step, 2)), pytest.warns(NotFinishedWarning, match="interrupted after 2 steps"):
+    with (
+        events.listening(StopAt(events.StepDone, 2)),
+        pytest.warns(NotFinishedWarning, match="interrupted after 2 steps"),
+    ):
         fw.KMeans(8, tol=0).fit(blobs(300, 2, 3, spread=2.0))
 
 

@@ -101,7 +101,7 @@ def names(options: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=names)
-@pytest.mark.parametrize("kind", [events.Step, events.Rows])
+@pytest.mark.parametrize("kind", [events.StepDone, events.RowsRead])
 def test_interrupted_again_and_again(rows: np.ndarray, options: dict[str, Any], kind: type, tmp_path: Path) -> None:
     """Ctrl-C after a few steps, or in the middle of passes; each call goes on, until one is left alone."""
     options = {"tol": 0, **options}
@@ -115,7 +115,9 @@ def test_interrupted_again_and_again(rows: np.ndarray, options: dict[str, Any], 
                 warnings.simplefilter("ignore", NotFinishedWarning)
                 km.fit(rows)
         except KeyboardInterrupt:
-            assert kind is events.Rows  # in the first pass, while seeding, or in the last pass: there is no model then
+            assert (
+                kind is events.RowsRead
+            )  # in the first pass, while seeding, or in the last pass: there is no model then
             continue
         if km.outcome_.reason is Reason.INTERRUPTED:
             stops += 1
@@ -135,7 +137,7 @@ def test_out_of_time_and_resumed(rows: np.ndarray, options: dict[str, Any], tmp_
     undisturbed = fw.KMeans(7, **options).fit(rows)
     slow = fw.KMeans(7, **options, checkpoint=checkpoint, time_budget=0.05)
     with (
-        events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.Step) else None),
+        events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.StepDone) else None),
         pytest.warns(NotFinishedWarning, match="out of time"),
     ):
         slow.fit(rows)
@@ -152,7 +154,7 @@ def test_weights_and_repairs_survive(rows: np.ndarray, tmp_path: Path) -> None:
     undisturbed = fw.KMeans(6, init=start, tol=0).fit(rows, sample_weight=w)
     assert undisturbed.manifest_.repairs
     km = fw.KMeans(6, init=start, tol=0, checkpoint=tmp_path / "c")
-    with events.listening(StopAt(events.Step, 4)), pytest.warns(NotFinishedWarning, match="interrupted"):
+    with events.listening(StopAt(events.StepDone, 4)), pytest.warns(NotFinishedWarning, match="interrupted"):
         km.fit(rows, sample_weight=w)
     assert_same(km.fit(rows, sample_weight=w), undisturbed)
 
@@ -173,7 +175,7 @@ def test_a_higher_cap_goes_on_where_the_lower_one_stopped(rows: np.ndarray, tmp_
 def test_a_checkpoint_of_something_else_is_refused(rows: np.ndarray, change: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"n_clusters": 7, "tol": 0, "init": rows[:7], "random_state": 1}
     km = fw.KMeans(**options, checkpoint=tmp_path / "c")
-    with events.listening(StopAt(events.Step, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
+    with events.listening(StopAt(events.StepDone, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
         km.fit(rows)
     x, w = rows.copy(), None
     if change == "data":
@@ -203,7 +205,7 @@ def test_a_callable_start_and_a_generator_can_be_taken_up(rows: np.ndarray, tmp_
     for number, make in enumerate(made):
         undisturbed = make().fit(rows)
         km = make().set_params(checkpoint=tmp_path / f"c{number}")
-        with events.listening(StopAt(events.Step, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
+        with events.listening(StopAt(events.StepDone, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
             km.fit(rows)
         again = make().set_params(checkpoint=tmp_path / f"c{number}").fit(rows)
         assert again.manifest_.resumed_at == 3
@@ -213,6 +215,6 @@ def test_a_callable_start_and_a_generator_can_be_taken_up(rows: np.ndarray, tmp_
 def test_threads_and_algorithm_may_change_on_the_way(rows: np.ndarray, tmp_path: Path) -> None:
     undisturbed = fw.KMeans(9, tol=0, n_threads=1, algorithm="lloyd").fit(rows)
     km = fw.KMeans(9, tol=0, n_threads=1, algorithm="lloyd", checkpoint=tmp_path / "c")
-    with events.listening(StopAt(events.Step, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
+    with events.listening(StopAt(events.StepDone, 3)), pytest.warns(NotFinishedWarning, match="interrupted"):
         km.fit(rows)
     assert_same(fw.KMeans(9, tol=0, n_threads=2, algorithm="bounded", checkpoint=tmp_path / "c").fit(rows), undisturbed)

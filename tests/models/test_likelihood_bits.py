@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import foldwise as fw
-from foldwise.data.cut import rows_per_block
+from foldwise.data.block_grid import rows_per_block
 from foldwise.models.likelihood import quantiles
 
 FAMILIES = [
@@ -127,12 +127,12 @@ def test_quantiles_narrowed_down_are_those_of_sorting(monkeypatch: pytest.Monkey
             levels = (0.01, 0.25, 0.5, 0.75, 1.0)
             here = x if weights is None else x[w > 0]
             about = (total, len(here), float(here.min()), float(here.max()))
-            from foldwise.fold.run import Run
+            from foldwise.fold.passes import Passes
 
-            exact = quantiles.quantiles(Run(source), levels, *about)
+            exact = quantiles.quantiles(Passes(source), levels, *about)
             with monkeypatch.context() as patch:
                 patch.setattr(quantiles, "_HELD", 0)
-                np.testing.assert_array_equal(quantiles.quantiles(Run(source), levels, *about), exact)
+                np.testing.assert_array_equal(quantiles.quantiles(Passes(source), levels, *about), exact)
             assert exact[2] == np.median(np.repeat(x, w.astype(int)) if weights is not None else x)
 
 

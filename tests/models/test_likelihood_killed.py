@@ -71,7 +71,7 @@ def stop_at(number: int) -> Any:
     left = [number]
 
     def listener(event: Any) -> None:
-        if isinstance(event, events.Step):
+        if isinstance(event, events.StepDone):
             left[0] -= 1
             if left[0] == 0:
                 raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError, StoreError
 from foldwise.models.mixture import CollapsedWarning
-from foldwise.models.mixture.ground import in_range
+from foldwise.models.mixture.fit_data import in_range
 
 TYPES = ["full", "tied", "diag", "spherical", "ppca"]
 

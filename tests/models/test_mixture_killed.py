@@ -85,7 +85,7 @@ class StopAt:
         self.left = number
 
     def __call__(self, event: Any) -> None:
-        if isinstance(event, events.Step):
+        if isinstance(event, events.StepDone):
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
@@ -120,7 +120,7 @@ def test_out_of_time_and_a_higher_cap(rows: np.ndarray, tmp_path: Path) -> None:
     options = {"tol": 1e-5, "checkpoint": tmp_path / "c"}
     undisturbed = fw.GaussianMixture(4, tol=1e-5, max_iter=500).fit(rows)
     with (
-        events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.Step) else None),
+        events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.StepDone) else None),
         pytest.warns(NotFinishedWarning, match="out of time"),
     ):
         slow = fw.GaussianMixture(4, time_budget=0.05, max_iter=500, **options).fit(rows)

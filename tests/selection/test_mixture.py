@@ -110,7 +110,7 @@ def test_refusals() -> None:
 
 def test_ctrl_c_ends_it() -> None:
     def stop(event: object) -> None:
-        if isinstance(event, events.Step):
+        if isinstance(event, events.StepDone):
             raise KeyboardInterrupt
 
     with events.listening(stop), pytest.raises(KeyboardInterrupt):
@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_what_is_finished() -> None:
     seen = []
 
     def stop(event: object) -> None:
-        if isinstance(event, events.Step):
+        if isinstance(event, events.StepDone):
             seen.append(event)
             if len(seen) == 12:
                 raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from sklearn.metrics import silhouette_samples
 
 import foldwise as fw
 from foldwise.errors import DataError, ParameterError
-from foldwise.stats.groups import Groups
+from foldwise.stats.group_moments import GroupMoments
 from foldwise.testing import check_statistic
 
 
@@ -110,7 +110,7 @@ def test_groups_obey_the_laws(rows):
     numbers = np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
     def of(block):
-        return Groups.of(block, numbers[block.start : block.start + block.n_rows], 5)
+        return GroupMoments.of(block, numbers[block.start : block.start + block.n_rows], 5)
 
     check_statistic(of, x + 1e6, summary=lambda groups: np.hstack([groups.mean, groups.squares]))
     whole = of(fw.scan(x + 1e6).pieces().__iter__().__next__()()).whole()

@@ -113,7 +113,7 @@ def open_new_rows(model: Any, file: str, where: str | None) -> Any:
 def write_rows(model: Any, source: Any, out: Path) -> str:
     """Stream what the model says of every row to a file; memory stays bounded."""
     from foldwise import progress
-    from foldwise.report.rows import write_transformed
+    from foldwise.report.write_rows import write_transformed
 
     with progress():
         rows = write_transformed(model, source, out)

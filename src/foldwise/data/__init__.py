@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldwise.data.block import Block, DenseBlock, SparseBlock
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Piece, Source
 
 __all__ = ["Block", "DenseBlock", "Piece", "Source", "SparseBlock", "scan"]

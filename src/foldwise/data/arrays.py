@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import check, columns, cut
+from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.source import Piece
 from foldwise.errors import DataError
@@ -51,7 +51,7 @@ class ArraySource:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype)):
+        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
             yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
 
     def _load(self, start: int, stop: int) -> DenseBlock:
@@ -79,7 +79,7 @@ class ArraySource:
 
     def fingerprint(self) -> str:
         """Shape, dtype and checksums of the first and last block."""
-        rows = cut.rows_per_block(self.n_columns, self.dtype)
+        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
         sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         if self._weights is not None:
@@ -134,9 +134,9 @@ def open_array(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -
     rows = None if where is None else row_numbers(where, array.shape[0])
     chosen = None
     if columns_ is not None and columns_ != "numeric":
-        chosen = columns.positions(columns_, None, array.shape[1], ArraySource.where)
+        chosen = column_selection.positions(columns_, None, array.shape[1], ArraySource.where)
     if isinstance(weights, str):
-        columns.find(weights, None, ArraySource.where)
+        column_selection.find(weights, None, ArraySource.where)
     if weights is not None:
         weights = check.weights(weights, ArraySource.where, array.shape[0] if rows is None else len(rows))
     return ArraySource(array, chosen=chosen, rows=rows, weights=weights, dtype=check.float_dtype(dtype))

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import check, columns, cut
+from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
-from foldwise.data.parts import Held, rows_of
+from foldwise.data.rebatch import BatchList, rows_of
 from foldwise.data.source import Piece
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream, batch_of, is_number
@@ -54,7 +54,7 @@ class FrameSource:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype)):
+        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
             yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
 
     def _load(self, start: int, stop: int) -> DenseBlock:
@@ -66,7 +66,7 @@ class FrameSource:
 
     def fingerprint(self) -> str:
         """Shape, names, dtype and checksums of the first and last block."""
-        rows = cut.rows_per_block(self.n_columns, self.dtype)
+        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
         sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
@@ -156,7 +156,7 @@ def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
     batches = []
     while (batch := stream.next()) is not None:
         batches.append(batch)
-    held = Held(batches)
+    held = BatchList(batches)
     kinds = [_arrow_kind(table, j, form) for j, (_, form) in enumerate(fields)]
 
     def load(
@@ -199,13 +199,13 @@ def _opened(
 ) -> FrameSource:
     """Choose the columns and take the weights, for every kind of frame alike."""
     check.not_empty(n_rows, len(kinds), _WHERE)
-    weight_at = columns.find(weights, names, _WHERE) if isinstance(weights, str) else None
+    weight_at = column_selection.find(weights, names, _WHERE) if isinstance(weights, str) else None
     left_out: tuple[str, ...] = ()
     if columns_ is None or (isinstance(columns_, str) and columns_ == "numeric"):
         is_number = [kind != "other" for kind in kinds]
-        chosen, left_out = columns.numeric(texts, is_number, weight_at, _WHERE)
+        chosen, left_out = column_selection.numeric(texts, is_number, weight_at, _WHERE)
     else:
-        chosen = columns.positions(columns_, names, len(kinds), _WHERE)
+        chosen = column_selection.positions(columns_, names, len(kinds), _WHERE)
     for j in chosen if weight_at is None else [*chosen, weight_at]:
         kind, column = kinds[j], check.label(j, names)
         if isinstance(kind, tuple):
@@ -233,7 +233,7 @@ def _opened(
 
 def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
     """The rows of a frame that SQL text describes, by way of DuckDB."""
-    from foldwise.data.tables import open_frame
+    from foldwise.data.duckdb_source import open_frame
 
     if not isinstance(where, str):
         raise DataError("where= for a frame is SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import check, columns, cut
+from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import Stamp, stamp, unchanged
 from foldwise.data.source import Piece
@@ -64,7 +64,7 @@ class NpySource:
         self.n_rows, self._width = shape
         self._chosen = None
         if columns_ is not None and columns_ != "numeric":
-            self._chosen = columns.positions(columns_, None, self._width, path)
+            self._chosen = column_selection.positions(columns_, None, self._width, path)
         self.n_columns = self._width if self._chosen is None else len(self._chosen)
         check.not_empty(self.n_rows, self.n_columns, path)
         need = self._offset + self.n_rows * self._width * self._stored.itemsize
@@ -77,14 +77,14 @@ class NpySource:
         single = self._stored.kind == "f" and self._stored.itemsize == 4
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         if isinstance(weights, str):
-            columns.find(weights, None, path)
+            column_selection.find(weights, None, path)
         self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load."""
         unchanged([self.where], [self._stamp])
         file = Descriptor(os.open(self.where, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
-        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype)):
+        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
             yield lambda start=start, stop=stop: self._load(file, start, stop)  # type: ignore[misc]
         unchanged([self.where], [self._stamp])
 

@@ -52,7 +52,7 @@ class Source(Protocol):
         """Columns that are not numbers and were not asked for."""
 
     def pieces(self) -> Iterator[Piece]:
-        """The blocks to load, cut by `foldwise.data.cut`, in row order."""
+        """The blocks to load, cut by `foldwise.data.block_grid`, in row order."""
 
     def fingerprint(self) -> str:
         """A text that changes when the data do, cheap to make: it ties a checkpoint to its data."""

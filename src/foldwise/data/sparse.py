@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import arrays, check, columns, cut
+from foldwise.data import arrays, block_grid, check, column_selection
 from foldwise.data.block import SparseBlock
 from foldwise.data.source import Piece
 
@@ -32,7 +32,9 @@ class SparseSource:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in cut.cuts(self.n_rows, cut.rows_per_block(self.n_columns, self.dtype, sparse=True)):
+        for start, stop in block_grid.cuts(
+            self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype, sparse=True)
+        ):
             yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
 
     def _load(self, start: int, stop: int) -> SparseBlock:
@@ -57,7 +59,7 @@ class SparseSource:
 
     def fingerprint(self) -> str:
         """Shape, dtype, number of values and checksums of the first and last block."""
-        rows = cut.rows_per_block(self.n_columns, self.dtype, sparse=True)
+        rows = block_grid.rows_per_block(self.n_columns, self.dtype, sparse=True)
         ends = {0, (self.n_rows - 1) // rows * rows}
         blocks = [self._load(at, min(at + rows, self.n_rows)).matrix for at in sorted(ends)]
         sums = [zlib.crc32(part) for m in blocks for part in (m.data, m.indices, m.indptr)]
@@ -74,12 +76,12 @@ def open_sparse(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     check.number_kind(x.dtype, name)
     matrix = x.tocsr()
     if columns_ is not None and columns_ != "numeric":
-        matrix = matrix[:, columns.positions(columns_, None, matrix.shape[1], name)]
+        matrix = matrix[:, column_selection.positions(columns_, None, matrix.shape[1], name)]
     if where is not None:
         matrix = matrix[arrays.row_numbers(where, matrix.shape[0])]
     check.not_empty(matrix.shape[0], matrix.shape[1], name)
     if isinstance(weights, str):
-        columns.find(weights, None, name)
+        column_selection.find(weights, None, name)
     if weights is not None:
         weights = check.weights(weights, name, matrix.shape[0])
     return SparseSource(matrix, weights, check.float_dtype(dtype))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from foldwise.data import cut
+from foldwise.data import block_grid
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Piece, Source
@@ -109,7 +109,7 @@ class _Spool:
             source.n_columns,
             limit,
         )
-        self._block_rows = cut.rows_per_block(source.n_columns, source.dtype)
+        self._block_rows = block_grid.rows_per_block(source.n_columns, source.dtype)
         self._lock = threading.Lock()
         self._given = self._kept = 0
         self._weighted = False
@@ -164,7 +164,7 @@ class _Spool:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks, read back."""
-        for start, stop in cut.cuts(self.rows, self._block_rows):
+        for start, stop in block_grid.cuts(self.rows, self._block_rows):
             yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
 
     def _load(self, start: int, stop: int) -> DenseBlock:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data import atomic
+from foldwise.data.duckdb_sql import literal, quoted
 from foldwise.data.files import format_of
-from foldwise.data.readers import literal, quoted
 from foldwise.errors import DataError
 
 
@@ -129,7 +129,7 @@ class _Table:
     """Rows collected in a DuckDB table on disk, written out in one go: Parquet cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
-        from foldwise.data.tables import connect
+        from foldwise.data.duckdb_source import connect
 
         scratch = os.environ.get("FOLDWISE_SCRATCH") or None
         self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from foldwise.data.block import Block
 from foldwise.data.source import Source
-from foldwise.fold.run import Engine, Run, S
+from foldwise.fold.passes import Engine, Passes, S
 
 
 def fold(source: Source, of: Callable[[Block], S], engine: Engine | None = None, *, n_threads: int | None = None) -> S:
     """Merge `of(block)` over all blocks of `source`: the same bits for any number of threads.
 
     >>> import foldwise as fw
-    >>> from foldwise.stats.columns import Columns
+    >>> from foldwise.stats.column_moments import Columns
     >>> fold(fw.scan([[1.0, 2.0], [3.0, 6.0]]), Columns.of).mean
     array([2., 4.])
     """
-    return Run(source, n_threads=n_threads, engine=engine).fold(of)
+    return Passes(source, n_threads=n_threads, engine=engine).fold(of)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsRead:
     """A pass over the data has handed out rows up to `done`; `total` is None where it is not known yet."""
 
     done: int
@@ -18,7 +18,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepDone:
     """A multi-pass fit has finished a step."""
 
     number: int
@@ -26,7 +26,7 @@ class Step:
     figures: dict[str, float]
 
 
-Event: TypeAlias = Rows | Step
+Event: TypeAlias = RowsRead | StepDone
 Listener: TypeAlias = Callable[[Event], None]
 
 _listeners: list[Listener] = []

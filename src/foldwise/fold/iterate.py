@@ -52,7 +52,7 @@ def iterate(
             trace.append(figures)
             if checkpoint:
                 checkpoint.save(Saved(number, seconds(), state, trace))
-            events.emit(events.Step(number, max_iter, figures))
+            events.emit(events.StepDone(number, max_iter, figures))
     except KeyboardInterrupt:
         reason = Reason.INTERRUPTED
     if checkpoint:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TypeVar
 
 from foldwise.data.block import Block
-from foldwise.data.cores import count
+from foldwise.data.n_threads import count
 from foldwise.data.source import Piece
 
 __all__ = ["count", "run"]

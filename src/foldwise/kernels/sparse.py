@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.kernels import _core
-from foldwise.kernels.targets import Floats, Frame, Grid, Labels
+from foldwise.kernels.targets import Floats, Grid, Labels, Rescaling
 
 
 class SparseTargets:
     """The interface of DenseTargets for CSR rows, each column stored once in a row; nothing is made dense but the targets."""
 
-    def __init__(self, points: NDArray[Any], frame: Frame) -> None:
+    def __init__(self, points: NDArray[Any], frame: Rescaling) -> None:
         self.points, self.frame = points, frame
         self._core = _core.SparseTargets(points, frame.scale)
 

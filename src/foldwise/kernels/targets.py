@@ -16,7 +16,7 @@ Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Frame:
+class Rescaling:
     """Rows are looked at as y = (x - pivot) * scale: near the middle of the data, and never above 1 in size.
 
     `scale` is a power of two, so that nothing is rounded by it, and `pivot` has values of the data's own dtype.
@@ -57,7 +57,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Groups:
+class CentreGroups:
     """Targets in groups of near ones, for bounds: `order` lists them group by group, `ends` says where each ends."""
 
     order: Labels
@@ -100,7 +100,7 @@ RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 class DenseTargets:
     """Targets for dense rows of one dtype."""
 
-    def __init__(self, points: NDArray[Any], frame: Frame, groups: Groups | None = None) -> None:
+    def __init__(self, points: NDArray[Any], frame: Rescaling, groups: CentreGroups | None = None) -> None:
         self.points, self.frame, self.groups = points, frame, groups
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
         self._core = _core.Targets(points, frame.pivot, frame.scale, order, ends)
@@ -195,26 +195,26 @@ class DenseTargets:
         return np.asarray(out.astype(rows.dtype))
 
 
-def frame_around(points: NDArray[Any], *, sparse: bool = False) -> Frame:
+def rescaling_around(points: NDArray[Any], *, sparse: bool = False) -> Rescaling:
     """A frame for rows that are compared with these points."""
     mean = np.zeros(points.shape[1]) if sparse else (points.astype(np.float64) / len(points)).sum(axis=0)
-    return frame_within(mean, points.min(axis=0), points.max(axis=0), points.dtype)
+    return rescaling_within(mean, points.min(axis=0), points.max(axis=0), points.dtype)
 
 
-def frame_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: np.dtype[Any]) -> Frame:
+def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: np.dtype[Any]) -> Rescaling:
     """A frame with its pivot at `middle`, in which values from `low` to `high` are at most 1 in size."""
     pivot = middle.astype(dtype).astype(np.float64)
     # Halved first: the difference of two large float64 values may not be one.
     reach = float(np.maximum(high / 2.0 - pivot / 2.0, pivot / 2.0 - low / 2.0).max(initial=0.0))
     reach = reach or float(np.abs(pivot).max(initial=0.0)) / 2.0  # all equal: targets will be as large as they are
     if reach == 0.0:
-        return Frame(pivot, 1.0)
+        return Rescaling(pivot, 1.0)
     _, exponent = math.frexp(reach)
     most = 126 if dtype == np.float32 else 1022
-    return Frame(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
+    return Rescaling(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
 
 
-def targets_of(points: NDArray[Any], frame: Frame, *, sparse: bool) -> Any:
+def targets_of(points: NDArray[Any], frame: Rescaling, *, sparse: bool) -> Any:
     """Targets for dense or for sparse rows."""
     if sparse:
         from foldwise.kernels.sparse import SparseTargets

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block
-from foldwise.data.open import is_table, scan
+from foldwise.data.scan import is_table, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from foldwise.report.marks import BLUE, FAINT, INK, ORANGE, colour, cut, line, short, start, text, ticks
+from foldwise.report.svg_primitives import BLUE, FAINT, INK, ORANGE, colour, cut, line, short, start, text, ticks
 
 _MOST_STEPS = 600
 _MUTED = "#7b8794"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.report import ran
-from foldwise.report.ran import column_names, counted
+from foldwise.report import run_header
+from foldwise.report.run_header import column_names, counted
 from foldwise.report.tables import number, percent, table
 from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
@@ -38,7 +38,7 @@ def header(model: Any) -> str:
     words.append(counted(model.outcome_.steps, "iteration"))
     if model.outcome_.converged:
         words.append("converged")
-    return ran.header(model, ", ".join(words))
+    return run_header.header(model, ", ".join(words))
 
 
 def overall(model: Any, found: Profile) -> str:

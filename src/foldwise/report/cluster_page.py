@@ -12,11 +12,11 @@ from foldwise.report.charts import numbers_chart, trace_chart
 from foldwise.report.cluster import centres_table, figure, header, share, traits, two_digits
 from foldwise.report.curve import best_silhouette, curve_table, verdict
 from foldwise.report.curve import header as curve_header
-from foldwise.report.marks import colour
 from foldwise.report.page import write_page
-from foldwise.report.plane import panels, plane
-from foldwise.report.ran import column_names, counted, manifest_lines
-from foldwise.report.svg import Cloud
+from foldwise.report.projection import panels, plane
+from foldwise.report.run_header import column_names, counted, manifest_lines
+from foldwise.report.scatter_plot import Cloud
+from foldwise.report.svg_primitives import colour
 from foldwise.report.tables import number, percent
 from foldwise.selection.curve import InertiaCurve
 from foldwise.selection.profile import Profile

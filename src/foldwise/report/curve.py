@@ -6,7 +6,7 @@ import numpy as np
 
 from foldwise.data.source import Source
 from foldwise.report.cluster import in_units
-from foldwise.report.ran import counted
+from foldwise.report.run_header import counted
 from foldwise.report.tables import percent, table
 from foldwise.selection.curve import InertiaCurve
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from foldwise.models.likelihood import Comparison, FittedDistribution
 from foldwise.models.likelihood.goodness import Goodness
-from foldwise.models.likelihood.text import TWO_KINDS, compared, estimates, figures, parameter_rows
-from foldwise.report.ran import counted
+from foldwise.models.likelihood.repr import TWO_KINDS, compared, estimates, figures, parameter_rows
+from foldwise.report.run_header import counted
 from foldwise.report.tables import table
 
 _DECIDES = 10.0

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood import Comparison, FittedDistribution
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import RefusalError
 from foldwise.models.likelihood.goodness import Goodness, draw
-from foldwise.models.likelihood.text import parameter_rows
-from foldwise.report.density import ascent_chart, histogram, likelihood_chart, quantile_chart
+from foldwise.models.likelihood.repr import parameter_rows
 from foldwise.report.distribution import header, refusals, tests, verdict
+from foldwise.report.distribution_charts import ascent_chart, histogram, likelihood_chart, quantile_chart
 from foldwise.report.page import write_page
-from foldwise.report.ran import counted, manifest_lines
-from foldwise.stats.totals import Tally
+from foldwise.report.run_header import counted, manifest_lines
+from foldwise.stats.term_sums import BinWeights
 
 _MOST_BARS = 60
 _MOST_CURVES = 4
@@ -108,8 +108,8 @@ def _histogram(fits: tuple[FittedDistribution, ...], what: str) -> str:
         bars = int(np.clip(math.ceil(2 * best.manifest.rows ** (1 / 3)), 8, _MOST_BARS))
         edges = np.linspace(low, high, bars + 1, dtype=np.float64)
         edges[-1] = np.nextafter(edges[-1], np.inf)  # the largest value lies in the last bar
-    run = Run(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
-    weights = run.fold(lambda block: Tally.of(block, edges)).weights[1:-1]
+    run = Passes(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
+    weights = run.fold(lambda block: BinWeights.of(block, edges)).weights[1:-1]
     heights = weights / best.n / np.diff(edges)
     curves = []
     near = [one for one in fits if best.max_log_likelihood - one.max_log_likelihood < _FAR * best.n]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.report import ran
+from foldwise.report import run_header
 from foldwise.report.cluster import centres_table, share, traits
-from foldwise.report.ran import column_names, counted
+from foldwise.report.run_header import column_names, counted
 from foldwise.report.tables import number, percent, table
 from foldwise.selection.mixture import MixtureSelection
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile
@@ -36,7 +36,7 @@ def header(model: Any, choice: MixtureSelection | None = None) -> str:
     words.append(counted(model.outcome_.steps, "step") + " of EM")
     if model.outcome_.converged:
         words.append("converged")
-    text = ran.header(model, ", ".join(words))
+    text = run_header.header(model, ", ".join(words))
     if choice is None:
         return text
     first, second, *rest = text.split("\n")

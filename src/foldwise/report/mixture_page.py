@@ -10,12 +10,12 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.report.charts import histogram, lines_chart
 from foldwise.report.cluster import centres_table, share, traits
-from foldwise.report.marks import colour
 from foldwise.report.mixture import header, merging_text, sureness
 from foldwise.report.page import write_page
-from foldwise.report.plane import panels, plane
-from foldwise.report.ran import column_names, counted, manifest_lines
-from foldwise.report.svg import Cloud
+from foldwise.report.projection import panels, plane
+from foldwise.report.run_header import column_names, counted, manifest_lines
+from foldwise.report.scatter_plot import Cloud
+from foldwise.report.svg_primitives import colour
 from foldwise.report.tables import number, percent
 from foldwise.selection.mixture import MixtureSelection
 from foldwise.selection.mixture_profile import MixtureProfile

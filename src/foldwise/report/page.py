@@ -9,10 +9,10 @@ import numpy as np
 
 import foldwise
 from foldwise.data.atomic import replacing
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.report.pca import advice, header, top_loadings
-from foldwise.report.ran import column_names, manifest_lines
-from foldwise.report.svg import Cloud, scree
+from foldwise.report.run_header import column_names, manifest_lines
+from foldwise.report.scatter_plot import Cloud, scree
 from foldwise.report.tables import number, percent
 
 _MOST_COMPONENTS = 30
@@ -69,7 +69,7 @@ def _plane(pca: Any, source: Any, names: list[str]) -> str | None:
     def of(block: Any) -> Any:
         return block.times(directions.T, pca.mean_, pca.scale_)
 
-    Run(source, n_threads=pca.n_threads).in_order(of, cloud.add)
+    Passes(source, n_threads=pca.n_threads).in_order(of, cloud.add)
     pulls = np.linalg.norm(directions, axis=0)
     strongest = np.argsort(-pulls, kind="stable")[:_MOST_ARROWS]
     longest = float(np.abs(directions[:, strongest]).max()) or 1.0

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from foldwise.models.pca import rank
-from foldwise.report import ran
-from foldwise.report.ran import column_names
+from foldwise.report import run_header
+from foldwise.report.run_header import column_names
 from foldwise.report.tables import number, percent, table
 
 _MOST_LINES = 20
@@ -25,7 +25,7 @@ def summary(pca: Any) -> str:
 
 def header(pca: Any) -> str:
     """What ran."""
-    return ran.header(pca, pca.manifest_.algorithm)
+    return run_header.header(pca, pca.manifest_.algorithm)
 
 
 def components_table(pca: Any) -> str:

@@ -42,7 +42,7 @@ def progress() -> Iterator[None]:
 
         def listen(event: events.Event) -> None:
             nonlocal figures
-            if isinstance(event, events.Rows):
+            if isinstance(event, events.RowsRead):
                 of = f" of {event.total:,}" if event.total else ""
                 bar.update(
                     task,

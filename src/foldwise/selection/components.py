@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.errors import ParameterError
-from foldwise.models.named import Named
+from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.pca import PCA
 
 
@@ -30,10 +30,10 @@ class ComponentChoice:
     simplest: int
 
     @property
-    def table(self) -> Named:
+    def table(self) -> LabelledMatrix:
         """One line for each number of components."""
         values = np.column_stack([self.mean, self.error])
-        return Named(values, tuple(str(k) for k in self.numbers), ("mean score", "standard error"))
+        return LabelledMatrix(values, tuple(str(k) for k in self.numbers), ("mean score", "standard error"))
 
 
 def choose_components(

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.models.kmeans import KMeans
-from foldwise.models.named import Named
+from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.selection.silhouette import judged
 
 _OFFSET = 0.01  # of a new centre from the one it is put beside, in root mean square distances of that one's rows
@@ -42,10 +42,10 @@ class InertiaCurve:
     parameters: dict[str, Any]  # what KMeans was told
 
     @property
-    def table(self) -> Named:
+    def table(self) -> LabelledMatrix:
         """One line for each number of clusters."""
         values = np.column_stack([self.inertias, self.silhouettes, self.depths])
-        return Named(values, tuple(str(k) for k in self.ks), ("inertia", "silhouette", "below chord"))
+        return LabelledMatrix(values, tuple(str(k) for k in self.ks), ("inertia", "silhouette", "below chord"))
 
 
 def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **parameters: Any) -> InertiaCurve:

@@ -12,19 +12,19 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from foldwise.data.block import Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
+from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture import GaussianMixture, starts
+from foldwise.models.mixture.covariance_types import CovarianceType
 from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.mixture.estimator import TooFewRowsError
-from foldwise.models.mixture.families import Family
-from foldwise.models.mixture.ground import Ground, latent
+from foldwise.models.mixture.fit_data import FitData, latent
 from foldwise.models.mixture.parameters import is_whole
-from foldwise.models.mixture.starts import Given, Start
-from foldwise.models.named import Named
+from foldwise.models.mixture.starts import Start, UserInit
 
 CRITERIA = ("bic", "icl", "aic")
 TYPES = ("full", "tied", "diag", "spherical", "ppca")
@@ -73,12 +73,12 @@ class MixtureSelection:
     interrupted: bool = False  # by Ctrl-C: the entries are those that were finished
 
     @property
-    def table(self) -> Named:
+    def table(self) -> LabelledMatrix:
         """One line for each fit."""
         values = np.array([[float(getattr(entry, name)) for name in _FIGURES] for entry in self.entries])
-        return Named(values, tuple(f"{e.covariance_type} {e.n_components}" for e in self.entries), _FIGURES)
+        return LabelledMatrix(values, tuple(f"{e.covariance_type} {e.n_components}" for e in self.entries), _FIGURES)
 
-    def grid(self, figure: str | None = None) -> Named:
+    def grid(self, figure: str | None = None) -> LabelledMatrix:
         """One figure (the criterion, unless it is said) by number of components and covariance type."""
         name = figure or self.criterion
         kinds = tuple(dict.fromkeys(entry.covariance_type for entry in self.entries))
@@ -86,7 +86,7 @@ class MixtureSelection:
         values = np.full((len(numbers), len(kinds)), np.nan)
         for entry in self.entries:
             values[numbers.index(entry.n_components), kinds.index(entry.covariance_type)] = getattr(entry, name)
-        return Named(values, tuple(map(str, numbers)), kinds)
+        return LabelledMatrix(values, tuple(map(str, numbers)), kinds)
 
     def __str__(self) -> str:
         """The grid of the criterion, and the best."""
@@ -205,7 +205,7 @@ def _asked(
     return numbers, kinds
 
 
-def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], Start]]) -> Entry:
+def _tried(model: GaussianMixture, source: Source, own: list[Callable[[FitData], Start]]) -> Entry:
     """Fit, and the figures; Ctrl-C ends the selection, not only the fit that it falls into."""
     if model.covariance_type == "ppca" and source.n_columns <= (model.n_latent or 1):
         return _failed(model, source, f"{source.n_columns} columns are too few for ppca with n_latent={model.n_latent}")
@@ -239,17 +239,17 @@ def _tried(model: GaussianMixture, source: Source, own: list[Callable[[Ground], 
 def _failed(model: GaussianMixture, source: Source, reason: str) -> Entry:
     nothing: dict[str, Any] = dict.fromkeys(("log_likelihood", "bic", "icl", "aic", "entropy"), float("nan"))
     kind, d = model.covariance_type, source.n_columns
-    p = Family(kind, d, latent(model.n_latent, d) if kind == "ppca" else 0).n_parameters(model.n_components)
+    p = CovarianceType(kind, d, latent(model.n_latent, d) if kind == "ppca" else 0).n_parameters(model.n_components)
     return Entry(kind, model.n_components, parameters=p, outcome="failed", repairs=(), collapsed=reason == ILL_DEFINED,
                  seconds=0.0, reason=reason, **nothing)  # fmt: skip
 
 
-def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[Callable[[Ground], Start]]:
+def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[Callable[[FitData], Start]]:
     """Where to start: anew, from fewer components, from simpler families."""
     kind, k = model.covariance_type, model.n_components
     seed = model.random_state if isinstance(model.random_state, (int, np.integer)) else 0
-    made: list[Callable[[Ground], Start]] = [
-        lambda ground, i=i: starts.make(ground, k, model.init_params, Given(), int(seed), i)  # type: ignore[misc]
+    made: list[Callable[[FitData], Start]] = [
+        lambda ground, i=i: starts.make(ground, k, model.init_params, UserInit(), int(seed), i)  # type: ignore[misc]
         for i in range(model.n_init)
     ]
     fewer = [n for known, n in models if known == kind and n < k]
@@ -270,7 +270,7 @@ def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixtur
     return made
 
 
-def _start(ground: Ground, weights: Floats, means: Floats, matrices: Floats) -> Start:
+def _start(ground: FitData, weights: Floats, means: Floats, matrices: Floats) -> Start:
     """A start in the units of the ground."""
     scaled = (matrices * ground.factor) * ground.factor[:, None]
     return Start(weights, means * ground.factor, ground.family.of_each(scaled, weights))

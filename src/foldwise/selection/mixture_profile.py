@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.selection.silhouette import grouped
-from foldwise.stats.centre import distance
-from foldwise.stats.sum import Sum
+from foldwise.stats.array_sum import ArraySum
+from foldwise.stats.two_part_mean import distance
 
 BINS = 20
 DOUBT = 0.8  # below this probability of its cluster a row is in doubt
@@ -64,16 +64,16 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
     rows = run.rows(of)
     every, sure = np.ascontiguousarray(rows["label"]), rows["surest"]
 
-    def sums(block: Block) -> Sum:
+    def sums(block: Block) -> ArraySum:
         here = slice(block.start, block.start + block.n_rows)
         mine, surest = every[here], sure[here]
         w = np.ones(block.n_rows) if block.weights is None else block.weights
         bins = np.minimum((surest * BINS).astype(np.intp), BINS - 1)
         parts = np.bincount(mine, w * surest, k), np.bincount(bins, w, BINS), [w @ (surest < DOUBT)]
-        return Sum(np.concatenate(parts))
+        return ArraySum(np.concatenate(parts))
 
     found = run.fold(sums).value
-    raw, scale = grouped(Run(source, n_threads=model.n_threads), every, k)
+    raw, scale = grouped(Passes(source, n_threads=model.n_threads), every, k)
     whole, some = raw.whole(), raw.weight > 0
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.selection.silhouette import grouped, judged
-from foldwise.stats.centre import distance
+from foldwise.stats.two_part_mean import distance
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def profile(model: Any, source: Source) -> Profile:
            [ 0.98,  1.  ]]))
     """
     labels, k = model.labels_, model.n_clusters
-    raw, scale = known = grouped(Run(source, n_threads=model.n_threads), labels, k)
+    raw, scale = known = grouped(Passes(source, n_threads=model.n_threads), labels, k)
     compared = model.as_compared(source)
     if compared is not source:
-        known = grouped(Run(compared, n_threads=model.n_threads), labels, k)
+        known = grouped(Passes(compared, n_threads=model.n_threads), labels, k)
     some = raw.weight > 0
     judgement = None
     if np.count_nonzero(some) > 1:

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, ParameterError
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.base import open_for_use
-from foldwise.models.named import Named
+from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.stats.extent import Extent
-from foldwise.stats.groups import Groups
+from foldwise.stats.group_moments import GroupMoments
 
 _AT_ONCE = 2_000_000  # distances of some rows to all clusters that are held at a time
 
@@ -37,10 +37,10 @@ class Silhouette:
     values: Floats | None = None
 
     @property
-    def table(self) -> Named:
+    def table(self) -> LabelledMatrix:
         """One line for each cluster."""
         values = np.column_stack([self.cluster_means, self.cluster_weights])
-        return Named(values, tuple(str(name) for name in self.clusters), ("silhouette", "weight"))
+        return LabelledMatrix(values, tuple(str(name) for name in self.clusters), ("silhouette", "weight"))
 
 
 def silhouette(
@@ -85,11 +85,11 @@ def judged(
     names: tuple[Any, ...],
     *,
     values: bool = False,
-    known: tuple[Groups, float] | None = None,
+    known: tuple[GroupMoments, float] | None = None,
     n_threads: int | None = None,
 ) -> Silhouette:
     """The silhouette of rows with labels from 0 to len(names) - 1; what `grouped` gave, if known already, saves a pass."""
-    run = Run(source, n_threads=n_threads)
+    run = Passes(source, n_threads=n_threads)
     groups, scale = grouped(run, labels, len(names)) if known is None else known
     if np.count_nonzero(groups.weight) < 2:
         raise ParameterError("a silhouette compares clusters: there must be at least two of them.")
@@ -117,14 +117,14 @@ def judged(
     return Silhouette(float(sums.sum() / groups.weight.sum()), names, means, groups.weight, each)
 
 
-def grouped(run: Run, labels: NDArray[np.int32], n_groups: int) -> tuple[Groups, float]:
+def grouped(run: Passes, labels: NDArray[np.int32], n_groups: int) -> tuple[GroupMoments, float]:
     """The moments of each cluster, in one pass, and the power of two that rows were multiplied by for them.
 
     That is 1 unless squares would leave float64, which takes two passes more.
     """
 
-    def of(scale: float) -> Groups:
-        return run.fold(lambda block: Groups.of(block, _part(block, labels), n_groups, scale))
+    def of(scale: float) -> GroupMoments:
+        return run.fold(lambda block: GroupMoments.of(block, _part(block, labels), n_groups, scale))
 
     groups, scale = of(1.0), 1.0
     if not _in_range(groups):
@@ -140,7 +140,7 @@ def _part(block: Block, labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return part
 
 
-def _in_range(groups: Groups) -> bool:
+def _in_range(groups: GroupMoments) -> bool:
     """Whether squares are neither too large nor too small for float64; those of equal rows are 0, which is fine."""
     means = groups.mean[groups.weight > 0]
     with np.errstate(over="ignore"):
@@ -149,7 +149,7 @@ def _in_range(groups: Groups) -> bool:
     return bool(np.isfinite(spread) and np.isfinite(apart) and max(spread, apart) > 1e-200)
 
 
-def _scale_of(run: Run) -> float:
+def _scale_of(run: Passes) -> float:
     """A power of two that brings the data's range near 1."""
     with np.errstate(over="ignore", invalid="ignore"):
         extent = run.fold(Extent.of)
@@ -160,7 +160,7 @@ def _scale_of(run: Run) -> float:
 class _Scores:
     """The silhouette of the rows of a block."""
 
-    def __init__(self, groups: Groups, scale: float) -> None:
+    def __init__(self, groups: GroupMoments, scale: float) -> None:
         self._scale = scale
         self._pivot = groups.centre[0][int(np.argmax(groups.weight))]  # near the rows, unlike 0
         self._points = (groups.centre[0] - self._pivot) + groups.centre[1]

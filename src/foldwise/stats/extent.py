@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Block, Floats
-from foldwise.stats.columns import Columns
+from foldwise.stats.column_moments import ColumnMoments
 
 
 @dataclass(frozen=True)
 class Extent:
     """The column moments, the number of all rows; least and greatest values and weights among rows that count."""
 
-    columns: Columns
+    columns: ColumnMoments
     count: int
     low: Floats
     high: Floats
@@ -29,12 +29,14 @@ class Extent:
     @classmethod
     def empty(cls, n_columns: int) -> Extent:
         """The identity of `merge`."""
-        return cls(Columns.empty(n_columns), 0, np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0, np.inf)
+        return cls(
+            ColumnMoments.empty(n_columns), 0, np.full(n_columns, np.inf), np.full(n_columns, -np.inf), 0.0, np.inf
+        )
 
     @classmethod
     def of(cls, block: Block) -> Extent:
         """The extent of a block's rows."""
-        columns = Columns.of(block)  # refuses what is not finite
+        columns = ColumnMoments.of(block)  # refuses what is not finite
         low, high = block.extent()
         heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
         lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))

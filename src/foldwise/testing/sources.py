@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.data.cut import rows_per_block
+from foldwise.data.block_grid import rows_per_block
 from foldwise.data.source import Source
 
 

@@ -10,20 +10,20 @@ import numpy as np
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import FoldwiseWarning, NotFinishedWarning
-from foldwise.fold.run import Run
-from foldwise.models.kernel import features, functions, start, using
+from foldwise.fold.passes import Passes
+from foldwise.models.kernel import features, functions, predict, start
 from foldwise.models.kernel.exact import by_size
-from foldwise.models.kernel.table import Table
+from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kmeans import KMeans
 from foldwise.models.kmeans.common import FewerClustersWarning
 
 _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
 
 
-def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
+def fit(model: Any, run: Passes, table: KernelFitData) -> dict[str, Any]:
     """What a model keeps."""
     kind = "random-features" if model.approximation == "random-features" else "nystroem"
     function = table.function(table.frame)
@@ -31,7 +31,7 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
         landmarks = _landmarks(table, min(model.n_features, table.counted))
         basis = features.nystroem_basis(function, landmarks)
         of, width = features.nystroem(function, landmarks, basis), basis.shape[1]
-        kept = using.storable(landmarks)
+        kept = predict.storable(landmarks)
     else:
         assert table.gamma is not None
         kept = None
@@ -44,7 +44,7 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
     )
     made: Source = features.FeatureSource(table.seen.source, of, width, about)
     if table.n * width * made.dtype.itemsize <= model.memory_budget:
-        values = Run(made, n_threads=model.n_threads).rows(lambda block: block.dense())
+        values = Passes(made, n_threads=model.n_threads).rows(lambda block: block.dense())
         made = ArraySource(values, weights=table.weights)
     inner = _inner(model, table, function, of, made.dtype)
     with warnings.catch_warnings():  # the model will say it in its own name
@@ -76,7 +76,7 @@ def fit(model: Any, run: Run, table: Table) -> dict[str, Any]:
     }
 
 
-def _landmarks(table: Table, count: int) -> Any:
+def _landmarks(table: KernelFitData, count: int) -> Any:
     """Points that stand for all rows: the centres of k-means on a sample; of sparse rows, some of them."""
     rows, weights = table.sample(max(_PER_LANDMARK * count, 2000))
     if not isinstance(rows, np.ndarray):
@@ -91,7 +91,7 @@ def _quiet(found: KMeans, source: Source) -> Any:
         return np.unique(found.fit(source).cluster_centers_, axis=0)
 
 
-def _inner(model: Any, table: Table, function: functions.Function, of: Any, dtype: np.dtype[Any]) -> KMeans:
+def _inner(model: Any, table: KernelFitData, function: functions.Function, of: Any, dtype: np.dtype[Any]) -> KMeans:
     init = model.init
     rows, weights = table.sample(start.sample_size(table.counted, model.n_clusters))
     seen = function.seen(rows)

@@ -15,12 +15,12 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.cursor import Place
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.place import Place
 from foldwise.kernels.targets import Labels
 from foldwise.models.kernel.geometry import coefficients, mass, means_of
-from foldwise.models.kernel.products import Products
+from foldwise.models.kernel.kernel_matrix import KernelMatrix
 
 _FEW = 0.25  # of the rows: if more have moved, a whole pass is hardly dearer
 _STALE = 10  # steps without a lower sum: a kernel that is not positive can go round in circles
@@ -68,7 +68,7 @@ class Found:
 
 
 def descend(
-    products: Products,
+    products: KernelMatrix,
     weights: Floats,
     plan: Plan,
     *,
@@ -107,7 +107,7 @@ def descend(
 
 
 class _Walk:
-    def __init__(self, products: Products, weights: Floats, plan: Plan) -> None:
+    def __init__(self, products: KernelMatrix, weights: Floats, plan: Plan) -> None:
         self.products, self.weights, self.plan = products, weights, plan
 
     def begin(self) -> State:

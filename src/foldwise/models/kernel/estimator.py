@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.held import held
-from foldwise.data.open import scan
+from foldwise.data.cache import cached
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.base import EachRow, remember_columns
-from foldwise.models.kernel import approximate, exact, frames, using
+from foldwise.models.kernel import approximate, centring, exact, predict
+from foldwise.models.kernel.fit_data import KernelFitData
+from foldwise.models.kernel.kernel_matrix import ComputedMatrix
 from foldwise.models.kernel.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, refusal
-from foldwise.models.kernel.products import Computed
-from foldwise.models.kernel.table import Table
 from foldwise.models.kmeans.common import FewerClustersWarning
 
 
@@ -118,11 +118,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
-            run = Run(held(source), n_threads=self.n_threads)
+            run = Passes(cached(source), n_threads=self.n_threads)
             if self.kernel == "precomputed":
                 fitted = self._fit_given(run)
             else:
-                table = Table(run, self)
+                table = KernelFitData(run, self)
                 self._check_count(table.n, table.counted, source)
                 problem = refusal(
                     table.n,
@@ -185,10 +185,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return int(self.random_state)
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _fit_exact(self, run: Run, table: Table) -> dict[str, Any]:
+    def _fit_exact(self, run: Passes, table: KernelFitData) -> dict[str, Any]:
         rows = table.all_rows()
-        function = table.function(frames.frame_of(rows))
-        products = Computed(function, rows, run.n_threads, self.memory_budget)
+        function = table.function(centring.frame_of(rows))
+        products = ComputedMatrix(function, rows, run.n_threads, self.memory_budget)
         weights = np.ones(table.n) if table.weights is None else table.weights
         checkpoint = self._checkpoint(run.source, weights, *table.figures)
         order = table.seen.canonical_order
@@ -198,11 +198,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return {
             **self._results(run, found, table.n, f"kernel k-means (exact, matrix {kept})"),
             "gamma_": table.gamma,
-            "rows_": using.storable(rows),
+            "rows_": predict.storable(rows),
             "row_weights_": table.weights,
         }
 
-    def _fit_given(self, run: Run) -> dict[str, Any]:
+    def _fit_given(self, run: Passes) -> dict[str, Any]:
         products, given = exact.given_matrix(run, run.source.where)
         weights = np.ones(products.n) if given is None else given
         self._check_count(products.n, int(np.count_nonzero(weights)), run.source)
@@ -216,7 +216,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             "row_weights_": given,
         }
 
-    def _results(self, run: Run, found: exact.Clusters, n: int, algorithm: str) -> dict[str, Any]:
+    def _results(self, run: Passes, found: exact.Clusters, n: int, algorithm: str) -> dict[str, Any]:
         repairs = (f"{found.filled} times an empty cluster was given a row",) if found.filled else ()
         return {
             "labels_": found.labels,
@@ -262,25 +262,25 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The nearest mean of every row; precomputed: X[i, j] is the kernel of new row i with row j of the fit."""
         check_is_fitted(self, "labels_")
-        return using.judged(self, X, distances=False)[1]
+        return predict.judged(self, X, distances=False)[1]
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance in feature space of every row to every mean."""
         check_is_fitted(self, "labels_")
-        squares, _, dtype, _ = using.judged(self, X)
+        squares, _, dtype, _ = predict.judged(self, X)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)).astype(dtype))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of these rows."""
         check_is_fitted(self, "labels_")
-        squares, labels, _, weights = using.judged(self, X, sample_weight)
+        squares, labels, _, weights = predict.judged(self, X, sample_weight)
         own = squares[np.arange(len(labels)), labels]
         return -float(own.sum() if weights is None else own @ weights)
 
     def each_row(self, source: Source) -> EachRow:
         """For those who stream: the cluster of each row and the distance to its mean."""
         check_is_fitted(self, "labels_")
-        return using.each_row(self, source)
+        return predict.each_row(self, source)
 
     @property
     def _n_features_out(self) -> int:

@@ -14,12 +14,12 @@ from foldwise.data.block import Block, Floats
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Outcome
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels
 from foldwise.models.kernel import start
 from foldwise.models.kernel.descent import Plan, descend
 from foldwise.models.kernel.geometry import Means, mass, means_of
-from foldwise.models.kernel.products import Given, Products
+from foldwise.models.kernel.kernel_matrix import KernelMatrix, PrecomputedMatrix
 
 _SYMMETRIC = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 
@@ -45,7 +45,7 @@ class Clusters:
 
 def solve(
     model: Any,
-    products: Products,
+    products: KernelMatrix,
     weights: Floats,
     seed: int,
     checkpoint: Checkpoint | None,
@@ -88,7 +88,7 @@ def by_size(members: Labels, weights: Floats, k: int) -> NDArray[np.intp]:
 
 
 def _starts(
-    model: Any, products: Products, weights: Floats, seed: int, order: NDArray[np.intp] | None, *, check: bool
+    model: Any, products: KernelMatrix, weights: Floats, seed: int, order: NDArray[np.intp] | None, *, check: bool
 ) -> tuple[Callable[[int], Labels], int]:
     k, init = int(model.n_clusters), model.init
     which = sampled(weights, start.sample_size(int(np.count_nonzero(weights)), k), seed)
@@ -160,7 +160,7 @@ def _check_kernel(matrix: Floats, *, normalize: bool) -> None:
         )
 
 
-def given_matrix(run: Run, where: str) -> tuple[Given, Floats | None]:
+def given_matrix(run: Passes, where: str) -> tuple[PrecomputedMatrix, Floats | None]:
     """A precomputed matrix, checked: square, finite, symmetric; and its rows' weights."""
     source = run.source
     n = source.n_columns
@@ -200,7 +200,7 @@ def given_matrix(run: Run, where: str) -> tuple[Given, Floats | None]:
             column=int(j),
             advice="Pass (K + K.T) / 2 if that is what is meant",
         )
-    return Given(run, n, diagonal), weights if weighted else None
+    return PrecomputedMatrix(run, n, diagonal), weights if weighted else None
 
 
 def _not_square(rows: int, columns: int, where: str) -> DataError:

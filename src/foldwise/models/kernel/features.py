@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import cut
+from foldwise.data import block_grid
 from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.data.source import Piece, Source
 from foldwise.fold import blas
-from foldwise.kernels.targets import Frame
-from foldwise.models.kernel import frames
+from foldwise.kernels.targets import Rescaling
+from foldwise.models.kernel import centring
 from foldwise.models.kernel.functions import Function
 
 _LEAST = 1e-10  # of the largest eigenvalue: what is below is rounding
@@ -42,12 +42,12 @@ def frequencies(d: int, n_features: int, rng: np.random.Generator) -> Floats:
     return np.asarray(rng.standard_normal((d, max(n_features // 2, 1))))
 
 
-def random_features(directions: Floats, gamma: float, frame: Frame) -> Callable[[Any], Floats]:
+def random_features(directions: Floats, gamma: float, frame: Rescaling) -> Callable[[Any], Floats]:
     """Waves along random directions, whose products are exp(-gamma |x - y|^2) on average (Rahimi and Recht 2007)."""
     turned = directions * np.sqrt(2 * gamma) / frame.scale
 
     def of(rows: Any) -> Floats:
-        angles = np.asarray(frames.seen(rows, frame) @ turned)
+        angles = np.asarray(centring.seen(rows, frame) @ turned)
         return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(turned.shape[1]))
 
     return of
@@ -84,7 +84,7 @@ class FeatureSource:
 
     def pieces(self) -> Iterator[Piece]:
         """The blocks to compute; rows are read in their order, features worked out by whoever calls the piece."""
-        step = cut.rows_per_block(self.n_columns, self.dtype)
+        step = block_grid.rows_per_block(self.n_columns, self.dtype)
         waiting: list[tuple[Any, NDArray[np.float64] | None]] = []
         have, start = 0, 0
         for piece in self._source.pieces():

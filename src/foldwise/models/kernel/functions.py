@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
-from foldwise.kernels.targets import Frame
-from foldwise.models.kernel import frames
+from foldwise.kernels.targets import Rescaling
+from foldwise.models.kernel import centring
 
 _HARMLESS = 1e-12  # an error of an exponent that changes nothing
 _LARGEST = 2.0**450  # whose squares can be added up in float64, as those of its inverse can
@@ -43,12 +43,12 @@ class Linear:
     These are distances of the rows themselves: where their squares would leave float64, there is an error.
     """
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Rescaling) -> None:
         self._frame = frame
 
     def seen(self, rows: Any) -> Any:
         """Rows from the pivot."""
-        y, scale = frames.seen(rows, self._frame), self._frame.scale
+        y, scale = centring.seen(rows, self._frame), self._frame.scale
         largest = float(np.abs(y.data if _sparse(y) else y).max(initial=0.0))
         if largest > _LARGEST * scale:
             raise DataError("squares of the rows' distances leave the range of float64", advice=_DIVIDE)
@@ -95,13 +95,13 @@ class Gaussian:
     Dense rows carry two more columns, so that one product gives the exponent: 2 gamma x.y - gamma |x|^2 - gamma |y|^2.
     """
 
-    def __init__(self, gamma: float, frame: Frame) -> None:
+    def __init__(self, gamma: float, frame: Rescaling) -> None:
         self._frame = frame
         self._gamma = min(gamma / frame.scale / frame.scale, _STEEPEST)
 
     def seen(self, rows: Any) -> Any:
         """[y, 1, -gamma |y|^2] with y seen from the pivot; of sparse rows y."""
-        y = frames.seen(rows, self._frame)
+        y = centring.seen(rows, self._frame)
         if _sparse(y):
             return y
         return np.concatenate([y, np.ones((len(y), 1)), -self._gamma * _squares(y)[:, None]], axis=1)
@@ -140,7 +140,7 @@ class Gaussian:
 class Laplacian:
     """exp(-gamma sum |x - y|)."""
 
-    def __init__(self, gamma: float, frame: Frame) -> None:
+    def __init__(self, gamma: float, frame: Rescaling) -> None:
         self._frame, self._gamma = frame, min(gamma / frame.scale, _STEEPEST)
 
     def seen(self, rows: Any) -> Any:
@@ -196,7 +196,7 @@ class Called:
         return np.concatenate(parts) if parts else np.empty(0)
 
 
-def make(kernel: Any, gamma: float, degree: int, coef0: float, frame: Frame) -> Function:
+def make(kernel: Any, gamma: float, degree: int, coef0: float, frame: Rescaling) -> Function:
     """The kernel of that name, or of that function."""
     if callable(kernel):
         return Called(kernel)

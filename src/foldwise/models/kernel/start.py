@@ -16,8 +16,8 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.kernels.targets import Labels
 from foldwise.models.kernel.geometry import coefficients, means_of
+from foldwise.models.kernel.kernel_matrix import KernelMatrix
 from foldwise.models.kernel.neighbours import Near, counts, middle
-from foldwise.models.kernel.products import Products
 
 SAMPLE = 1000  # rows that a graph is made of, at least; and
 _SAMPLE_PER_CLUSTER = 20
@@ -119,7 +119,7 @@ def _normalised_cut(graph: Floats, count: Floats, labels: Labels, k: int) -> flo
     return float(k - np.divide(within, whole, out=np.zeros(k), where=whole > 0).sum())
 
 
-def extended(products: Products, which: NDArray[np.intp], labels: Labels, weights: Floats, k: int) -> Labels:
+def extended(products: KernelMatrix, which: NDArray[np.intp], labels: Labels, weights: Floats, k: int) -> Labels:
     """Every row to the nearest mean of the clusters that some rows form."""
     some = coefficients(labels, weights[which], k)
     sums = products.times(some, which)
@@ -128,7 +128,7 @@ def extended(products: Products, which: NDArray[np.intp], labels: Labels, weight
 
 
 def plusplus(
-    products: Products, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
+    products: KernelMatrix, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
 ) -> Labels:
     """Greedy k-means++ in feature space: of a few rows drawn by squared distance, the one that lowers the sum most.
 
@@ -154,7 +154,7 @@ def plusplus(
 
 
 def random_rows(
-    products: Products, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
+    products: KernelMatrix, weights: Floats, k: int, rng: np.random.Generator, order: NDArray[np.intp] | None
 ) -> Labels:
     """Every row to the nearest of k distinct rows, drawn by weight."""
     own, chances = products.diagonal, weights.copy()

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from foldwise.data.held import HeldSource, held
-from foldwise.data.open import scan
-from foldwise.data.part import SomeRows, gathered
+from foldwise.data.cache import CachedSource, cached
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
+from foldwise.data.subset import SomeRows, gathered
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.run import Run
-from foldwise.kernels.targets import frame_around, targets_of
+from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import rescaling_around, targets_of
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import cosine
+from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.common import CentreModel
-from foldwise.models.kmeans.order import by_size
+from foldwise.models.kmeans.label_order import by_size
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS
-from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Found, Plan, search
 from foldwise.stats.extent import Extent
 
@@ -89,8 +89,8 @@ class BisectingKMeans(CentreModel):
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
-            source = held(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
-            run = Run(source, n_threads=self.n_threads)
+            source = cached(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
+            run = Passes(source, n_threads=self.n_threads)
             extent = run.fold(Extent.of)
             self._check_count(extent.count, source)
             self._grow(source, extent)
@@ -138,7 +138,7 @@ class BisectingKMeans(CentreModel):
 
     def _split(self, part: Source, k: int, number: int) -> tuple[Found, Any, list[float], Any]:
         """Centres, labels, inertias and weights of k-means with k = 2 (or 1) on some rows."""
-        rows = Rows(Run(part, n_threads=self.n_threads), bounds=BOUNDS[self.algorithm])
+        rows = Assignment(Passes(part, n_threads=self.n_threads), bounds=BOUNDS[self.algorithm])
         seed = (self._seed() + number) % 2**31
         plan = Plan(
             k=k,
@@ -163,7 +163,9 @@ class BisectingKMeans(CentreModel):
                 points = np.ascontiguousarray(self.tree_centers_[pair], dtype=targets.points.dtype)
                 sparse = not isinstance(rows, np.ndarray)
                 labels = np.full(len(members), -1, dtype=np.int32)
-                targets_of(points, frame_around(points, sparse=sparse), sparse=sparse).nearest(rows[members], labels)
+                targets_of(points, rescaling_around(points, sparse=sparse), sparse=sparse).nearest(
+                    rows[members], labels
+                )
                 node_of[members] = pair[labels]
         return np.asarray(self.tree_labels_[node_of])
 
@@ -173,8 +175,8 @@ def _only(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]
     """Those rows alone: copied to memory if all are there anyway, else to a scratch file."""
     if len(members) == n:
         yield source
-    elif isinstance(source, HeldSource):
-        yield held(gathered(source, members))
+    elif isinstance(source, CachedSource):
+        yield cached(gathered(source, members))
     else:
         with spooled(SomeRows(source, members)) as part:
             yield part

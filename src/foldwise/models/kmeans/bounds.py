@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.kernels.targets import Changes, DenseTargets, Frame, Groups, Labels, Moved, RowBounds
+from foldwise.kernels.targets import CentreGroups, Changes, DenseTargets, Labels, Moved, Rescaling, RowBounds
 
 _GROUP = 10  # targets in a group, about
 _LEAST_GROUPED = 128  # fewer targets are one group
@@ -28,7 +28,7 @@ class Bounds:
         self.mode = "off" if sparse else mode
         self.n, self.d, self.dtype = n, d, dtype
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
-        self._groups: Groups | None = None
+        self._groups: CentreGroups | None = None
         self._rows: RowBounds | None = None
         self._centres: NDArray[Any] | None = None  # what the bounds belong to
         self.forget()
@@ -48,7 +48,7 @@ class Bounds:
             if len(group):
                 group[row] = -np.inf
 
-    def prepare(self, centres: NDArray[Any], frame: Frame) -> DenseTargets | None:
+    def prepare(self, centres: NDArray[Any], frame: Rescaling) -> DenseTargets | None:
         """The targets if this pass is to use bounds, else None."""
         if not self._wanted(len(centres)):
             self._centres = None
@@ -67,7 +67,7 @@ class Bounds:
         assert self._groups is not None
         return DenseTargets(centres, frame, self._groups)
 
-    def _start(self, centres: NDArray[Any], frame: Frame) -> None:
+    def _start(self, centres: NDArray[Any], frame: Rescaling) -> None:
         k = len(centres)
         groups = self._number_of_groups(k)
         if self._groups is None or len(self._groups.order) != k:
@@ -131,7 +131,7 @@ class Bounds:
             self._centres = None
 
 
-def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:
+def _grouped(centres: NDArray[Any], frame: Rescaling, groups: int) -> CentreGroups:
     """Centres in groups of near ones, all about equally large: halved across their longest axis, again and again.
 
     A group is computed as a whole when one of its centres has moved much. Groups by k-means can be very unequal, and then the
@@ -139,7 +139,7 @@ def _grouped(centres: NDArray[Any], frame: Frame, groups: int) -> Groups:
     """
     points = frame.seen(centres)
     parts = _halved(points, np.arange(len(centres), dtype=np.int32), groups)
-    return Groups(np.concatenate(parts), np.cumsum([len(part) for part in parts]).astype(np.int32))
+    return CentreGroups(np.concatenate(parts), np.cumsum([len(part) for part in parts]).astype(np.int32))
 
 
 def _halved(points: NDArray[np.float64], which: Labels, groups: int) -> list[Labels]:

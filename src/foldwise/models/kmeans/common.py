@@ -16,12 +16,12 @@ from foldwise.data.block import Block
 from foldwise.data.mapped import widened
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
-from foldwise.fold.run import Run
-from foldwise.kernels.targets import frame_around, targets_of
+from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import rescaling_around, targets_of
 from foldwise.models.base import EachRow, KnownParameters, open_for_use
-from foldwise.models.kmeans import cosine, scaling, seeding, telling
-from foldwise.models.kmeans.order import ordered
-from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans import cosine, row_output, scaling, seeding
+from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.label_order import ordered
 
 
 class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
@@ -67,10 +67,10 @@ class CentreModel(
                 advice="Ask for fewer clusters",
             )
 
-    def _starts(self, X: Any, seed: int, k: int | None = None) -> Callable[[Rows, int], NDArray[Any]]:
+    def _starts(self, X: Any, seed: int, k: int | None = None) -> Callable[[Assignment, int], NDArray[Any]]:
         n_clusters = self.n_clusters if k is None else k
 
-        def make(rows: Rows, number: int) -> NDArray[Any]:
+        def make(rows: Assignment, number: int) -> NDArray[Any]:
             rng = np.random.default_rng([seed, 0, number])
             if isinstance(self.init, str):
                 if self.init == "k-means++":
@@ -86,7 +86,7 @@ class CentreModel(
 
         return make
 
-    def _given_centres(self, given: Any, rows: Rows) -> NDArray[Any]:
+    def _given_centres(self, given: Any, rows: Assignment) -> NDArray[Any]:
         centres = np.array(given, dtype=rows.dtype, order="C")
         if centres.ndim != 2 or centres.shape[0] != self.n_clusters:
             raise ParameterError(
@@ -100,7 +100,7 @@ class CentreModel(
             raise ParameterError("The initial centers contain NaN or infinity.")
         return cosine.project(centres) if self.metric == "cosine" else centres
 
-    def _finish(self, rows: Rows, found: Any, *, in_order: bool = False) -> None:
+    def _finish(self, rows: Assignment, found: Any, *, in_order: bool = False) -> None:
         centres = found.centres
         if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
             centres = ordered(rows, centres, cosine.project if self.metric == "cosine" else None)
@@ -174,10 +174,10 @@ class CentreModel(
 
         return float(-np.sum(run.rows(of)) / targets.frame.scale / targets.frame.scale)
 
-    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Run, Any]:
+    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Passes, Any]:
         check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
         source = open_for_use(self, X, sample_weight)
-        return Run(self._widened(source), n_threads=self.n_threads), self._targets(source)
+        return Passes(self._widened(source), n_threads=self.n_threads), self._targets(source)
 
     def _widened(self, source: Source) -> Source:
         return self.as_compared(widened(source, np.promote_types(source.dtype, self.cluster_centers_.dtype)))
@@ -185,7 +185,7 @@ class CentreModel(
     def _targets(self, source: Source) -> Any:
         wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
         centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
-        return targets_of(centres, frame_around(centres, sparse=source.sparse), sparse=source.sparse)
+        return targets_of(centres, rescaling_around(centres, sparse=source.sparse), sparse=source.sparse)
 
     def as_compared(self, source: Source) -> Source:
         """The rows as distances see them: standardised with scale=True, of length 1 with metric="cosine"."""
@@ -199,7 +199,7 @@ class CentreModel(
     def each_row(self, source: Source) -> EachRow:
         """For those who stream: the cluster of each row and the distance to its centre."""
         check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
-        return telling.each_row(self._widened(source), self._targets(source), self._label)
+        return row_output.each_row(self._widened(source), self._targets(source), self._label)
 
     @property
     def _n_features_out(self) -> int:

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.held import held
-from foldwise.data.open import scan
+from foldwise.data.cache import cached
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Reason
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import batches, cosine, scaling
+from foldwise.models.kmeans import cosine, partial_fit, scaling
+from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.common import CentreModel
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
-from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Plan, search
-from foldwise.models.named import Named
+from foldwise.models.labelled_matrix import LabelledMatrix
 
 
 class KMeans(CentreModel):
@@ -116,10 +116,10 @@ class KMeans(CentreModel):
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
             standard = self._standard(source)
-            source = held(self._seen(source, *standard))
-            run = Run(source, n_threads=self.n_threads)
+            source = cached(self._seen(source, *standard))
+            run = Passes(source, n_threads=self.n_threads)
             run.passes += self.scale  # the one for the deviations
-            rows = Rows(run, bounds=BOUNDS[self.algorithm])
+            rows = Assignment(run, bounds=BOUNDS[self.algorithm])
             self._check_count(rows.n, source, rows.extent.columns.rows)
             plan = self._plan(rows, X)
             checkpoint = self._checkpoint(source, plan.seed, plan.starts)
@@ -151,17 +151,17 @@ class KMeans(CentreModel):
         `inertia_` are those of the last batch; with scale=True the first rows set the scale.
         """
         self._validate_params()
-        batches.take(self, X, sample_weight)
+        partial_fit.take(self, X, sample_weight)
         return self
 
     def _standard(self, source: Source) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         """What rows are centred at and divided by, if they are."""
         if not self.scale:
             return None, None
-        mean, scale = scaling.mean_and_deviation(Run(source, n_threads=self.n_threads))
+        mean, scale = scaling.mean_and_deviation(Passes(source, n_threads=self.n_threads))
         return None if source.sparse or self.metric == "cosine" else mean, scale
 
-    def _plan(self, rows: Rows, X: Any) -> Plan:
+    def _plan(self, rows: Assignment, X: Any) -> Plan:
         seed = self._seed()
         given = not isinstance(self.init, str)
         starts = self.n_init
@@ -203,7 +203,7 @@ class KMeans(CentreModel):
             about["init"] = given.shape, hashlib.sha256(given.tobytes()).hexdigest()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
-    def centers_in_data_units(self) -> Named:
+    def centers_in_data_units(self) -> LabelledMatrix:
         """The centres as rows of the data would be (with metric="cosine": as directions), with names.
 
         >>> import foldwise as fw
@@ -217,4 +217,4 @@ class KMeans(CentreModel):
         if self.scale_ is not None:
             centres = centres * self.scale_ + (0.0 if self.mean_ is None else self.mean_)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return Named(centres, tuple(str(i) for i in range(len(centres))), tuple(names))
+        return LabelledMatrix(centres, tuple(str(i) for i in range(len(centres))), tuple(names))

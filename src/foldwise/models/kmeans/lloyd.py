@@ -8,14 +8,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from foldwise.models.kmeans.repair import fill_empty
-from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.empty_clusters import fill_empty
 
 _CANCELS = 1e-6
 
 
 @dataclass(frozen=True)
-class Step:
+class LloydStep:
     """New centres and what the step found: inertias (in units of the scaled data) after the E- and the M-half."""
 
     centres: NDArray[Any]
@@ -28,7 +28,9 @@ class Step:
     shift: float  # summed squared movement of the centres
 
 
-def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> Step:
+def step(
+    rows: Assignment, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+) -> LloydStep:
     """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
     done = rows.assign(centres)
     filled, placed = fill_empty(rows, centres)
@@ -37,11 +39,11 @@ def step(rows: Rows, centres: NDArray[Any], project: Callable[[NDArray[Any]], ND
         after_e = rows.inertias(placed)[0]
     if after_m < _CANCELS * rows.spread:  # little is left of the whole: then only differences have its digits
         after_e, after_m = (float(rows.residuals(points).sum()) for points in (placed, new))
-    return Step(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
+    return LloydStep(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
 
 def settle_down(
-    rows: Rows,
+    rows: Assignment,
     centres: NDArray[Any],
     project: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
     max_iter: int = 100,

@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from foldwise.data.cut import rows_per_block
-from foldwise.data.held import HeldSource, held
-from foldwise.data.open import scan
-from foldwise.data.part import SomeBlocks, gathered
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.cache import CachedSource, cached
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
+from foldwise.data.subset import SomeBlocks, gathered
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import batches, cosine, lloyd
+from foldwise.models.kmeans import cosine, lloyd, partial_fit
+from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.common import CentreModel
-from foldwise.models.kmeans.order import by_size
+from foldwise.models.kmeans.label_order import by_size
 from foldwise.models.kmeans.parameters import CONSTRAINTS
-from foldwise.models.kmeans.rows import Rows
 from foldwise.models.kmeans.search import Found
 from foldwise.stats.extent import Extent
 
@@ -111,8 +111,8 @@ class MiniBatchKMeans(CentreModel):
         source = scan(X, weights=sample_weight)
         with ExitStack() as stack:
             source = stack.enter_context(spooled(source))
-            source = held(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
-            run = Run(source, n_threads=self.n_threads)
+            source = cached(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
+            run = Passes(source, n_threads=self.n_threads)
             nest = _Nest(run, self._seed())
             self._check_count(nest.n, source)
             walk = _Walk(self, nest, X)
@@ -145,10 +145,10 @@ class MiniBatchKMeans(CentreModel):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in a batch of rows, of any size, and let it go, as `KMeans.partial_fit` does."""
         self._validate_params()
-        batches.take(self, X, sample_weight)
+        partial_fit.take(self, X, sample_weight)
         return self
 
-    def _label_all(self, nest: _Nest, last: Rows, found: Found) -> None:
+    def _label_all(self, nest: _Nest, last: Assignment, found: Found) -> None:
         if not self.compute_labels:
             self._finish_without_labels(last, found, nest.n)
             return
@@ -157,7 +157,7 @@ class MiniBatchKMeans(CentreModel):
             rows.assign(found.centres)
         self._finish(rows, found, in_order=True)
 
-    def _finish_without_labels(self, rows: Rows, found: Found, n: int) -> None:
+    def _finish_without_labels(self, rows: Assignment, found: Found, n: int) -> None:
         for name in ("labels_", "cluster_inertias_", "_means", "_waiting"):
             self.__dict__.pop(name, None)
         self.cluster_centers_, self.cluster_weights_ = found.centres, rows.cluster_weights
@@ -168,16 +168,16 @@ class MiniBatchKMeans(CentreModel):
 class _Nest:
     """Batches of one source, each in the next: rows of data in memory, blocks of files, in a fixed random order."""
 
-    def __init__(self, run: Run, seed: int) -> None:
+    def __init__(self, run: Passes, seed: int) -> None:
         self.run, self.source = run, run.source
         rng = np.random.default_rng([seed, 2])
         n = self.source.n_rows
         if n is None or self.source.slow:  # a pass that counts, and fills the scratch file
             n = run.fold(Extent.of).count
         self.n = n
-        self._all: Rows | None = None
-        self._some: tuple[int, Rows] | None = None
-        self._in_memory = isinstance(self.source, HeldSource)
+        self._all: Assignment | None = None
+        self._some: tuple[int, Assignment] | None = None
+        self._in_memory = isinstance(self.source, CachedSource)
         blocks = rows_per_block(self.source.n_columns, self.source.dtype, sparse=self.source.sparse)
         self._step = 1 if self._in_memory else blocks
         self._order = rng.permutation(math.ceil(n / self._step))
@@ -187,20 +187,20 @@ class _Nest:
         rows = math.ceil(wanted / self._step) * self._step
         return self.n if 2 * rows > self.n else rows
 
-    def rows(self, size: int) -> Rows:
+    def rows(self, size: int) -> Assignment:
         """The batch of that size; the last one is kept."""
         if size >= self.n:
             if self._all is None:
                 self._some = None
-                self._all = Rows(self.run)
+                self._all = Assignment(self.run)
             return self._all
         if self._some is None or self._some[0] != size:
             self._some = None  # not both at once
             which = np.sort(self._order[: size // self._step])
             part: Source = (
-                held(gathered(self.source, which)) if self._in_memory else SomeBlocks(self.source, which, self.n)
+                cached(gathered(self.source, which)) if self._in_memory else SomeBlocks(self.source, which, self.n)
             )
-            self._some = size, Rows(Run(part, n_threads=self.run.n_threads))
+            self._some = size, Assignment(Passes(part, n_threads=self.run.n_threads))
         return self._some[1]
 
 
@@ -240,7 +240,7 @@ class _Walk:
             "over": np.array(0),
         }
 
-    def _weighty(self, wanted: int) -> Rows:
+    def _weighty(self, wanted: int) -> Assignment:
         """The smallest batch with at least so many rows that has a row of some weight for every cluster."""
         while True:
             size = self.nest.size(wanted)
@@ -281,7 +281,7 @@ class _Walk:
             new["over"] = np.array(_CAPPED)
         return new, figures
 
-    def _still(self, rows: Rows, centres: NDArray[Any], done: lloyd.Step) -> bool:
+    def _still(self, rows: Assignment, centres: NDArray[Any], done: lloyd.LloydStep) -> bool:
         """Whether the centres move by less than a batch of this size can tell."""
         gap = (done.centres.astype(np.float64) - centres.astype(np.float64)) * rows.frame.scale
         moved = np.sqrt(np.einsum("ij,ij->i", gap, gap))

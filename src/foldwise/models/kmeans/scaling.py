@@ -9,13 +9,13 @@ from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock
 from foldwise.data.mapped import MappedSource
 from foldwise.data.source import Source
 from foldwise.errors import DataError
-from foldwise.fold.run import Run
-from foldwise.stats.columns import Columns
+from foldwise.fold.passes import Passes
+from foldwise.stats.column_moments import ColumnMoments
 
 
-def mean_and_deviation(run: Run) -> tuple[Floats, Floats]:
+def mean_and_deviation(run: Passes) -> tuple[Floats, Floats]:
     """Mean and standard deviation (sums divided by n) of each column; a column that does not vary is divided by 1."""
-    found = run.fold(Columns.of)
+    found = run.fold(ColumnMoments.of)
     variances = found.squares / found.weight
     usable = np.isfinite(variances) & ((found.squares == 0.0) | (variances > 1e-290))
     if not usable.all():

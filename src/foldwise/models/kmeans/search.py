@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.cursor import Place
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.place import Place
-from foldwise.models.kmeans import lloyd, moves
-from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans import lloyd, local_search
+from foldwise.models.kmeans.assignment import Assignment
 
 _BREATH = 5  # centres added and taken away at first
 _PATIENCE = 12  # attempts of split and merge without success
@@ -44,7 +44,7 @@ class Plan:
     tol: float  # of summed squared movement, in units of the scaled data
     search: str
     seed: int
-    make_start: Callable[[Rows, int], NDArray[Any]]
+    make_start: Callable[[Assignment, int], NDArray[Any]]
     project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
 
 
@@ -74,7 +74,9 @@ class Found:
     filled: int
 
 
-def search(rows: Rows, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None) -> Found:
+def search(
+    rows: Assignment, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None
+) -> Found:
     """Carry out the plan; afterwards labels and sums in `rows` belong to the centres found."""
     if checkpoint is not None:
         columns = rows.extent.columns
@@ -109,7 +111,7 @@ def _last(outcome: Outcome) -> float:
 
 
 class _Walk:
-    def __init__(self, rows: Rows, plan: Plan) -> None:
+    def __init__(self, rows: Assignment, plan: Plan) -> None:
         self.rows, self.plan = rows, plan
 
     def begin(self) -> State:
@@ -171,8 +173,8 @@ class _Walk:
                 return state
             return self._move(state, cursor)
         if cursor.phase == Phase.IN:
-            found = moves.errors(self.rows, state["centres"])
-            stays = moves.breathe_out(self.rows, state["centres"], found, len(state["centres"]) - plan.k)
+            found = local_search.errors(self.rows, state["centres"])
+            stays = local_search.breathe_out(self.rows, state["centres"], found, len(state["centres"]) - plan.k)
             mapping = np.where(stays, np.cumsum(stays) - 1, -1)
             self.rows.relabel(mapping, plan.k)
             cursor.phase = Phase.OUT
@@ -196,14 +198,14 @@ class _Walk:
             return {**state, "centres": best}
         if rows.centres is None or not np.array_equal(rows.centres, best):
             rows.assign(best)
-        found = moves.errors(rows, best)
+        found = local_search.errors(rows, best)
         rng = np.random.default_rng([plan.seed, 1, cursor.run])
         if plan.search == "breathing":
             cursor.phase = Phase.IN
             m = min(cursor.breath, plan.k, rows.n - plan.k)
-            return self._next(state, cursor, moves.breathe_in(rows, best, found, m, rng))
+            return self._next(state, cursor, local_search.breathe_in(rows, best, found, m, rng))
         cursor.phase = Phase.OUT
-        return self._next(state, cursor, moves.split_and_merge(rows, best, found, cursor.attempts, rng))
+        return self._next(state, cursor, local_search.split_and_merge(rows, best, found, cursor.attempts, rng))
 
     def _keep(self, state: State, cursor: Cursor, inertia: float, capped: bool) -> State:
         cursor.capped, cursor.best_iterations = int(capped), cursor.iteration

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.models.kmeans.rows import Rows
+from foldwise.models.kmeans.assignment import Assignment
 
 _ROUNDS = 5  # of k-means||
 _OVERSAMPLING = 2
@@ -22,7 +22,7 @@ _WAITING = 24  # seeds that the distances may not know yet, at most
 class Distances:
     """Every row's squared distance to its nearest seed so far, and rows drawn in proportion to it."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Assignment) -> None:
         self.rows = rows
         self.closest = np.full(rows.n, np.finfo(rows.dtype).max, dtype=rows.dtype)
         self.totals = np.zeros(math.ceil(rows.n / rows.block_rows))
@@ -80,7 +80,7 @@ class Distances:
         return mass if self.rows.weights is None else mass * (self.rows.weights[start:stop] * self.rows.weight_scale)
 
 
-def plusplus(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def plusplus(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most is the next seed.
 
     Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older
@@ -140,7 +140,7 @@ def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: n
 class _Judge:
     """Says which of some candidates lowers the sum of squared distances most."""
 
-    def __init__(self, rows: Rows, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
+    def __init__(self, rows: Assignment, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
         size = max(_SAMPLE, _SAMPLE_PER_SEED * k)
         self._sample = rows if rows.n <= 2 * size else rows.sample(size, rng)
         self._distances = Distances(self._sample)
@@ -158,7 +158,7 @@ class _Judge:
         return number
 
 
-def _first(rows: Rows, rng: np.random.Generator) -> int:
+def _first(rows: Assignment, rng: np.random.Generator) -> int:
     """A row drawn by weight alone."""
     place, order = rng.random(), rows.canonical_order
     if rows.weights is None:
@@ -169,13 +169,13 @@ def _first(rows: Rows, rng: np.random.Generator) -> int:
     return found if order is None else int(order[found])
 
 
-def _with_equals(rows: Rows, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
+def _with_equals(rows: Assignment, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
     """Fewer distinct rows than seeds: the rest are copies, and stay empty."""
     seeds[found:] = rows.take(rng.integers(rows.n, size=len(seeds) - found))
     return seeds
 
 
-def random_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def random_rows(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Rows drawn without repetition, in proportion to their weights."""
     if rows.is_small:
         return _distinct_rows(rows, k, rng)
@@ -187,7 +187,7 @@ def random_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     return rows.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
 
 
-def _distinct_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def _distinct_rows(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Distinct rows of a small table, drawn by how often they occur: equal rows and weights are then the same thing."""
     table = rows.take(np.arange(rows.n))
     points, which = np.unique(table, axis=0, return_inverse=True)
@@ -200,10 +200,10 @@ def _distinct_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]
     return seeds if found == k else _with_equals(rows, seeds, found, rng)
 
 
-def parallel(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def parallel(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """k-means||: a few passes draw some 2k rows each; these, weighted by the rows nearest to them, are clustered in memory."""
     from foldwise.data.arrays import ArraySource
-    from foldwise.fold.run import Run
+    from foldwise.fold.passes import Passes
     from foldwise.models.kmeans.lloyd import settle_down
 
     distances = Distances(rows)
@@ -233,5 +233,5 @@ def parallel(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[Any]:
     rows.assign(points)
     weights = rows.cluster_weights
     rows.forget()
-    few = Rows(Run(ArraySource(points, weights=weights), n_threads=rows.run.n_threads))
+    few = Assignment(Passes(ArraySource(points, weights=weights), n_threads=rows.run.n_threads))
     return settle_down(few, plusplus(few, k, rng))

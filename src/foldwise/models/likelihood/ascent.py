@@ -14,9 +14,9 @@ from foldwise.data.block import Block, Floats
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families.base import Chart, Point
-from foldwise.stats.totals import Totals
+from foldwise.stats.term_sums import TermSums
 
 _CLOSE = 1e-10  # coordinates are logarithms or in units of the spread: further digits are lost to rounding
 _RISE = 1e-4  # the share of the rise that the slope promises, below which a step is too long
@@ -99,7 +99,7 @@ def climb(
     return {name: _ended(name, task, state, outcome, resumed_at, method) for name, task in tasks.items()}
 
 
-def over_passes(run: Run, charts: Mapping[str, Chart]) -> Callable[[dict[str, Floats]], dict[str, Point]]:
+def over_passes(run: Passes, charts: Mapping[str, Chart]) -> Callable[[dict[str, Floats]], dict[str, Point]]:
     """Points that take a sum over the values: one pass for all that are asked for together."""
 
     def evaluate(wanted: dict[str, Floats]) -> dict[str, Point]:
@@ -109,7 +109,7 @@ def over_passes(run: Run, charts: Mapping[str, Chart]) -> Callable[[dict[str, Fl
     return evaluate
 
 
-def sum_terms(run: Run, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]) -> dict[str, Floats]:
+def sum_terms(run: Passes, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]) -> dict[str, Floats]:
     """The sums of several lists of terms over all values, in one pass."""
 
     def all_terms(x: Floats) -> list[Floats]:
@@ -117,8 +117,8 @@ def sum_terms(run: Run, wanted: Mapping[str, tuple[Callable[[Floats], list[Float
 
     total = sum(n for _, n in wanted.values())
 
-    def of(block: Block) -> Totals:
-        return Totals.of(block, all_terms, total)
+    def of(block: Block) -> TermSums:
+        return TermSums.of(block, all_terms, total)
 
     sums, found, at = run.fold(of).value, {}, 0
     for name, (_, n) in wanted.items():

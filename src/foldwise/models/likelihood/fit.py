@@ -10,17 +10,17 @@ from contextlib import ExitStack
 from numbers import Real
 from typing import Any
 
-from foldwise.data.column import scan_column
+from foldwise.data.single_column import scan_column
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.run import Run
-from foldwise.models.likelihood.evidence import gather
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
 from foldwise.models.likelihood.result import Comparison, FittedDistribution, on_one_footing
 from foldwise.models.likelihood.solve import Found, Limits, Problem, prepare, solve
+from foldwise.models.likelihood.sufficient_statistics import gather
 
 _MAX_ITER = {"auto": 500, "newton": 500, "gradient": 50_000}
 
@@ -76,7 +76,7 @@ def fit_distribution(
     source = scan_column(x, column=column, weights=weights)
     with ExitStack() as stack:
         inner = stack.enter_context(spooled(source)) if any(one.passes for one in families) else source
-        run = Run(inner, n_threads=n_threads)
+        run = Passes(inner, n_threads=n_threads)
         values = gather(run, families)
         problems: dict[str, Problem] = {}
         refused: dict[str, RefusalError] = {}
@@ -189,7 +189,7 @@ def _check_parameters(
         raise ParameterError(f"time_budget={time_budget!r} must be seconds, at least 0.")
 
 
-def _prepared(run: Run, family: Family, values: Any, given: dict[str, float], method: str) -> Problem:
+def _prepared(run: Passes, family: Family, values: Any, given: dict[str, float], method: str) -> Problem:
     free = set(family.names) - set(given)
     if method != "auto" and free & family.corners:
         what = " and ".join(sorted(free & family.corners))
@@ -225,7 +225,7 @@ def _key(source: Source, given: Mapping[str, Mapping[str, float]], method: str) 
 
 
 def _result(
-    run: Run, source: Source, problem: Problem, found: Found, given: dict[str, float], confidence: float
+    run: Passes, source: Source, problem: Problem, found: Found, given: dict[str, float], confidence: float
 ) -> FittedDistribution:
     family, known, free = problem.family, problem.known, problem.free
     theta = {name: given.get(name, found.theta[name]) for name in family.names}

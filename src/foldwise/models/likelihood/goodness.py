@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.errors import ParameterError
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
-from foldwise.stats.totals import Tally
-from foldwise.stats.values import in_hand
+from foldwise.stats.term_sums import BinWeights
+from foldwise.stats.univariate import in_hand
 
 _LEAST_EXPECTED = 5.0
 _MOST_CELLS = 200
@@ -54,7 +54,7 @@ def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int) -> Goodne
 def _chi_square(fit: Any) -> Goodness:
     from scipy.special import chdtrc
 
-    run = Run(fit.source, n_threads=fit.manifest.threads)
+    run = Passes(fit.source, n_threads=fit.manifest.threads)
     try:
         _weights(run)
     except RefusalError as refusal:
@@ -62,7 +62,7 @@ def _chi_square(fit: Any) -> Goodness:
     edges, expected = _cells(fit)
     if len(expected) < len(fit.free) + 2:
         return Goodness({}, {}, fit.n, "too few cells with an expected count of 5 or more for a chi-square test")
-    observed = run.fold(lambda block: Tally.of(block, edges)).weights
+    observed = run.fold(lambda block: BinWeights.of(block, edges)).weights
     statistic = float(((observed - expected) ** 2 / expected).sum())
     least, greatest = len(expected) - 1 - len(fit.free), len(expected) - 1
     low, high = float(chdtrc(least, statistic)), float(chdtrc(greatest, statistic))
@@ -151,7 +151,7 @@ def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
     return np.array([squared if math.isfinite(squared) else math.inf, largest])
 
 
-def _weights(run: Run) -> dict[int, float]:
+def _weights(run: Passes) -> dict[int, float]:
     """How many values each block stands for; weights that are no repetition are refused."""
     weights: dict[int, float] = {}
     whole: dict[int, bool] = {}
@@ -171,7 +171,7 @@ def _weights(run: Run) -> dict[int, float]:
 
 def draw(fit: Any, most: int, seed: int) -> Floats:
     """All values, or some drawn at random without replacement; weights mean repetition here too."""
-    run = Run(fit.source, n_threads=fit.manifest.threads)
+    run = Passes(fit.source, n_threads=fit.manifest.threads)
     weights = _weights(run)
     starts = np.concatenate([[0.0], np.cumsum([weights[i] for i in sorted(weights)])]).astype(np.int64)
     total = int(starts[-1])
@@ -192,7 +192,7 @@ def draw(fit: Any, most: int, seed: int) -> Floats:
 
 
 def _row_starts(fit: Any, blocks: int) -> list[int]:
-    from foldwise.data.cut import rows_per_block
+    from foldwise.data.block_grid import rows_per_block
 
     size = rows_per_block(1, fit.source.dtype)
     return [i * size for i in range(blocks)]

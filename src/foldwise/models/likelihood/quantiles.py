@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.fold.run import Run
-from foldwise.stats.totals import Tally
-from foldwise.stats.values import in_hand
+from foldwise.fold.passes import Passes
+from foldwise.stats.term_sums import BinWeights
+from foldwise.stats.univariate import in_hand
 
 _HELD = 1 << 20  # up to so many rows are sorted in memory
 _CELLS = 1 << 14
 
 
-def quantiles(run: Run, levels: Sequence[float], weight: float, rows: int, low: float, high: float) -> Floats:
+def quantiles(run: Passes, levels: Sequence[float], weight: float, rows: int, low: float, high: float) -> Floats:
     """The quantiles at `levels`: the middle between the least value with at least, and with more than, that much weight below.
 
     For the median of an even number of values that is the mean of the middle two. Weights mean repetition. Larger data are
@@ -28,7 +28,7 @@ def quantiles(run: Run, levels: Sequence[float], weight: float, rows: int, low: 
     return np.array([low / 2 + high / 2 if low != high else low for low, high in found])
 
 
-def _held(run: Run, wanted: Sequence[float]) -> list[tuple[float, float]]:
+def _held(run: Passes, wanted: Sequence[float]) -> list[tuple[float, float]]:
     parts: dict[int, tuple[Floats, Floats | None]] = {}
     run.visit(lambda block: in_hand(block)[:2], parts.__setitem__)
     pairs = [parts[number] for number in sorted(parts)]
@@ -71,7 +71,7 @@ def _value(key: int) -> float:
     return float(np.array([bits], dtype=np.uint64).view(np.float64)[0])
 
 
-def _narrowed(run: Run, wanted: Sequence[float], low: float, high: float) -> list[tuple[float, float]]:
+def _narrowed(run: Passes, wanted: Sequence[float], low: float, high: float) -> list[tuple[float, float]]:
     """Each search keeps an interval of keys and the weight below it, and cuts the interval into cells at every pass."""
     ends = [int(keys(np.array([edge]))[0]) for edge in (low, high)]
     # two searches for each: the first value with at least that much weight, and the first with more
@@ -93,8 +93,8 @@ def _width(first: int, last: int) -> int:
     return -(-(last - first + 1) // _CELLS)
 
 
-def _tallies(run: Run, spans: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Floats]:
-    def of(block: Block) -> Tally:
+def _tallies(run: Passes, spans: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Floats]:
+    def of(block: Block) -> BinWeights:
         x, w, _ = in_hand(block)
         found = keys(x)
         parts = []
@@ -102,7 +102,7 @@ def _tallies(run: Run, spans: Sequence[tuple[int, int]]) -> dict[tuple[int, int]
             inside = (found >= np.uint64(first)) & (found <= np.uint64(last))
             cells = ((found[inside] - np.uint64(first)) // np.uint64(_width(first, last))).astype(np.intp)
             parts.append(np.bincount(cells, None if w is None else w[inside], minlength=_CELLS))
-        return Tally(np.concatenate(parts).astype(np.float64))
+        return BinWeights(np.concatenate(parts).astype(np.float64))
 
     weights = run.fold(of).weights
     return {span: weights[i * _CELLS : (i + 1) * _CELLS] for i, span in enumerate(spans)}

@@ -15,11 +15,11 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.manifest import Manifest
 from foldwise.fold.outcome import Outcome
-from foldwise.models.likelihood.evidence import log_likelihoods
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, Known
 from foldwise.models.likelihood.goodness import Goodness, goodness_of_fit
-from foldwise.models.likelihood.text import described
+from foldwise.models.likelihood.repr import described
+from foldwise.models.likelihood.sufficient_statistics import log_likelihoods
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,6 +232,6 @@ class Comparison:
         return len(self.fits)
 
     def __repr__(self) -> str:
-        from foldwise.models.likelihood.text import compared
+        from foldwise.models.likelihood.repr import compared
 
         return compared(self)

@@ -11,12 +11,12 @@ import numpy as np
 from foldwise.data.block import Block, Floats
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.ascent import Climb, Task, climb, over_passes
-from foldwise.models.likelihood.evidence import complete, in_units, log_likelihoods, of_the_data, reaching
 from foldwise.models.likelihood.families.base import Chart, Family, Known, Point, Theta
-from foldwise.stats.totals import Totals
-from foldwise.stats.values import Values, in_hand
+from foldwise.models.likelihood.sufficient_statistics import complete, in_units, log_likelihoods, of_the_data, reaching
+from foldwise.stats.term_sums import TermSums
+from foldwise.stats.univariate import Univariate, in_hand
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Problem:
         return tuple(name for name in self.family.names if name not in self.fixed)
 
 
-def prepare(run: Run, family: Family, values: Values, fixed: Mapping[str, float]) -> Problem:
+def prepare(run: Passes, family: Family, values: Univariate, fixed: Mapping[str, float]) -> Problem:
     """Check the values against the family, and gather what else it needs."""
     values = reaching(family, values, fixed)
     given = in_units(family, fixed, -values.exponent)
@@ -66,7 +66,7 @@ def prepare(run: Run, family: Family, values: Values, fixed: Mapping[str, float]
     return Problem(family, known, given)
 
 
-def solve(run: Run, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Found]:
+def solve(run: Passes, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Found]:
     """All families at once, so that those that take passes share them."""
     found: dict[str, Found] = {}
     climbing: dict[str, tuple[Problem, Chart]] = {}
@@ -91,7 +91,7 @@ def solve(run: Run, problems: Mapping[str, Problem], method: str, limits: Limits
 
 
 def _climb(
-    run: Run, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits, *, passes: bool
+    run: Passes, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits, *, passes: bool
 ) -> dict[str, Climb]:
     def shown(problem: Problem, chart: Chart) -> Task:
         return Task(
@@ -119,7 +119,7 @@ def _climb(
     )
 
 
-def _origin(run: Run, problem: Problem, method: str) -> Theta:
+def _origin(run: Passes, problem: Problem, method: str) -> Theta:
     """Where to begin; of several guesses the one with the largest likelihood."""
     if method == "gradient" and not problem.family.levels(problem.fixed):
         return problem.family.rough(problem.known, problem.fixed)
@@ -145,7 +145,7 @@ def _at_edge(problem: Problem, theta: Theta) -> bool:
 
 
 def _finished(
-    run: Run, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
+    run: Passes, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
 ) -> Found:
     family, known = problem.family, problem.known
     notes: list[str] = []
@@ -222,7 +222,7 @@ def _power(family: Family, name: str, exponent: int) -> int:
 
 def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
     """The estimates of values in hand, without the rest: for the many fits of a bootstrap."""
-    values = reaching(family, Values.of(block, family.parts), fixed)
+    values = reaching(family, Univariate.of(block, family.parts), fixed)
     given = in_units(family, fixed, -values.exponent)
     family.check(values, given)
     x, w, _ = in_hand(block)
@@ -235,7 +235,7 @@ def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
         def at(chart: Chart, eta: Floats) -> Point:
             if not chart.n_terms:
                 return chart.at(eta)
-            return chart.finish(eta, Totals.of_values(x, w, chart.terms(eta), chart.n_terms).value)
+            return chart.finish(eta, TermSums.of_values(x, w, chart.terms(eta), chart.n_terms).value)
 
         charts = [family.chart(known, given, start) for start in family.starts(known, given)]
         chart = charts[0]

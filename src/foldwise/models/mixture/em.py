@@ -18,11 +18,11 @@ from foldwise.data.block import Floats
 from foldwise.errors import DataError
 from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.cursor import Place
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.place import Place
-from foldwise.models.mixture import repair
-from foldwise.models.mixture.ground import Ground
+from foldwise.models.mixture import collapse
+from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.starts import Start
 
 _REPAIRS = 5  # in one start: then the components are left as they are, and it is told
@@ -43,7 +43,7 @@ class Plan:
     max_iter: int
     tol: float  # of the lower bound for each row
     seed: int
-    make_start: Callable[[Ground, int], Start]
+    make_start: Callable[[FitData, int], Start]
     before: float = float("nan")  # the lower bound that a warm start had reached for the same rows
     rough: float = 0.0  # starts end at this tolerance, if it is larger, and only the best of them goes on to `tol`
 
@@ -89,7 +89,7 @@ class Found:
 
 
 def search(
-    ground: Ground, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None
+    ground: FitData, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None
 ) -> Found:
     """Carry out the plan."""
     if checkpoint is not None:
@@ -135,7 +135,7 @@ def search(
 
 
 class _Walk:
-    def __init__(self, ground: Ground, plan: Plan) -> None:
+    def __init__(self, ground: FitData, plan: Plan) -> None:
         self.ground, self.plan = ground, plan
         self._known: tuple[Floats | None, Floats | None] = (None, None)
 
@@ -184,7 +184,7 @@ class _Walk:
         new = Start(
             found.counts / found.counts.sum(), means + moves, ground.sound(family.with_ridge(raw, ground.ridge))
         )
-        bad, left = repair.ill(ground, found.counts, raw, self._whiten(new.covariances))
+        bad, left = collapse.ill(ground, found.counts, raw, self._whiten(new.covariances))
         mend = bad & ~left
         cursor.iteration += 1
         figures = {
@@ -202,7 +202,7 @@ class _Walk:
         if mended:
             rng = np.random.default_rng([plan.seed, 2, cursor.start, cursor.repairs])
             try:
-                new = repair.restarted(ground, new, mend, rng)
+                new = collapse.restarted(ground, new, mend, rng)
             except np.linalg.LinAlgError:  # the others have no density either
                 raise DataError(ILL_DEFINED) from None
             cursor.repairs += 1

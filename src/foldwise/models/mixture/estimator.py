@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from foldwise.data.block import Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
 from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.kmeans import scaling
-from foldwise.models.mixture import merging, starts, warm
+from foldwise.models.mixture import merging, starts, warm_start
+from foldwise.models.mixture.covariance_types import LAYOUT
 from foldwise.models.mixture.em import Found, Plan, search
-from foldwise.models.mixture.families import LAYOUT
-from foldwise.models.mixture.ground import Ground, in_range
+from foldwise.models.mixture.fit_data import FitData, in_range
 from foldwise.models.mixture.parameters import MIXTURE, NOT_ABOUT_THE_RESULT
+from foldwise.models.mixture.predict import FittedMixture
 from foldwise.models.mixture.starts import Start
-from foldwise.models.mixture.using import FittedMixture
 
 _ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
@@ -151,7 +151,7 @@ class GaussianMixture(FittedMixture):
         with spooled(scan(X, weights=sample_weight)) as source:  # what can be read only once is read twice
             return self.fit(source).predict(source)
 
-    def _fit(self, source: Source, own: list[Callable[[Ground], Start]] | None = None) -> Found:
+    def _fit(self, source: Source, own: list[Callable[[FitData], Start]] | None = None) -> Found:
         """Fit, from starts of the caller's own if there are any."""
         self._validate_params()
         self._dense(source)
@@ -159,11 +159,11 @@ class GaussianMixture(FittedMixture):
             source = stack.enter_context(spooled(source))
             mean = scale = None
             if self.scale:
-                mean, scale = scaling.mean_and_deviation(Run(source, n_threads=self.n_threads))
+                mean, scale = scaling.mean_and_deviation(Passes(source, n_threads=self.n_threads))
                 seen = scaling.standardised(source, mean, scale)
             else:
                 seen = source
-            ground = Ground(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)
+            ground = FitData(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)
             ground.run.passes += self.scale  # the one for the deviations
             self._check_count(ground, source)
             plan, kept = self._plan(ground, own, mean, scale)
@@ -172,7 +172,7 @@ class GaussianMixture(FittedMixture):
             self.mean_, self.scale_ = mean, scale
             self.constant_columns_ = np.flatnonzero(ground.extent.high == ground.extent.low)
             self._finish(ground, found, kept)
-            self._fitted = self.covariance_type, warm.about(self, ground)
+            self._fitted = self.covariance_type, warm_start.about(self, ground)
             self.manifest_ = ground.run.manifest(
                 f"EM ({self.covariance_type})",
                 rows=ground.n,
@@ -182,7 +182,7 @@ class GaussianMixture(FittedMixture):
         remember_columns(self, source)
         return found
 
-    def _check_count(self, ground: Ground, source: Source) -> None:
+    def _check_count(self, ground: FitData, source: Source) -> None:
         where = source.where if source.where != "array" else None
         counted = ground.extent.columns.rows
         if ground.n < self.n_components:
@@ -206,7 +206,7 @@ class GaussianMixture(FittedMixture):
             )
 
     def _plan(
-        self, ground: Ground, own: list[Callable[[Ground], Start]] | None, mean: Floats | None, scale: Floats | None
+        self, ground: FitData, own: list[Callable[[FitData], Start]] | None, mean: Floats | None, scale: Floats | None
     ) -> tuple[Plan, bool]:
         """What to do, and whether the order of the components is the caller's."""
         from sklearn.utils import check_random_state
@@ -225,10 +225,10 @@ class GaussianMixture(FittedMixture):
                 k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
             ), False
         if self.warm_start and hasattr(self, "converged_"):
-            begin, before = warm.start(self, ground, mean, scale)
+            begin, before = warm_start.start(self, ground, mean, scale)
             return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, before), True
 
-        def make(ground: Ground, number: int) -> Start:
+        def make(ground: FitData, number: int) -> Start:
             return starts.make(ground, k, self.init_params, given, seed, number)
 
         n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
@@ -249,7 +249,7 @@ class GaussianMixture(FittedMixture):
             about["from"] = hashlib.sha256(self.means_.tobytes() + self.covariances_.tobytes()).hexdigest()
         return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
 
-    def _finish(self, ground: Ground, found: Found, kept: bool) -> None:
+    def _finish(self, ground: FitData, found: Found, kept: bool) -> None:
         family, start = ground.family, found.start
         order = np.arange(len(start.weights))
         if not kept:  # the start was ours: equal models get equal numbers

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import ParameterError
+from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture.parameters import is_whole
-from foldwise.models.named import Named
-from foldwise.stats.sum import Sum
+from foldwise.stats.array_sum import ArraySum
 
 _CLEAR = 0.01  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
 
@@ -38,10 +38,10 @@ class Merging:
     rule: str
 
     @property
-    def table(self) -> Named:
+    def table(self) -> LabelledMatrix:
         """One line for each number of clusters."""
         values = np.column_stack([self.entropies, self.merged_weight])
-        return Named(values, tuple(str(n) for n in self.numbers), ("entropy", "weight merged"))
+        return LabelledMatrix(values, tuple(str(n) for n in self.numbers), ("entropy", "weight merged"))
 
     def groups(self, n_clusters: int) -> list[tuple[int, ...]]:
         """Which components make up each of that many clusters, in the order of their first ones."""
@@ -122,7 +122,7 @@ def _pass(model: Any, source: Source, groups: list[tuple[int, ...]]) -> _Doubt:
     run, components = model._comparing(source)
     k = len(groups)
 
-    def of(block: Block) -> Sum:
+    def of(block: Block) -> ArraySum:
         each = np.exp(model._logs(block, components)[1])
         shares = np.stack([each[:, list(group)].sum(axis=1) for group in groups], axis=1)
         w = np.ones(block.n_rows) if block.weights is None else block.weights
@@ -131,7 +131,7 @@ def _pass(model: Any, source: Source, groups: list[tuple[int, ...]]) -> _Doubt:
         for i in range(k - 1):
             pairs[i, i + 1 :] = w @ _xlogx(shares[:, i : i + 1] + shares[:, i + 1 :])
         members = np.bincount(shares.argmax(axis=1), w, minlength=k)
-        return Sum(np.concatenate([pairs.ravel(), w @ own, members, [w.sum()]]))
+        return ArraySum(np.concatenate([pairs.ravel(), w @ own, members, [w.sum()]]))
 
     found = run.fold(of).value
     pairs, own = found[: k * k].reshape(k, k), found[k * k : k * k + k]

@@ -13,13 +13,13 @@ from foldwise.data.block import Block, Floats
 from foldwise.errors import FoldwiseWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.models.kmeans import KMeans, seeding
-from foldwise.models.kmeans.rows import Rows
-from foldwise.models.mixture.ground import Ground
-from foldwise.stats.expected import Expected
+from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.mixture.fit_data import FitData
+from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 
 @dataclass(frozen=True)
-class Given:
+class UserInit:
     """What the user gave of a start, checked; None where the method is to find it."""
 
     weights: Floats | None = None
@@ -41,7 +41,7 @@ class Start:
     covariances: Floats
 
 
-def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: str) -> Given:
+def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: str) -> UserInit:
     """Refuse starts that cannot be meant; the first words of these messages are scikit-learn's contract."""
     found: dict[str, Floats | None] = {"weights": None, "means": None, "precisions": None}
     if weights is not None:
@@ -66,7 +66,7 @@ def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: s
                 lopsided = not np.allclose(one, one.T)
                 if lopsided or not (np.linalg.eigvalsh(one) > 0).all():
                     raise ParameterError(f"'{layout} precision' should be symmetric, positive-definite")
-    return Given(**found)
+    return UserInit(**found)
 
 
 def _array(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
@@ -81,7 +81,7 @@ def _array(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
     return found
 
 
-def make(ground: Ground, k: int, method: str, given: Given, seed: int, number: int) -> Start:
+def make(ground: FitData, k: int, method: str, given: UserInit, seed: int, number: int) -> Start:
     """Start `number`; what is given is in the units of the data and replaces what the method finds."""
     family, factor = ground.family, ground.factor
     means = None if given.means is None else given.means * factor
@@ -102,7 +102,7 @@ def make(ground: Ground, k: int, method: str, given: Given, seed: int, number: i
     )
 
 
-def _found(ground: Ground, k: int, method: str, means: Floats | None, seed: int, number: int) -> Start:
+def _found(ground: FitData, k: int, method: str, means: Floats | None, seed: int, number: int) -> Start:
     rng = np.random.default_rng([seed, 0, number])
     if means is not None:
         return _about(ground, means)  # rows go with the nearest of the means given
@@ -128,20 +128,20 @@ def _found(ground: Ground, k: int, method: str, means: Floats | None, seed: int,
         ground.run.passes += km.manifest_.passes
         centres = km.centers_in_data_units().values
         return from_labels(ground, centres, km.labels_)
-    rows = Rows(ground.run)
+    rows = Assignment(ground.run)
     seeds = seeding.plusplus(rows, k, rng) if method == "k-means++" else seeding.random_rows(rows, k, rng)
     return _about(ground, seeds.astype(np.float64))
 
 
-def _about(ground: Ground, means: Floats) -> Start:
+def _about(ground: FitData, means: Floats) -> Start:
     """A start about these means: weights and covariances are those of the rows nearest to each."""
-    rows = Rows(ground.run)
+    rows = Assignment(ground.run)
     rows.assign(np.ascontiguousarray(means, dtype=ground.dtype))
     found = from_labels(ground, means, rows.labels)
     return Start(found.weights, means, found.covariances)
 
 
-def from_labels(ground: Ground, means: Floats, labels: NDArray[np.int32]) -> Start:
+def from_labels(ground: FitData, means: Floats, labels: NDArray[np.int32]) -> Start:
     """The M-step for rows that belong to one component each."""
     k = len(means)
 
@@ -153,7 +153,7 @@ def from_labels(ground: Ground, means: Floats, labels: NDArray[np.int32]) -> Sta
     return from_shares(ground, means, shares)
 
 
-def broad(ground: Ground, k: int) -> Floats:
+def broad(ground: FitData, k: int) -> Floats:
     """The covariance of a component that knows nothing yet: the shape of all rows, k of them filling the same room."""
     family, share = ground.family, k ** (-2 / ground.d)
     if family.scatter == "diag":
@@ -162,10 +162,10 @@ def broad(ground: Ground, k: int) -> Floats:
     return np.asarray(ground.sound(family.of_each((ground.whole * share + np.diag(ground.flat))[None], np.ones(1)))[0])
 
 
-def from_shares(ground: Ground, means: Floats, shares: Any) -> Start:
+def from_shares(ground: FitData, means: Floats, shares: Any) -> Start:
     """The M-step for given responsibilities; a component with too few rows gets the shape of all rows."""
     family = ground.family
-    found = ground.run.fold(lambda block: Expected.given(block, family.scatter, means, shares(block)))
+    found = ground.run.fold(lambda block: ResponsibilitySums.given(block, family.scatter, means, shares(block)))
     moves, raw = family.raw(found)
     some = found.counts > 0
     if not ground.settled:  # the first start settles it for all, whose bounds are compared

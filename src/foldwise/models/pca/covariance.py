@@ -6,12 +6,12 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.fold import blas
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
 from foldwise.stats.moments import Moments
 
 
-def solve(run: Run, plan: Plan) -> Spectrum:
+def solve(run: Passes, plan: Plan) -> Spectrum:
     """One pass, any number of rows."""
     return from_moments(run.fold(Moments.of), plan)
 

@@ -14,24 +14,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.open import scan
+from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.run import Run
-from foldwise.fold.stream import Stream
+from foldwise.fold.partial_fold import PartialFold
+from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, open_for_use, remember_columns
-from foldwise.models.named import Named
-from foldwise.models.pca import covariance, full, gram, krylov, power, ppca, rank
+from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.models.pca import covariance, gram, krylov, power, ppca, rank, svd
 from foldwise.models.pca.choose import choose
 from foldwise.models.pca.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, WORKED_OUT
 from foldwise.models.pca.spectrum import Plan, Spectrum
-from foldwise.stats.columns import Columns
+from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
 
 _SOLVERS = {
-    "full": full.solve,
+    "full": svd.solve,
     "covariance_eigh": covariance.solve,
     "gram": gram.solve,
     "krylov": krylov.solve,
@@ -120,7 +120,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             # power reads its rows once, and once more only to make sure that a checkpoint belongs to them
             if solver in _MULTI_PASS or (solver == "power" and self.checkpoint is not None):
                 source = stack.enter_context(spooled(source))
-            run = Run(source, n_threads=self.n_threads)
+            run = Passes(source, n_threads=self.n_threads)
             plan = self._plan(source)
             spectrum = _SOLVERS[solver](run, plan)
             manifest = run.manifest(solver, rows=spectrum.rows, resumed_at=spectrum.resumed_at)
@@ -139,7 +139,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         The directions are worked out when they are first asked for, so many small batches cost little.
         """
-        stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
+        stream: PartialFold[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
         if stream is None:
             self._validate_params()
             if "components_" in vars(self):
@@ -149,7 +149,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                     stacklevel=2,
                 )
             source = scan(X, weights=sample_weight)
-            stream = Stream(Moments.of, source)
+            stream = PartialFold(Moments.of, source)
         else:
             source = open_for_use(self, X, sample_weight)
         if stream.sparse != source.sparse:
@@ -169,7 +169,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def __getattr__(self, name: str) -> Any:
         """Work out the directions of a partial fit when they are first asked for."""
-        stream: Stream[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
+        stream: PartialFold[Moments] | None = self.__dict__.get(_FITTED_BY_STREAM)
         if stream is None or name not in WORKED_OUT or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._finish(covariance.from_moments(stream.value(), self._plan(None)), stream.dtype)
@@ -198,7 +198,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return asked
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         if n is None and d > _WIDE:  # how many rows decides between ways that differ by gigabytes
-            n = Run(source, n_threads=self.n_threads).fold(Columns.of).rows
+            n = Passes(source, n_threads=self.n_threads).fold(ColumnMoments.of).rows
         return choose(n, d, k, sparse=source.sparse, fill=getattr(source, "fill", 1.0))
 
     def _plan(self, source: Source | None) -> Plan:
@@ -294,7 +294,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _rows(self, X: Any, of: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return Run(open_for_use(self, X), n_threads=self.n_threads).rows(of)
+        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(of)
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
@@ -313,7 +313,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 rows = rows * self.scale_
             return np.asarray(rows + self.mean_).astype(source.dtype, copy=False)
 
-        return Run(source, n_threads=self.n_threads).rows(back)
+        return Passes(source, n_threads=self.n_threads).rows(back)
 
     def scores(self, X: Any) -> NDArray[Any]:
         """The coordinates X V of the centred rows, not whitened even if the model is."""
@@ -332,12 +332,12 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return np.asarray(self.components_, dtype=np.float64)
 
     @property
-    def loadings_(self) -> Named:
+    def loadings_(self) -> LabelledMatrix:
         """Directions times standard deviations, column by component: with scale=True, the correlations of the two."""
         check_is_fitted(self)
         return self._by_column(self.components_.T * np.sqrt(self.explained_variance_))
 
-    def contributions(self, X: Any = None) -> Named | NDArray[Any]:
+    def contributions(self, X: Any = None) -> LabelledMatrix | NDArray[Any]:
         """The share of each column (or, given rows, of each row) in each component; shares add up to one."""
         check_is_fitted(self)
         if X is None:
@@ -346,7 +346,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         totals = squares.sum(axis=0)
         return squares / np.where(totals > 0, totals, 1.0)
 
-    def cos2(self, X: Any = None) -> Named | NDArray[Any]:
+    def cos2(self, X: Any = None) -> LabelledMatrix | NDArray[Any]:
         """How much of each column's variance (or, given rows, of each row's squared length) each component shows."""
         check_is_fitted(self)
         if X is None:
@@ -360,10 +360,10 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         return self._rows(X, of)
 
-    def _by_column(self, values: NDArray[Any]) -> Named:
+    def _by_column(self, values: NDArray[Any]) -> LabelledMatrix:
         names = getattr(self, "feature_names_in_", None)
         rows = tuple(names) if names is not None else tuple(f"x{j}" for j in range(self.n_features_in_))
-        return Named(np.asarray(values), rows, tuple(self.get_feature_names_out()))
+        return LabelledMatrix(np.asarray(values), rows, tuple(self.get_feature_names_out()))
 
     # ---------------------------------------------------------------- as a probability model
 

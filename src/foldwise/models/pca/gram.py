@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.data.source import Piece
 from foldwise.fold import blas
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.pca.covariance import leading
 from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
-from foldwise.stats.columns import Columns
-from foldwise.stats.product import Product
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.scatter_product import ScatterProduct
 
 _STRIP_BYTES = 8 << 20
 
 
-def solve(run: Run, plan: Plan) -> Spectrum:
+def solve(run: Passes, plan: Plan) -> Spectrum:
     """Two passes over the rows; sparse rows are not for this solver."""
-    columns = run.fold(Columns.of)
+    columns = run.fold(ColumnMoments.of)
     check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     # Weights are brought to one on average, so that their roots stay in the range of float32.
@@ -37,7 +37,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
     k = components(plan, columns.rows, columns.weight, d)
     divisor = (columns.weight - plan.ddof) / average
 
-    gram = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ _values(strip).T)).value
+    gram = run.fold_pieces(_strips(rows), lambda strip: ScatterProduct(_values(strip) @ _values(strip).T)).value
     with blas.single(n**3):
         _, codes, _ = leading(gram, min(k, n))
     raw = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ codes)).value
@@ -46,7 +46,9 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         # Weights can stand for more rows than there are: what is then asked for beyond them has no variance.
         beyond = np.random.default_rng(plan.seed).standard_normal((d, k - raw.shape[1]))
         directions, _ = np.linalg.qr(np.hstack([raw, beyond]))
-    images = run.fold_pieces(_strips(rows), lambda strip: Product(_values(strip) @ directions[_columns(strip)])).value
+    images = run.fold_pieces(
+        _strips(rows), lambda strip: ScatterProduct(_values(strip) @ directions[_columns(strip)])
+    ).value
     applied = run.fold_pieces(_strips(rows), lambda strip: _Stack(_values(strip).T @ images)).value / divisor
     variances = np.einsum("ij,ij->j", images, images) / divisor
     order = np.argsort(-variances, kind="stable")

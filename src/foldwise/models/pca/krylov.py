@@ -14,10 +14,10 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
-from foldwise.stats.columns import Columns
-from foldwise.stats.product import Product
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.scatter_product import ScatterProduct
 
 _OVERSAMPLING = 8
 _RESTART = 12  # blocks held before the basis is condensed to its best part
@@ -27,9 +27,9 @@ _ROUNDING = 1e-14
 _MAX_ITER = 300
 
 
-def solve(run: Run, plan: Plan) -> Spectrum:
+def solve(run: Passes, plan: Plan) -> Spectrum:
     """One pass for the means, then one for each step."""
-    columns = run.fold(Columns.of)
+    columns = run.fold(ColumnMoments.of)
     check(columns.weight, columns.rows, columns.squares, plan)
     scale = spread(columns.weight, columns.squares, plan)
     d = len(columns.mean)
@@ -41,7 +41,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
         plan.checkpoint.bind(columns.weight, columns.centre, columns.squares)
 
     def images(basis: Floats) -> Floats:
-        of = partial(Product.of, basis=basis, centre=columns.mean, scale=scale)
+        of = partial(ScatterProduct.of, basis=basis, centre=columns.mean, scale=scale)
         return run.fold(of).value / divisor
 
     def start() -> State:

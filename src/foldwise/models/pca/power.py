@@ -13,20 +13,20 @@ import numpy as np
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
-from foldwise.fold.run import Run
+from foldwise.fold.passes import Passes
 from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
-from foldwise.stats.columns import Columns
+from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
 
 _TOLERANCE = 1e-12
 _STEPS_PER_COMPONENT = 20_000
 
 
-def solve(run: Run, plan: Plan) -> Spectrum:
+def solve(run: Passes, plan: Plan) -> Spectrum:
     """One pass for the covariance, then steps on it until the vector stands still, for one component after the other."""
     tolerance = plan.tol or _TOLERANCE
     if plan.checkpoint is not None:  # a cheap pass that makes sure that a checkpoint goes on with the same rows
-        columns = run.fold(Columns.of)
+        columns = run.fold(ColumnMoments.of)
         plan.checkpoint.bind(columns.weight, columns.centre, columns.squares)
     rng = np.random.default_rng(plan.seed)
 
@@ -99,7 +99,7 @@ def solve(run: Run, plan: Plan) -> Spectrum:
             outcome = replace(outcome, reason=Reason.CAPPED)
         directions, variances = _all(state)
         residuals = lengths(state["S"] @ directions.T - directions.T * variances)
-    about = Columns(float(state["weight"]), int(state["rows"]), state["centre"], state["squares"])
+    about = ColumnMoments(float(state["weight"]), int(state["rows"]), state["centre"], state["squares"])
     return Spectrum.of(
         about,
         plan,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from foldwise.models.likelihood.families.base import Family
 from foldwise.models.likelihood.families.beta import Beta
+from foldwise.models.likelihood.families.bounded_support import Pareto, Uniform
 from foldwise.models.likelihood.families.counts import Bernoulli, Binomial, Geometric, Poisson
-from foldwise.models.likelihood.families.edges import Pareto, Uniform
 from foldwise.models.likelihood.families.gamma import Gamma
 from foldwise.models.likelihood.families.location import Cauchy, Gumbel, Laplace, Logistic, Weibull
 from foldwise.models.likelihood.families.negative_binomial import NegativeBinomial

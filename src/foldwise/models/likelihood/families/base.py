@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.stats.values import Values
+from foldwise.stats.univariate import Univariate
 
 Theta: TypeAlias = dict[str, float]
 
@@ -72,7 +72,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Known(Values):
+class Known(Univariate):
     """The record with what some families need besides: quantiles, and the sum over a second pass."""
 
     quantiles: Floats | None = None
@@ -104,7 +104,7 @@ class Family:
         """The same distribution as a frozen one of scipy.stats."""
         raise NotImplementedError
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         """Raise `RefusalError` unless the likelihood of these values has a maximum inside of the family."""
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
@@ -115,39 +115,41 @@ class Family:
         """Terms whose sum `Known` must have, and which take quantiles to write down."""
         return None
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         """All parameters at the maximum, where a formula gives them."""
         return None
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         """A rough guess from which to climb."""
         raise NotImplementedError
 
-    def starts(self, values: Values, fixed: Mapping[str, float]) -> list[Theta]:
+    def starts(self, values: Univariate, fixed: Mapping[str, float]) -> list[Theta]:
         """Several guesses, where there may be several maxima."""
         return [self.start(values, fixed)]
 
-    def rough(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def rough(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         """Where the gradient begins: further off, so that there is something to climb."""
         return self.start(values, fixed)
 
-    def errors(self, values: Values, theta: Mapping[str, float]) -> Theta:
+    def errors(self, values: Univariate, theta: Mapping[str, float]) -> Theta:
         """Standard errors at corners, where theory has them."""
         return {}
 
-    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+    def edge_interval(
+        self, values: Univariate, theta: Mapping[str, float], tail: float
+    ) -> dict[str, tuple[float, float]]:
         """Exact limits for a parameter that was estimated at the edge of its range; `tail` is left out on either side."""
         return {}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         """The log-likelihood and its derivatives by the parameters themselves."""
         raise NotImplementedError
 
-    def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
+    def chart(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> Chart:
         """Coordinates of the free parameters, without bounds, with `origin` at 0."""
         return Natural(self, values, fixed, origin)
 
-    def log_likelihood(self, values: Values, theta: Mapping[str, float]) -> float:
+    def log_likelihood(self, values: Univariate, theta: Mapping[str, float]) -> float:
         """The log-likelihood alone; -inf where the parameters forbid the data."""
         return self.derivatives(values, theta).value
 
@@ -182,7 +184,7 @@ class Chart:
 class Natural(Chart):
     """Each free parameter for itself: logarithms of positive ones, logits of shares, others in units of the spread."""
 
-    def __init__(self, family: Family, values: Values, fixed: Mapping[str, float], origin: Theta) -> None:
+    def __init__(self, family: Family, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> None:
         self._family, self._values = family, values
         self._fixed, self._origin = dict(fixed), origin
         self._free = [(j, p) for j, p in enumerate(family.parameters) if p.name not in fixed]
@@ -221,7 +223,7 @@ class Natural(Chart):
         return Point(point.value, gradient * slopes, hessian)
 
 
-def edges(values: Values) -> tuple[float, float]:
+def edges(values: Univariate) -> tuple[float, float]:
     """The least and the greatest value, in the units in which parameters are."""
     return math.ldexp(values.low, -values.exponent), math.ldexp(values.high, -values.exponent)
 
@@ -235,7 +237,7 @@ def plain(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def need(values: Values, support: str) -> None:
+def need(values: Univariate, support: str) -> None:
     """Raise `RefusalError` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
     kinds = {
         "positive": (("negative", "zero"), "greater than 0"),
@@ -253,7 +255,7 @@ def need(values: Values, support: str) -> None:
         raise RefusalError(f"{values.high:.3g} is too large for a count: float64 does not tell it from the next one")
 
 
-def spread(values: Values, what: str) -> None:
+def spread(values: Univariate, what: str) -> None:
     """Raise `RefusalError` where all values are equal."""
     if values.low == values.high:
         raise RefusalError(

@@ -11,7 +11,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_less_digamma, stirling, trigamma_excess
 from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need, spread
-from foldwise.stats.values import Values
+from foldwise.stats.univariate import Univariate
 
 
 class Beta(Family):
@@ -27,14 +27,14 @@ class Beta(Family):
 
         return stats.beta(theta["a"], theta["b"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "inside")
         if not fixed:
             spread(values, "a and b do")
         if values.complement is None:
             raise RefusalError("values below 1e-100 are too small for a beta distribution")
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         mean, variance = values.mean, values.variance
         total = max(mean * (1.0 - mean) / variance - 1.0, 0.1) if variance > 0 else 10.0
         if "a" in fixed and "b" in fixed:
@@ -45,10 +45,10 @@ class Beta(Family):
             return {"a": fixed["b"] * mean / (1.0 - mean), "b": fixed["b"]}
         return {"a": mean * total, "b": (1.0 - mean) * total}
 
-    def rough(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def rough(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return self.start(values, fixed) if fixed else {"a": 1.0, "b": 1.0}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         point, slopes = _at(values, theta["a"], theta["b"])
         a, b = theta["a"], theta["b"]
         size = a + b
@@ -58,11 +58,11 @@ class Beta(Family):
         hessian = n * np.array([[whole - own[0], whole], [whole, whole - own[1]]])
         return Point(point.value, n * slopes, hessian)
 
-    def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
+    def chart(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> Chart:
         return super().chart(values, fixed, origin) if fixed else _MeanAndSize(values, origin)
 
 
-def _at(values: Values, a: float, b: float) -> tuple[Point, Floats]:
+def _at(values: Univariate, a: float, b: float) -> tuple[Point, Floats]:
     """Value and derivatives by mean and size (a + b), and the slopes by a and b for one value.
 
     Written in differences from the mean of the values, so that nothing cancels where a and b are large.
@@ -101,7 +101,7 @@ class _MeanAndSize(Chart):
 
     dimension = 2
 
-    def __init__(self, values: Values, origin: Theta) -> None:
+    def __init__(self, values: Univariate, origin: Theta) -> None:
         self._values, self._origin = values, origin
 
     def _pair(self, eta: Floats) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from foldwise.kernels.series import divergence, factorial_rest
 from foldwise.models.likelihood.families.base import Family, Parameter, Point, RefusalError, Theta, need
 from foldwise.stats.logs import total
-from foldwise.stats.values import MOST_COUNTS, Values
+from foldwise.stats.univariate import MOST_COUNTS, Univariate
 
 
 def _times_log(weight: float, p: float) -> float:
@@ -55,20 +55,22 @@ class Bernoulli(_Discrete):
 
         return stats.bernoulli(theta["p"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "coin")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"p": fixed.get("p", _mean(values))}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return {"p": 0.5, **fixed}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         hits = values.weight * _mean(values)
         return _trials(hits, values.weight - hits, theta["p"])
 
-    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+    def edge_interval(
+        self, values: Univariate, theta: Mapping[str, float], tail: float
+    ) -> dict[str, tuple[float, float]]:
         return _edge(theta["p"], values.weight, tail)
 
 
@@ -83,7 +85,7 @@ class Binomial(_Discrete):
 
         return stats.binom(int(theta["n"]), theta["p"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
         if "n" not in fixed:
             raise RefusalError("the number of trials is not known", advice='Give it, as in fixed={"n": 10}')
@@ -92,13 +94,13 @@ class Binomial(_Discrete):
         if values.counts is None:
             raise RefusalError(f"counts of {MOST_COUNTS:,} and more are not handled", advice="Try poisson or normal")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"n": fixed["n"], "p": fixed.get("p", _mean(values) / fixed["n"])}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return {"n": fixed["n"], "p": fixed.get("p", 0.5)}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         assert values.counts is not None
         assert values.rests is not None
         assert values.divergence is not None
@@ -116,7 +118,9 @@ class Binomial(_Discrete):
             ways - apart - off, np.append(np.nan, point.gradient), np.pad(point.hessian, (1, 0), constant_values=np.nan)
         )
 
-    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+    def edge_interval(
+        self, values: Univariate, theta: Mapping[str, float], tail: float
+    ) -> dict[str, tuple[float, float]]:
         return _edge(theta["p"], values.weight * theta["n"], tail)
 
 
@@ -132,19 +136,21 @@ class Geometric(_Discrete):
 
         return stats.geom(theta["p"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "from one")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"p": fixed.get("p", 1.0 / _mean(values))}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return {"p": 0.5, **fixed}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         return _trials(values.weight, values.weight * (_mean(values) - 1.0), theta["p"])
 
-    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+    def edge_interval(
+        self, values: Univariate, theta: Mapping[str, float], tail: float
+    ) -> dict[str, tuple[float, float]]:
         return _edge(theta["p"], values.weight, tail)
 
 
@@ -159,16 +165,16 @@ class Poisson(_Discrete):
 
         return stats.poisson(theta["rate"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"rate": fixed.get("rate", _mean(values))}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return {"rate": values.high / 2 or 1.0, **fixed}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         assert values.rests is not None
         assert values.divergence is not None
         n, mean, rate = values.weight, _mean(values), theta["rate"]
@@ -178,9 +184,11 @@ class Poisson(_Discrete):
             return Point(value, np.full(1, np.nan), np.full((1, 1), np.nan))
         return Point(value, np.array([n * gap / rate]), np.array([[-n * mean / rate**2]]))
 
-    def edge_interval(self, values: Values, theta: Mapping[str, float], tail: float) -> dict[str, tuple[float, float]]:
+    def edge_interval(
+        self, values: Univariate, theta: Mapping[str, float], tail: float
+    ) -> dict[str, tuple[float, float]]:
         return {"rate": (0.0, -math.log(tail) / values.weight)}
 
 
-def _mean(values: Values) -> float:
+def _mean(values: Univariate) -> float:
     return math.ldexp(values.mean, values.exponent)

@@ -12,7 +12,7 @@ from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_less_digamma, stirling, trigamma_excess
 from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, Theta, need, spread
 from foldwise.models.likelihood.families.positive import mean_log
-from foldwise.stats.values import Values
+from foldwise.stats.univariate import Univariate
 
 
 class Gamma(Family):
@@ -28,17 +28,17 @@ class Gamma(Family):
 
         return stats.gamma(theta["shape"], scale=1.0 / theta["rate"])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
         if not fixed:
             spread(values, "the shape does")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         if "shape" not in fixed:
             return None
         return {"shape": fixed["shape"], "rate": fixed.get("rate", fixed["shape"] / values.mean)}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         assert values.logs is not None
         if "shape" in fixed:
             shape = fixed["shape"]
@@ -50,17 +50,17 @@ class Gamma(Family):
         shape = 0.5 / s if s < 1e-8 else (3.0 - s + math.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
         return {"shape": shape, "rate": shape / values.mean}
 
-    def rough(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def rough(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return self.start(values, fixed) if fixed else {"shape": 1.0, "rate": 1.0 / values.mean}
 
-    def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
+    def chart(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> Chart:
         return _ShapeAndMean(values, fixed, origin)
 
-    def log_likelihood(self, values: Values, theta: Mapping[str, float]) -> float:
+    def log_likelihood(self, values: Univariate, theta: Mapping[str, float]) -> float:
         return _at(values, theta["shape"], theta["shape"] / theta["rate"]).value
 
 
-def _at(values: Values, shape: float, mean: float) -> Point:
+def _at(values: Univariate, shape: float, mean: float) -> Point:
     """The log-likelihood by the logarithms of shape and mean, which do not pull at each other as shape and rate do."""
     assert values.logs is not None
     n, k, s = values.weight, shape, values.logs.gap / values.weight
@@ -76,7 +76,7 @@ def _at(values: Values, shape: float, mean: float) -> Point:
 class _ShapeAndMean(Chart):
     """The logarithms of shape and mean, or what is left of them where the shape or the rate is given."""
 
-    def __init__(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> None:
+    def __init__(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> None:
         self._values, self._fixed, self._origin = values, dict(fixed), origin
         # How log shape and log mean change with each coordinate; the rate is their quotient.
         turn = {

@@ -24,7 +24,7 @@ from foldwise.models.likelihood.families.base import (
     spread,
 )
 from foldwise.models.likelihood.families.positive import mean_log
-from foldwise.stats.values import Values
+from foldwise.stats.univariate import Univariate
 
 _EULER = 0.5772156649015329
 _QUARTILES = (0.25, 0.5 - 1e-12, 0.5 + 1e-12, 0.75)  # both values in the middle, if there are two
@@ -49,15 +49,15 @@ class LocationScale(Family):
         """The parameter that moves with the location, and the one that moves with the scale."""
         return "location", "scale"
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         low, high = edges(values)
         if "scale" not in fixed and not (low == high and low != fixed.get("location", low)):
             spread(values, "the scale goes to 0")
 
-    def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
+    def chart(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> Chart:
         return _Standardised(self, values, fixed, origin)
 
-    def standard(self, values: Values, origin: Theta) -> Callable[[Floats], Floats]:
+    def standard(self, values: Univariate, origin: Theta) -> Callable[[Floats], Floats]:
         """Values as distances from the origin's location in units of its scale."""
         location, scale, exponent = origin["location"], origin["scale"], values.exponent
         return lambda x: ((x if exponent == 0 else np.ldexp(x, -exponent)) - location) / scale
@@ -70,7 +70,7 @@ class LocationScale(Family):
         """How the parameters (rows) change with shift and log factor (columns)."""
         return np.diag([origin["scale"], theta["scale"]])
 
-    def unit(self, values: Values, origin: Theta) -> float:
+    def unit(self, values: Univariate, origin: Theta) -> float:
         """The mean of what the density of a value has to be divided by, as a logarithm."""
         return math.log(origin["scale"])
 
@@ -80,7 +80,7 @@ class _Standardised(Chart):
 
     n_terms = 6
 
-    def __init__(self, family: LocationScale, values: Values, fixed: Mapping[str, float], origin: Theta) -> None:
+    def __init__(self, family: LocationScale, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> None:
         self._family, self._values, self._fixed, self._origin = family, values, dict(fixed), origin
         first, second = (name not in fixed for name in family.in_order())
         self._free = [j for j, free in enumerate((first, second)) if free]
@@ -133,7 +133,7 @@ class Logistic(LocationScale):
 
         return stats.logistic(theta["location"], theta["scale"])
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         scale = _reach(math.sqrt(values.variance) * math.sqrt(3) / math.pi, values.mean, fixed)
         return {"location": values.mean, "scale": scale, **fixed}
 
@@ -154,7 +154,7 @@ class Gumbel(LocationScale):
 
         return stats.gumbel_r(theta["location"], theta["scale"])
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         scale = _reach(math.sqrt(values.variance) * math.sqrt(6) / math.pi, values.mean, fixed)
         scale = fixed.get("scale", scale)
         return {"location": values.mean - _EULER * scale, "scale": scale, **fixed}
@@ -184,7 +184,7 @@ class Cauchy(LocationScale):
         _, low, high, _ = values.quantiles
         return lambda x: [(x == low) * 1.0, (x == high) * 1.0]
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         super().check(values, fixed)
         if "scale" not in fixed and isinstance(values, Known) and values.second is not None:
             assert values.quantiles is not None
@@ -196,7 +196,7 @@ class Cauchy(LocationScale):
                         "scale goes to 0"
                     )
 
-    def starts(self, values: Values, fixed: Mapping[str, float]) -> list[Theta]:
+    def starts(self, values: Univariate, fixed: Mapping[str, float]) -> list[Theta]:
         assert isinstance(values, Known)
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
@@ -204,7 +204,7 @@ class Cauchy(LocationScale):
             return [{"location": float(place), **fixed} for place in ([0.0] if "location" in fixed else points)]
         return [self.start(values, fixed)]
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         assert isinstance(values, Known)
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
@@ -243,7 +243,7 @@ class Laplace(LocationScale):
         location, exponent = self._location(values, fixed), values.exponent
         return lambda x: [np.abs((x if exponent == 0 else np.ldexp(x, -exponent)) - location)]
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         assert isinstance(values, Known)
         assert values.second is not None
         return {
@@ -251,7 +251,7 @@ class Laplace(LocationScale):
             "scale": fixed.get("scale", float(values.second[0]) / values.weight),
         }
 
-    def errors(self, values: Values, theta: Mapping[str, float]) -> Theta:
+    def errors(self, values: Univariate, theta: Mapping[str, float]) -> Theta:
         return {"location": theta["scale"] / math.sqrt(values.weight)}
 
     def bend(self, t: Floats) -> tuple[Floats, Floats, Floats]:
@@ -274,13 +274,13 @@ class Weibull(LocationScale):
     def in_order(self) -> tuple[str, str]:
         return "scale", "shape"
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
         low, _ = edges(values)
         if "shape" not in fixed and low == fixed.get("scale", low):
             spread(values, "the shape does")
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         assert values.logs is not None
         width = math.sqrt(values.logs.squares / values.weight) * math.sqrt(6) / math.pi
         pivot = math.ldexp(values.logs.pivot, -values.exponent)
@@ -293,7 +293,7 @@ class Weibull(LocationScale):
         up = np.exp(t)
         return t - up, 1.0 - up, -up
 
-    def standard(self, values: Values, origin: Theta) -> Callable[[Floats], Floats]:
+    def standard(self, values: Univariate, origin: Theta) -> Callable[[Floats], Floats]:
         assert values.logs is not None
         scale = math.ldexp(origin["scale"], values.exponent)
         fine = values.logs.squares < 0.01 * values.weight
@@ -308,5 +308,5 @@ class Weibull(LocationScale):
     def slopes(self, origin: Theta, theta: Theta) -> Floats:
         return np.array([[0.0, -theta["shape"]], [theta["scale"] / origin["shape"], 0.0]])
 
-    def unit(self, values: Values, origin: Theta) -> float:
+    def unit(self, values: Univariate, origin: Theta) -> float:
         return mean_log(values) - math.log(origin["shape"])

@@ -19,8 +19,8 @@ from foldwise.kernels.series import (
     trigamma_excess,
 )
 from foldwise.models.likelihood.families.base import Chart, Family, Parameter, Point, RefusalError, Theta, need
-from foldwise.stats.totals import Totals
-from foldwise.stats.values import Values
+from foldwise.stats.term_sums import TermSums
+from foldwise.stats.univariate import Univariate
 
 _LARGE = 12.0
 
@@ -40,7 +40,7 @@ class NegativeBinomial(Family):
 
         return stats.nbinom(theta["size"], theta["size"] / (theta["size"] + theta["mean"]))
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
         if values.high == 0 and "mean" not in fixed:
             raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
@@ -58,26 +58,26 @@ class NegativeBinomial(Family):
                 advice="Try poisson",
             )
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"size": fixed["size"], "mean": fixed.get("mean", values.mean)} if "size" in fixed else None
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         mean = fixed.get("mean", values.mean)
         more = values.variance + (values.mean - mean) ** 2 - values.mean
         size = fixed.get("size", mean * mean / more if more > 0 else 1.0)
         return {"size": size, "mean": mean}
 
-    def chart(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> Chart:
+    def chart(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> Chart:
         return _SizeAndMean(values, fixed, origin)
 
-    def log_likelihood(self, values: Values, theta: Mapping[str, float]) -> float:
+    def log_likelihood(self, values: Univariate, theta: Mapping[str, float]) -> float:
         return _SizeAndMean(values, theta, dict(theta)).at(np.zeros(0)).value
 
 
 class _SizeAndMean(Chart):
     """The logarithms of size and mean, which do not pull at each other."""
 
-    def __init__(self, values: Values, fixed: Mapping[str, float], origin: Theta) -> None:
+    def __init__(self, values: Univariate, fixed: Mapping[str, float], origin: Theta) -> None:
         self._values, self._origin = values, origin
         self._free = [j for j, name in enumerate(("size", "mean")) if name not in fixed]
         self.dimension = len(self._free)
@@ -105,7 +105,7 @@ class _SizeAndMean(Chart):
         counts = self._values.counts
         assert counts is not None
         return self.finish(
-            eta, Totals.of_values(np.arange(len(counts), dtype=np.float64), counts, self.terms(eta), 3).value
+            eta, TermSums.of_values(np.arange(len(counts), dtype=np.float64), counts, self.terms(eta), 3).value
         )
 
     def finish(self, eta: Floats, sums: Floats) -> Point:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from foldwise.models.likelihood.families.base import Family, Parameter, Point, Theta, edges, need, spread
-from foldwise.stats.values import Values
+from foldwise.stats.univariate import Univariate
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -36,25 +36,25 @@ class Normal(Family):
 
         return stats.norm(theta["mean"], theta["sigma"])
 
-    def _gap(self, values: Values, theta: Mapping[str, float]) -> float:
+    def _gap(self, values: Univariate, theta: Mapping[str, float]) -> float:
         return float((values.centre[0] - theta["mean"]) + values.centre[1])
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         if "sigma" not in fixed and not (
             values.low == values.high and "mean" in fixed and edges(values)[0] != fixed["mean"]
         ):
             spread(values, "sigma goes to 0")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         theta = {"mean": values.mean, **fixed}
         about = values.variance + self._gap(values, theta) ** 2
         return {"mean": theta["mean"], "sigma": fixed.get("sigma", math.sqrt(about))}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         low, high = edges(values)
         return {"mean": low / 2 + high / 2, "sigma": (high - low) / 4 or 1.0, **fixed}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         return _derivatives(values.weight, self._gap(values, theta), values.squares, theta["sigma"])
 
 
@@ -71,26 +71,26 @@ class Lognormal(Family):
 
         return stats.lognorm(theta["sigma"], scale=math.exp(theta["mu"]))
 
-    def _gap(self, values: Values, theta: Mapping[str, float]) -> float:
+    def _gap(self, values: Univariate, theta: Mapping[str, float]) -> float:
         assert values.logs is not None
         return (math.log(values.logs.pivot) - values.exponent * math.log(2.0) - theta["mu"]) + values.logs.shift
 
-    def check(self, values: Values, fixed: Mapping[str, float]) -> None:
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "positive")
         if "sigma" not in fixed:
             spread(values, "sigma goes to 0")
 
-    def closed(self, values: Values, fixed: Mapping[str, float]) -> Theta | None:
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         assert values.logs is not None
         theta = {"mu": self._gap(values, {"mu": 0.0}), **fixed}
         about = values.logs.squares / values.weight + self._gap(values, theta) ** 2
         return {"mu": theta["mu"], "sigma": fixed.get("sigma", math.sqrt(about))}
 
-    def start(self, values: Values, fixed: Mapping[str, float]) -> Theta:
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         low, high = (math.log(edge) - values.exponent * math.log(2.0) for edge in (values.low, values.high))
         return {"mu": (low + high) / 2, "sigma": (high - low) / 4 or 1.0, **fixed}
 
-    def derivatives(self, values: Values, theta: Mapping[str, float]) -> Point:
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
         assert values.logs is not None
         n = values.weight
         point = _derivatives(n, self._gap(values, theta), values.logs.squares, theta["sigma"])

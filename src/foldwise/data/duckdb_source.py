@@ -1,0 +1,350 @@
+"""Tables that DuckDB reads: CSV, Parquet, JSON lines, SQL, relations, and frames with a condition.
+
+DuckDB decodes into Arrow batches as they are asked for; the pieces turn them into row blocks, in whichever
+thread calls them. So memory holds the batches of the blocks in flight and what DuckDB itself buffers.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors, n_threads
+from foldwise.data.block import DenseBlock
+from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
+from foldwise.data.files import Files
+from foldwise.data.rebatch import Part, grouped, rows_of
+from foldwise.data.source import Piece
+from foldwise.errors import DataError
+from foldwise.kernels.arrow import Batch, Stream
+
+
+def connect() -> Any:
+    """A DuckDB connection with as many threads as the caller may use and bounded memory."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "threads": n_threads.count(),
+            "memory_limit": "1GB",  # what does not fit (a sort in a query, say) goes to the scratch folder
+            "temp_directory": os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir(),
+            "preserve_insertion_order": True,  # rows come in the file's order
+            "python_enable_replacements": False,  # a table name in SQL never means one of our variables
+        }
+    )
+    # Local files gained nothing measurable from reading ahead, and it took a third more memory.
+    connection.execute("SET GLOBAL disable_parquet_prefetching = true")
+    return connection
+
+
+def _bound_parquet_memory(listed: str, run: Callable[[str], Any]) -> None:
+    """DuckDB fills what it may use, so it may use what it needs: a row group or two in each thread."""
+    groups, largest = run(
+        "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
+        f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
+    )[0]
+    megabytes = 256 + 2 * min(n_threads.count(), groups) * int(largest or 0) // 1_000_000
+    run(f"SET GLOBAL memory_limit = '{megabytes}MB'")
+
+
+@dataclass(frozen=True)
+class DuckDBTable:
+    """What is read: a relation made afresh for each pass, its columns, and the files behind it, if any."""
+
+    where: str
+    relation: Callable[[], Any]
+    columns: tuple[Column, ...]
+    named: bool = True
+    files: Files | None = None
+    reader: Reader | None = None
+    run: Callable[[str], Any] | None = None
+    key: str = ""  # what the fingerprint has for a table that is not files
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of all columns, if they have any."""
+        return tuple(column.name for column in self.columns) if self.named else None
+
+    def label(self, column: Column) -> str | int:
+        """What to call a column in messages."""
+        return column.name if self.named else self.columns.index(column)
+
+    def find_bad(self, chosen: list[Column], where: str | None) -> None:
+        """Raise for the first bad value in the files; do nothing if there is none or there are no files."""
+        if self.files is not None and self.reader is not None:
+            self.files.check_unchanged()
+            file_errors.first_bad(self.files, self.reader, chosen, where, self.run)
+
+    def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
+        """Say what a complaint of DuckDB means here."""
+        import duckdb
+
+        if self.files is not None:
+            try:
+                self.find_bad(chosen, where)
+            except duckdb.Error as other:
+                problem = other
+            file_errors.explain(self.files, problem)
+        raise DataError(str(problem).strip(), where=self.where) from None
+
+
+class DuckDBSource:
+    """Chosen columns of the rows of a table."""
+
+    sparse = False
+    slow = True
+
+    def __init__(
+        self,
+        table: DuckDBTable,
+        chosen: list[Column],
+        left_out: tuple[str, ...],
+        where: str | None,
+        weight: Column | None,
+        weights: NDArray[np.float64] | None,
+        dtype: np.dtype[np.floating] | None,
+    ) -> None:
+        self.where, self.left_out, self.n_columns = table.where, left_out, len(chosen)
+        self.names = tuple(column.name for column in chosen) if table.named else None
+        self._table, self._chosen, self._condition = table, chosen, where
+        self._weight, self._weights = weight, weights
+        single = all(column.type == "FLOAT" for column in chosen)
+        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
+        self.n_rows: int | None = None
+
+    def _needed(self) -> list[Column]:
+        return self._chosen if self._weight is None else [*self._chosen, self._weight]
+
+    def _relation(self) -> Any:
+        relation = self._table.relation()
+        return relation if self._condition is None else relation.filter(self._condition)
+
+    def _batches(self) -> Iterator[Batch]:
+        import duckdb
+
+        needed = self._needed()
+        # Numbered names: the real ones may differ only in case, which DuckDB does not tell apart.
+        select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
+        try:
+            stream = Stream(self._relation().project(select).__arrow_c_stream__())
+            try:
+                while (batch := stream.next()) is not None:
+                    yield batch
+            finally:
+                stream.close()
+        except (duckdb.Error, RuntimeError) as problem:
+            if self._table.files is not None:
+                self._table.files.check_unchanged()
+            self._table.explain(problem, needed, self._condition)
+
+    def pieces(self) -> Iterator[Piece]:
+        """The blocks to load."""
+        files = self._table.files
+        if files is not None:
+            files.check_unchanged()
+        stop = 0
+        for start, parts in grouped(self._batches(), block_grid.rows_per_block(self.n_columns, self.dtype)):
+            stop = start + sum(last - first for _, first, last in parts)
+            if self._weights is not None and stop > len(self._weights):
+                self._wrong_count()
+            yield lambda start=start, parts=parts: self._load(start, parts)  # type: ignore[misc]
+        check.not_empty(stop, self.n_columns, self.where)
+        if self._weights is not None and stop != len(self._weights):
+            self._wrong_count()
+        if files is not None:
+            files.check_unchanged()
+
+    def _wrong_count(self) -> NoReturn:
+        assert self._weights is not None
+        n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
+        check.weight_count(len(self._weights), n_rows, self.where)
+
+    def _load(self, start: int, parts: list[Part]) -> DenseBlock:
+        values, missing = rows_of(parts, self.n_columns, self.dtype)
+        if missing is not None:
+            values[missing] = np.nan
+        finite = check.finiteness(start, self.where, self.names)
+
+        def explained(values: NDArray[Any]) -> None:
+            try:
+                finite(values)
+            except DataError:
+                self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
+                raise
+
+        return DenseBlock(values, start, self._block_weights(start, parts), explained)
+
+    def _block_weights(self, start: int, parts: list[Part]) -> NDArray[np.float64] | None:
+        if self._weight is None:
+            n_rows = sum(last - first for _, first, last in parts)
+            return None if self._weights is None else self._weights[start : start + n_rows]
+        found, missing = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
+        if missing is not None:
+            found[missing] = np.nan
+        check.weight_values(found[:, 0], start, self.where, self._weight.name)
+        return np.ascontiguousarray(found[:, 0])
+
+    def fingerprint(self) -> str:
+        """The files' names, sizes and times of change (or the query), the columns and the condition."""
+        files = self._table.files
+        stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
+        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        weight = None if self._weight is None else self._weight.name
+        chosen = [column.sql for column in self._chosen]
+        return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
+
+
+def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+    """Choose the columns, take the weights and try the condition, for every kind of table alike."""
+    if where is not None and not isinstance(where, str):
+        raise DataError("where= for a table is SQL text", where=table.where, advice='For instance where="x > 0"')
+    weight = (
+        table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
+    )
+    chosen, left_out = _chosen(table, columns_, where, weight)
+    _try_condition(table, where)
+    if weight is not None and not weight.is_number:
+        table.find_bad([weight], where)
+        raise DataError("the weights are not numbers", where=table.where, column=weight.name)
+    given = None if weights is None or weight is not None else check.weights(weights, table.where, None)
+    source = DuckDBSource(table, chosen, left_out, where, weight, given, check.float_dtype(dtype))
+    if weight is not None:
+        counts = source._relation().filter(f"{quoted(weight.sql)} > 0").limit(1).project("1").fetchall()
+        if not counts:
+            raise DataError("all weights are zero", where=table.where, column=weight.name)
+    return source
+
+
+def _chosen(
+    table: DuckDBTable, asked: Any, where: str | None, weight: Column | None
+) -> tuple[list[Column], tuple[str, ...]]:
+    if asked is None or (isinstance(asked, str) and asked == "numeric"):
+        for column in table.columns:
+            if column.type in TEXT and column is not weight and _mostly_numbers(table, column):
+                table.find_bad([column], None)
+        without = None if weight is None else table.columns.index(weight)
+        names = [column.name for column in table.columns]
+        are_numbers = [column.is_number for column in table.columns]
+        kept, left_out = column_selection.numeric(names, are_numbers, without, table.where)
+        return [table.columns[j] for j in kept], left_out
+    found = column_selection.positions(asked, table.names, len(table.columns), table.where)
+    for j in found:
+        column = table.columns[j]
+        if not column.is_number:
+            table.find_bad([column], where)
+            raise DataError(
+                f"this column does not hold numbers (its type is {column.type})",
+                where=table.where,
+                column=table.label(column),
+                advice="Leave it out, or convert it in SQL",
+            )
+    return [table.columns[j] for j in found], ()
+
+
+def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
+    """Whether most values of a text column, in the rows the sniffer saw, are numbers."""
+    if table.files is None or table.files.kind == "parquet":
+        return False
+    value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
+    if column.type == "JSON":
+        value = f"TRY_CAST({quoted(column.sql)} ->> '$' AS DOUBLE)"
+    sample = table.relation().limit(SNIFFED)
+    numbers, present = sample.aggregate(f"count({value}), count({quoted(column.sql)})").fetchall()[0]
+    return bool(2 * numbers > present)
+
+
+def _try_condition(table: DuckDBTable, where: str | None) -> None:
+    import duckdb
+
+    if where is not None:
+        try:
+            _ = table.relation().filter(where).columns
+        except duckdb.Error as problem:
+            raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
+
+
+def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+    """A source over CSV, Parquet or JSON files."""
+    import duckdb
+
+    connection = connect()
+
+    def run(sql: str) -> Any:
+        return connection.cursor().execute(sql).fetchall()
+
+    try:
+        reader = duckdb_sql.reader(files, run)
+    except duckdb.Error as problem:
+        file_errors.explain(files, problem)
+    listed = ", ".join(duckdb_sql.literal(path) for path in files.paths)
+    if files.kind == "parquet":
+        _bound_parquet_memory(listed, run)
+    clause = f"FROM {reader.clause(files.paths)}"
+    table = DuckDBTable(
+        files.where, lambda: connection.cursor().sql(clause), reader.columns, reader.named, files, reader, run
+    )
+    if where is None:
+        _has_rows(table, reader)
+    source = _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+    if files.kind == "parquet" and where is None:
+        source.n_rows = int(run(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+        if source._weights is not None and len(source._weights) != source.n_rows:
+            check.weight_count(len(source._weights), source.n_rows, source.where)
+    return source
+
+
+def _has_rows(table: DuckDBTable, reader: Reader) -> None:
+    import duckdb
+
+    try:
+        some = table.relation().limit(1).fetchall()
+    except duckdb.Error as problem:
+        table.explain(problem, [column for column in table.columns if column.is_number], None)
+    if not some:
+        check.not_empty(0, len(reader.columns), table.where)
+
+
+def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
+    names = check.names(list(relation.columns), where) or ()
+    return tuple(Column(name, name, str(kind)) for name, kind in zip(names, relation.types, strict=True))
+
+
+def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+    """A source over the rows of a query."""
+    import duckdb
+
+    connection = connect()
+    try:
+        found = _columns_of(connection.cursor().sql(text), "SQL query")
+    except duckdb.Error as problem:
+        raise DataError(str(problem).strip(), where="SQL query") from None
+    table = DuckDBTable("SQL query", lambda: connection.cursor().sql(text), found, key=text)
+    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+    """A source over a DuckDB relation, read through the connection that it belongs to."""
+    found = _columns_of(relation, "DuckDB relation")
+    table = DuckDBTable("DuckDB relation", lambda: relation, found, key=relation.sql_query())
+    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+    """A source over the rows of a data frame that a condition describes."""
+    connection = connect()
+    is_pandas = hasattr(frame, "iloc")
+
+    def relation() -> Any:
+        cursor = connection.cursor()
+        return cursor.from_df(frame) if is_pandas else cursor.from_arrow(frame)
+
+    named = not is_pandas or check.names(list(frame.columns), "data frame") is not None
+    table = DuckDBTable("data frame", relation, _columns_of(relation(), "data frame"), named)
+    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)

@@ -1,0 +1,154 @@
+"""What is wrong with a file, and where: asked only after something went wrong, so it may take its time."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NoReturn
+
+import numpy as np
+
+from foldwise.data import check
+from foldwise.data.duckdb_sql import Column, Reader, quoted
+from foldwise.data.files import Files
+from foldwise.errors import DataError
+
+
+def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str | None, run: Any) -> None:
+    """Raise for the first value of the chosen columns, in file order, that is not a finite number."""
+    for path in files.paths:
+        rows = run(_query(path, reader, chosen, where))
+        if not rows:
+            continue
+        row, *values = rows[0]
+        for column, value in zip(chosen, values, strict=True):
+            _judge(path, reader, int(row), column.name if reader.named else reader.columns.index(column), value)
+
+
+def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:
+    """The first row that has a bad value: its number in the file, and the chosen values as text."""
+    by_text = reader.function != "read_parquet"
+    source = f"SELECT row_number() OVER () - 1 AS fw_row, * FROM {reader.clause([path], text=by_text)}"
+    texts = ", ".join(f"CAST({quoted(c.sql)} AS VARCHAR) AS fw_{k}" for k, c in enumerate(chosen))
+    retyped = ", ".join(f"TRY_CAST({quoted(c.sql)} AS {c.type}) AS {quoted(c.sql)}" for c in reader.columns)
+    finite = "coalesce(isfinite(TRY_CAST(fw_{} AS DOUBLE)), false)"
+    truth = "TRY_CAST(fw_{} AS BOOLEAN) IS NOT NULL"
+    good = " AND ".join((truth if c.type == "BOOLEAN" else finite).format(k) for k, c in enumerate(chosen))
+    picked = ", ".join(f"fw_{k}" for k in range(len(chosen)))
+    condition = f"({where}) AND NOT ({good})" if where else f"NOT ({good})"
+    prepared = f"SELECT fw_row, {texts}, {retyped} FROM ({source})"
+    return f"SELECT fw_row, {picked} FROM ({prepared}) WHERE {condition} LIMIT 1"
+
+
+def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | None) -> None:
+    line = _line(path, reader, row, value)
+    if value is None:
+        raise DataError(
+            f"missing value (empty or NULL{line}): Input contains NaN",
+            where=path,
+            row=row,
+            column=column,
+            advice=check.MISSING_ADVICE,
+        )
+    try:
+        number = float(value)
+    except ValueError:
+        if value.lower() not in ("true", "false"):
+            check.not_a_number(value, None, where=path, row=row, column=column, extra=line)
+        return
+    if not np.isfinite(number):
+        check.bad_value(number, np.dtype(np.float64), where=path, row=row, column=column)
+
+
+def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
+    """The line in a text file, where the row is one line and the word stands in it."""
+    if reader.function == "read_parquet" or value is None:
+        return ""
+    number = row + reader.header_lines
+    try:
+        with _open(path) as file:
+            line = next(islice(file, number, None), b"")
+    except (OSError, EOFError):
+        return ""
+    return f" (line {number + 1})" if value.encode() in line else ""
+
+
+def explain(files: Files, problem: Exception) -> NoReturn:
+    """Turn DuckDB's complaint about a file into ours."""
+    text = str(problem)
+    named = next((path for path in files.paths if path in text), None)
+    path = named or files.where
+    if "utf-8" in text.lower() or "unicode" in text.lower():
+        _encoding(files.paths if named is None else [named])
+    if "No magic bytes" in text or files.kind == "parquet":
+        raise DataError(
+            f"not a Parquet file, or a truncated one ({_first_line(text)})",
+            where=path,
+            advice="Write or copy it again",
+        ) from None
+    if "Malformed JSON" in text:
+        _malformed(files.paths if named is None else [named])
+    line = re.search(r"(?:on Line: |in line )(\d+)", text, re.IGNORECASE)
+    at = f" (line {line[1]})" if line else ""
+    columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
+    if columns:
+        raise DataError(
+            f"a row has {columns[2]} values instead of {columns[1]}{at}", where=path, advice="Mend that row"
+        ) from None
+    if "sniffing" in text or "detect" in text:
+        raise DataError(
+            "the layout of this text file was not recognised",
+            where=path,
+            advice="Expected are a header line and rows of as many values, separated by , ; | or tabs, "
+            "and no lines before the header",
+        ) from None
+    raise DataError(f"cannot be read{at}: {_first_line(text)}", where=path) from None
+
+
+def _first_line(text: str) -> str:
+    useful = [line for line in text.splitlines() if line.strip() and "CSV Error on Line" not in line]
+    return useful[0].strip() if useful else text
+
+
+def _open(path: str) -> Any:
+    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
+
+
+def _malformed(paths: Sequence[str]) -> None:
+    """Raise for the first line that is not JSON (the line that DuckDB names is not always the one)."""
+    for path in paths:
+        with _open(path) as file:
+            for row, line in enumerate(file):
+                try:
+                    json.loads(line)
+                except ValueError as problem:
+                    if line.strip():
+                        raise DataError(
+                            f"this line is not JSON ({problem})", where=path, row=row, advice="Mend that line"
+                        ) from None
+
+
+def _encoding(paths: Sequence[str]) -> None:
+    """Raise for the first byte that is not UTF-8."""
+    for path in paths:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        lines = 0
+        with _open(path) as file:
+            while True:
+                chunk = file.read(1 << 20)
+                try:
+                    decoder.decode(chunk, final=not chunk)
+                except UnicodeDecodeError as problem:
+                    lines += problem.object.count(b"\n", 0, problem.start)
+                    raise DataError(
+                        f"the file is not UTF-8 text (line {lines + 1}: {problem.reason})",
+                        where=path,
+                        advice="Convert it, for instance: iconv -f LATIN1 -t UTF-8",
+                    ) from None
+                if not chunk:
+                    break
+                lines += chunk.count(b"\n")

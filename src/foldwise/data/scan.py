@@ -1,0 +1,128 @@
+"""`scan`: the only place that asks what kind of thing the data are."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from foldwise.data.arrays import ArraySource, open_array
+from foldwise.data.source import Source
+from foldwise.errors import DataError, LeftOutWarning, ParameterError
+
+_SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
+
+
+def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None, dtype: Any = None) -> Source:
+    """Open data for reading in blocks, whatever holds them.
+
+    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or
+    anything with an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a
+    DuckDB relation or SQL text. `columns` picks columns by name or position; by default all numbers. `where`
+    keeps rows: SQL text for tables and frames, a mask or row numbers for arrays. `weights` is one number for
+    each row that is kept, or the name of a column. An Arrow stream that can be read only once is collected.
+
+    >>> source = scan([[1.0, 2.0], [3.0, 4.0]])
+    >>> source.n_rows, source.n_columns, source.dtype
+    (2, 2, dtype('float64'))
+    """
+    if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
+        return ArraySource(x)
+    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype})
+    if columns is None and source.left_out and source is not x:
+        shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
+        warnings.warn(
+            f"{source.where}: {len(source.left_out)} column(s) that are not numbers were left out: {shown}. "
+            "Say columns='numeric' or name the columns to silence this.",
+            LeftOutWarning,
+            stacklevel=2,
+        )
+    return source
+
+
+def _opened(x: Any, given: dict[str, Any]) -> Source:
+    if isinstance(x, (str, os.PathLike)):
+        return _open_text(x, given)
+    if isinstance(x, (np.ndarray, list, tuple)):
+        if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
+            return _open_files(x, given)
+        return open_array(x, **given)
+    if isinstance(x, Source):
+        if any(value is not None for value in given.values()):
+            raise ParameterError("columns, where, weights and dtype are settled when a source is first opened")
+        return x
+    return _open_by_library(x, given)
+
+
+def is_table(x: Any) -> bool:
+    """Whether `x` names a table (files, a query) whose columns can be picked by name before anything is read."""
+    if isinstance(x, str) and _SQL.match(x):
+        return True
+    if isinstance(x, (str, os.PathLike)):
+        return not os.fspath(x).endswith(".npy")
+    return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
+
+
+def _open_text(x: Any, given: dict[str, Any]) -> Source:
+    if isinstance(x, str) and _SQL.match(x):
+        from foldwise.data.duckdb_source import open_sql
+
+        return open_sql(x, **given)
+    if isinstance(x, str) and "://" in x:
+        raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
+    return _open_files(x, given)
+
+
+def _open_files(x: Any, given: dict[str, Any]) -> Source:
+    from foldwise.data import files
+
+    found = files.find(x)
+    if found.kind == "npy":
+        if len(found.paths) > 1:
+            raise DataError("only one .npy file can be read at a time", where=found.where)
+        from foldwise.data.npy import open_npy
+
+        return open_npy(found.paths[0], **given)
+    from foldwise.data.duckdb_source import open_files
+
+    return open_files(found, **given)
+
+
+def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
+    """Recognise a library by where its classes come from, so that none is imported to find out."""
+    homes = {str(base.__module__).partition(".")[0] for base in type(x).__mro__}
+    if "scipy" in homes and hasattr(x, "tocsr"):
+        from foldwise.data.sparse import open_sparse
+
+        return open_sparse(x, **given)
+    if homes & {"duckdb", "_duckdb"} and hasattr(x, "project"):
+        from foldwise.data.duckdb_source import open_relation
+
+        return open_relation(x, **given)
+    if "pandas" in homes and hasattr(x, "iloc") and getattr(x, "ndim", 0) == 2:
+        from foldwise.data.frames import open_pandas
+
+        return open_pandas(x, **given)  # type: ignore[no-any-return]
+    if type(x).__name__ == "LazyFrame" or (
+        hasattr(x, "__arrow_c_stream__") and getattr(x, "ndim", 2) == 2 and type(x).__name__ != "Series"
+    ):
+        from foldwise.data.frames import open_arrow
+
+        return open_arrow(x, **given)  # type: ignore[no-any-return]
+    if any(hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")) or np.isscalar(
+        x
+    ):
+        return open_array(x, **given)
+    if hasattr(x, "__next__"):
+        raise DataError(
+            "a generator can be read only once, and several passes may be needed",
+            where=type(x).__name__,
+            advice="Collect it (numpy.vstack) or write it to a file first",
+        )
+    raise DataError(
+        f"data of type {type(x).__module__}.{type(x).__qualname__} are not understood",
+        advice="Pass an array, a data frame, a sparse matrix, a path, a DuckDB relation or SQL text",
+    )

@@ -1,0 +1,65 @@
+"""One column of values, whatever holds it: what `fw.scan` gives, for those who want numbers and not rows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from foldwise.data.npy import NpySource
+from foldwise.data.scan import scan
+from foldwise.data.source import Source
+from foldwise.errors import DataError, ParameterError
+
+
+def scan_column(x: Any, *, column: Any = None, weights: Any = None) -> Source:
+    """A source of one column: an array or list of numbers, a Series, a frame, a path, SQL text or a source.
+
+    >>> scan_column([2.0, 3.0, 5.0]).n_rows
+    3
+    """
+    if isinstance(x, Source):
+        if column is not None or weights is not None:
+            raise ParameterError(
+                "columns and weights are settled when a source is first opened: fw.scan(x, columns=...)"
+            )
+        return _only(x)
+    if isinstance(x, (str, os.PathLike)) and os.fspath(x).endswith(".npy") and _is_flat(x):
+        if column not in (None, 0):
+            raise DataError(f"there is no column {column!r}: the file has one column", where=os.fspath(x))
+        return NpySource(os.fspath(x), None, weights, None, flat=True)
+    if getattr(x, "ndim", 2) == 1 and hasattr(x, "to_frame"):  # a Series of pandas or polars
+        x = x.to_frame()
+    elif isinstance(x, (list, tuple, range)) and not (len(x) and isinstance(x[0], (str, os.PathLike))):
+        x = np.asarray(x)
+    elif hasattr(x, "__array__") and not hasattr(x, "columns") and not hasattr(x, "tocsr"):
+        x = np.asarray(x) if not isinstance(x, np.ma.MaskedArray) else x
+    if isinstance(x, np.ndarray) and x.ndim == 1:
+        if column is not None:
+            raise ParameterError(f"column={column!r}: the data have one dimension, so there is no column to choose.")
+        x = x.reshape(-1, 1)
+    return _only(scan(x, columns="numeric" if column is None else [column], weights=weights))
+
+
+def _is_flat(path: Any) -> bool:
+    try:
+        with open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return len(read(file)[0]) == 1
+    except (OSError, ValueError, EOFError):
+        return False  # told by those who open it
+
+
+def _only(source: Source) -> Source:
+    if source.sparse:
+        raise DataError("a sparse column cannot be fitted", where=source.where, advice="Pass x.toarray() instead")
+    if source.n_columns != 1:
+        shown = ", ".join(repr(name) for name in source.names[:8]) if source.names else f"0 to {source.n_columns - 1}"
+        raise DataError(
+            f"there are {source.n_columns} columns of numbers, and a distribution is fitted to one",
+            where=source.where,
+            advice=f"Choose with column=, or fw.scan(x, columns=[...]): {shown}",
+        )
+    return source

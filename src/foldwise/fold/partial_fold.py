@@ -1,0 +1,81 @@
+"""A fold that is fed by hand: rows arrive in batches of any size and still end up in the fixed blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, DenseBlock, SparseBlock
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.source import Source
+from foldwise.fold import blas
+from foldwise.fold.tree import S, Tree
+
+
+class PartialFold(Generic[S]):
+    """The merged statistic of all the rows pushed so far: bit for bit that of one fold over them together."""
+
+    def __init__(self, of: Callable[[Block], S], source: Source) -> None:
+        """`source` is the first batch; later ones must have its columns, dtype and kind."""
+        self.dtype, self.sparse, self.n_columns = source.dtype, source.sparse, source.n_columns
+        self._of = of
+        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self._tree: Tree[S] = Tree()
+        self._blocks = 0
+        self._waiting: list[tuple[Any, NDArray[np.float64]]] = []
+        self._weighted = False
+        self.rows = 0
+
+    def push(self, source: Source) -> None:
+        """Take in a batch, all of it or, if it is refused on the way, nothing."""
+        before = self._tree.copy(), self._blocks, list(self._waiting), self._weighted, self.rows
+        try:
+            self._push(source)
+        except BaseException:
+            self._tree, self._blocks, self._waiting, self._weighted, self.rows = before
+            raise
+
+    def _push(self, source: Source) -> None:
+        for piece in source.pieces():
+            block = piece()
+            self._weighted |= block.weights is not None
+            weights = np.ones(block.n_rows) if block.weights is None else block.weights
+            start = 0
+            while start < block.n_rows:
+                # The batch's memory belongs to the caller: what has to wait is copied.
+                take = min(block.n_rows - start, self._block_rows - self.rows % self._block_rows)
+                rows = (block.matrix if isinstance(block, SparseBlock) else block.dense())[start : start + take]
+                self._waiting.append((rows.astype(self.dtype, copy=True), weights[start : start + take].copy()))
+                start += take
+                self.rows += take
+                if self.rows % self._block_rows == 0:
+                    with blas.single():
+                        self._tree.add(self._blocks, self._of(self._pending()))
+                    self._blocks += 1
+                    self._waiting.clear()
+
+    def value(self) -> S:
+        """The statistic so far; the stream can be fed further."""
+        tree = self._tree
+        if self._waiting:
+            tree, block = tree.copy(), self._pending()
+            with blas.single(block.n_rows * block.n_columns**2):
+                tree.add(self._blocks, self._of(block))
+        value = tree.result()
+        assert value is not None
+        return value
+
+    def _weights(self) -> NDArray[np.float64]:
+        return np.concatenate([weights for _, weights in self._waiting])
+
+    def _pending(self) -> Block:
+        start = self._blocks * self._block_rows
+        weights = self._weights() if self._weighted else None
+        if self.sparse:
+            import scipy.sparse as sp
+
+            return SparseBlock(sp.vstack([rows for rows, _ in self._waiting], format="csr"), start, weights)
+        return DenseBlock(np.concatenate([rows for rows, _ in self._waiting]), start, weights)

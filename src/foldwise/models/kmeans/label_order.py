@@ -1,0 +1,45 @@
+"""Equal partitions get equal numbers: clusters by size, then by where their centres are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.models.kmeans import lloyd
+from foldwise.models.kmeans.assignment import Assignment
+
+_TRIES = 3
+
+
+def ordered(
+    rows: Assignment, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+) -> NDArray[Any]:
+    """The centres from the largest cluster to the smallest, with the rows' labels to match.
+
+    A row exactly between two centres belongs to the one with the lower number. Where there are such rows, new numbers can move
+    them, so the steps are taken up again; that may leave clusters of nearly equal size out of order.
+    """
+    for _ in range(_TRIES):
+        order = by_size(rows.cluster_weights, centres)
+        if np.array_equal(order, np.arange(len(order))):
+            break
+        ties, settled = rows.near_ties, rows.settled_down(centres)
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        centres = np.ascontiguousarray(centres[order])
+        rows.relabel(place, len(order))
+        if not ties:
+            rows.centres = centres
+            break
+        if settled:
+            centres = lloyd.settle_down(rows, centres, project)
+        rows.assign(centres)
+    return centres
+
+
+def by_size(weights: NDArray[np.float64], centres: NDArray[Any]) -> NDArray[np.intp]:
+    """Clusters from the largest to the smallest; equal ones by their centres, column by column. Rows may come in any order."""
+    return np.lexsort((*centres.T[::-1], -weights))

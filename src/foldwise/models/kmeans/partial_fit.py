@@ -1,0 +1,88 @@
+"""Rows that come in batches and are not kept: clusters whose centres are the means of all rows they were given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foldwise.data.cache import cached
+from foldwise.data.scan import scan
+from foldwise.data.source import Source
+from foldwise.data.subset import gathered, joined
+from foldwise.errors import DataError
+from foldwise.fold.passes import Passes
+from foldwise.models.base import check_columns, remember_columns
+from foldwise.models.kmeans import cosine
+from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.common import CentreModel
+
+
+def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
+    """Bring a model up to date with a batch."""
+    known = hasattr(model, "cluster_centers_")
+    waiting: Source | None = getattr(model, "_waiting", None)
+    source = scan(X, weights=sample_weight)
+    if known or waiting is not None:
+        check_columns(model, source)
+    dtype = model.cluster_centers_.dtype if known else source.dtype if waiting is None else waiting.dtype
+    if source.dtype != dtype:
+        raise DataError(
+            f"this batch is {source.dtype} and the ones before were {dtype}",
+            advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
+        )
+    remember_columns(model, source)
+    if not known:
+        batch = gathered(source) if waiting is None else joined(waiting, gathered(source))
+        if (batch.n_rows or 0) < model.n_clusters:
+            model._waiting = batch
+            return
+        model.__dict__.pop("_waiting", None)
+        _first(model, batch)
+        return
+    _add(model, source)
+
+
+def _rows(model: CentreModel, source: Source) -> Assignment:
+    return Assignment(Passes(cached(model.as_compared(source)), n_threads=model.n_threads))
+
+
+def _first(model: CentreModel, source: Source) -> None:
+    """A fit to the first rows."""
+    from foldwise.models.kmeans.estimator import KMeans
+
+    shared = {name: value for name, value in model.get_params().items() if name in KMeans().get_params()}
+    fitted = KMeans(**shared | {"max_iter": 300, "verbose": 0}).fit(source)
+    for name, value in vars(fitted).items():
+        if name.endswith("_") and name not in vars(model):
+            setattr(model, name, value)
+    model.n_steps_ = 1
+    # The means themselves, which the dtype of the centres may be too short for.
+    rows = _rows(model, source)
+    rows.assign(model.cluster_centers_)
+    some = rows.cluster_weights > 0
+    model._means = model.cluster_centers_.astype(np.float64)
+    model._means[some] = rows.frame.back(rows.sums.means()[some], np.dtype(np.float64))
+
+
+def _add(model: CentreModel, source: Source) -> None:
+    """Every row to the cluster of the nearest centre, which moves to the mean of all its rows."""
+    rows = _rows(model, source)
+    before = model.cluster_centers_
+    rows.assign(before)
+    weights, old = rows.cluster_weights, model.cluster_weights_
+    means = getattr(model, "_means", before.astype(np.float64))  # a model from a file has the centres alone
+    some = weights > 0
+    total = old + weights
+    new = means.copy()
+    step = rows.frame.back(rows.sums.means()[some], np.dtype(np.float64)) - means[some]
+    new[some] += step * (weights[some] / total[some])[:, None]
+    centres = new.astype(before.dtype)
+    if model.metric == "cosine":
+        centres = cosine.project(centres)
+    model._means, model.cluster_weights_ = new, total
+    model.cluster_centers_ = np.ascontiguousarray(centres)
+    rows.assign(model.cluster_centers_)
+    residuals = rows.residuals(model.cluster_centers_)
+    model.labels_, model.inertia_ = rows.labels, rows.unscaled(float(residuals.sum()))
+    model.n_steps_ = getattr(model, "n_steps_", 1) + 1

@@ -1,0 +1,106 @@
+"""Families whose support begins or ends with a parameter: uniform and Pareto."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from foldwise.models.likelihood.families.base import (
+    Family,
+    Parameter,
+    Point,
+    RefusalError,
+    Theta,
+    edges,
+    need,
+    plain,
+    spread,
+)
+from foldwise.models.likelihood.families.positive import mean_log
+from foldwise.stats.univariate import Univariate
+
+
+class Uniform(Family):
+    """The uniform distribution from `low` to `high`."""
+
+    name = "uniform"
+    parameters = (Parameter("low", "real", "value"), Parameter("high", "real", "value"))
+    corners = frozenset({"low", "high"})
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.uniform(theta["low"], theta["high"] - theta["low"])
+
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
+        low, high = edges(values)
+        if fixed.get("low", low) > low or fixed.get("high", high) < high:
+            raise RefusalError(
+                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the limits given"
+            )
+        if len(fixed) == 2 and fixed["low"] == fixed["high"]:
+            raise RefusalError("the limits given are equal, so that there is no density between them")
+        if fixed.get("low", low) == fixed.get("high", high):
+            spread(values, "low and high meet")
+
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
+        low, high = edges(values)
+        return {"low": low, "high": high} | dict(fixed)
+
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
+        low, high = edges(values)
+        width = theta["high"] - theta["low"]
+        inside = theta["low"] <= low and high <= theta["high"] and width > 0
+        value = -values.weight * math.log(width) if inside else -math.inf
+        return Point(value, np.full(2, np.nan), np.full((2, 2), np.nan))
+
+
+class Pareto(Family):
+    """The Pareto distribution: from `scale` on, with a tail that falls with the power `shape`."""
+
+    name = "pareto"
+    parameters = (Parameter("scale", "positive", "value"), Parameter("shape", "positive"))
+    parts = frozenset({"logs"})
+    support = "greater than 0"
+    corners = frozenset({"scale"})
+
+    def scipy(self, theta: Mapping[str, float]) -> Any:
+        from scipy import stats
+
+        return stats.pareto(theta["shape"], scale=theta["scale"])
+
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
+        need(values, "positive")
+        if edges(values)[0] == 0:
+            raise RefusalError("the least and the greatest value are too far apart for float64")
+        if fixed.get("scale", 0.0) > edges(values)[0]:
+            raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
+        if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
+            spread(values, "the shape does")
+
+    def _above(self, values: Univariate, scale: float) -> float:
+        """The mean of log(x / scale)."""
+        assert values.logs is not None
+        pivot = math.ldexp(values.logs.pivot, -values.exponent)
+        t = (pivot - scale) / scale
+        return (math.log1p(t) if t < 0.5 else math.log(pivot) - math.log(scale)) + values.logs.shift
+
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
+        scale = fixed.get("scale", edges(values)[0])
+        return {"scale": scale, "shape": fixed["shape"] if "shape" in fixed else 1.0 / self._above(values, scale)}
+
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
+        return {"scale": edges(values)[0], "shape": 1.0, **fixed}
+
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
+        n, scale, shape = values.weight, theta["scale"], theta["shape"]
+        above = self._above(values, scale)
+        value = n * (math.log(shape) - shape * above - mean_log(values))
+        if scale > edges(values)[0]:
+            value = -math.inf
+        gradient = np.array([n * shape / scale, n * (1.0 / shape - above)])
+        cross = n / scale
+        return Point(value, gradient, np.array([[-n * shape / scale**2, cross], [cross, -n / shape**2]]))

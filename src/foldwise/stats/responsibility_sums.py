@@ -1,0 +1,85 @@
+"""What an E-step leaves for the M-step: how much weight each component has, and how the rows lie about its mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats
+from foldwise.kernels.mixture import Components
+
+# As a power of two: weights beyond are brought near one, since float32 has little room for their products.
+_COMFORT = 30
+
+
+@dataclass(frozen=True)
+class ResponsibilitySums:
+    """For each component: the sums of w r, of w r (x - mean) and of w r (x - mean)(x - mean)', r being responsibilities.
+
+    `mean` is the component's own, as it was before the step, so that nothing cancels at large offsets. `scatter` is (k, d, d),
+    pooled (d, d), diagonals (k, d) or, where nobody needs it, empty. `log_likelihood` is the weighted sum of log densities.
+    """
+
+    log_likelihood: float
+    counts: Floats
+    shift: Floats
+    scatter: Floats
+
+    @classmethod
+    def empty(cls, kind: str, n_components: int, n_columns: int) -> ResponsibilitySums:
+        """The identity of `merge`; `kind` says which squares are summed up: full, tied, diag or none."""
+        k, d = n_components, n_columns
+        shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "none": (0,)}[kind]
+        return cls(0.0, np.zeros(k), np.zeros((k, d)), np.zeros(shape))
+
+    @classmethod
+    def of(cls, block: Block, components: Components, kind: str, n_components: int) -> ResponsibilitySums:
+        """The sums over a block's rows; `kind` is the scatter that the components were packed for."""
+        found = cls.empty(kind, n_components, block.n_columns)
+        scatter = None if kind == "none" else found.scatter
+        weights, power = block.weights, 0
+        if weights is not None:
+            power = math.frexp(float(weights.max(initial=0.0)))[1]
+            power = 0 if abs(power) <= _COMFORT else max(power, -1000)
+            weights = weights if power == 0 else weights * math.ldexp(1.0, -power)
+        value = components.step(block.again, weights, found.counts, found.shift, scatter)
+        if power == 0:
+            return cls(value, found.counts, found.shift, found.scatter)
+        back = math.ldexp(1.0, power)
+        with np.errstate(over="ignore", under="ignore"):
+            return cls(value * back, found.counts * back, found.shift * back, found.scatter * back)
+
+    @classmethod
+    def given(cls, block: Block, kind: str, means: Floats, shares: Floats) -> ResponsibilitySums:
+        """The same for responsibilities (rows, components) that somebody else settled; they are compared with `means`."""
+        found = cls.empty(kind, *means.shape)
+        rows = block.dense().astype(np.float64)
+        weighted = shares if block.weights is None else shares * block.weights[:, None]
+        for j, mean in enumerate(means):
+            some = np.flatnonzero(weighted[:, j])
+            part, w = rows[some] - mean, weighted[some, j]
+            found.counts[j], found.shift[j] = w.sum(), w @ part
+            _add(found.scatter, kind, j, part, w)
+        return found
+
+    def merge(self, other: ResponsibilitySums) -> ResponsibilitySums:
+        """The sums over both sets of rows."""
+        return ResponsibilitySums(
+            self.log_likelihood + other.log_likelihood,
+            self.counts + other.counts,
+            self.shift + other.shift,
+            self.scatter + other.scatter,
+        )
+
+
+def _add(scatter: Floats, kind: str, j: int, part: Floats, w: NDArray[Any]) -> None:
+    if kind == "full":
+        scatter[j] = (part * w[:, None]).T @ part
+    elif kind == "tied":
+        scatter += (part * w[:, None]).T @ part
+    elif kind == "diag":
+        scatter[j] = w @ part**2

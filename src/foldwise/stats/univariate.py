@@ -1,0 +1,242 @@
+"""What one column of values says about the distributions of the exponential family, in one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise import kernels
+from foldwise.data.block import Block, Floats
+from foldwise.kernels.series import divergence, factorial_rest
+from foldwise.stats.logs import Logs, total
+from foldwise.stats.two_part_mean import moved
+
+MOST_COUNTS = 1 << 16  # whole numbers below this are tallied one by one
+_TOLD_APART = 2.0**53  # larger numbers are whole for want of digits
+_AT_ONCE = 16384
+_NOTHING = -1100  # the exponent of zeros: below that of any number
+_PLAIN = (1e-100, 1e100)  # where squares, and sums of many, stay in range
+
+OUTSIDE = ("negative", "zero", "one", "above one", "fraction")
+
+
+@dataclass(frozen=True)
+class Univariate:
+    """Weight, rows with weight, range, mean and centred sum of squares; by wish (`parts`) also what logarithms need.
+
+    Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
+    parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
+    of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
+    `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None where it was not asked for or
+    where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for
+    errors; -1 is nowhere.
+    """
+
+    weight: float
+    rows: int
+    exponent: int
+    centre: Floats
+    squares: float
+    low: float
+    high: float
+    first_rows: NDArray[np.int64]
+    first_values: Floats
+    logs: Logs | None = None
+    complement: Logs | None = None
+    inverse: float | None = None
+    counts: Floats | None = None
+    rests: float | None = None
+    divergence: float | None = None
+
+    @classmethod
+    def empty(cls) -> Univariate:
+        """The identity of `merge`."""
+        nowhere = np.full(len(OUTSIDE), -1, dtype=np.int64)
+        return cls(0.0, 0, _NOTHING, np.zeros(2), 0.0, np.inf, -np.inf, nowhere, np.full(len(OUTSIDE), np.nan))
+
+    @classmethod
+    def of(cls, block: Block, parts: Set[str] = frozenset()) -> Univariate:
+        """The record of a block of one column."""
+        x, w, places = in_hand(block)
+        if not len(x):
+            return cls.empty()
+        low, high = float(x.min()), float(x.max())
+        weight = float(len(x)) if w is None else float(w.sum())
+        exponent = _exponent(max(abs(low), abs(high)))
+        y = x if exponent == 0 else np.ldexp(x, -exponent)
+        mean, rest, squares = _moments(y, w)
+        first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
+        record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
+        if low > 0 and parts & {"logs", "inverse"}:
+            # Of x itself: in other units the least values might be lost beside the greatest.
+            pivot, left = (math.ldexp(part, exponent) for part in (mean, rest))
+            logs = Logs.of(x, w, weight, pivot, left, spread="log squares" in parts)
+            record = replace(record, logs=logs, inverse=_inverse(y, w, mean) if "inverse" in parts else None)
+        if low > 0 and high < 1 and "complement" in parts:
+            other = Logs.of(y, w, weight, 1.0 - mean, -rest, of_one=mean, spread=False) if exponent == 0 else None
+            record = replace(record, complement=other)
+        if "counts" in parts and low >= 0 and first_rows[4] < 0 and high < _TOLD_APART:
+            record = replace(record, **_counted(x, w, high, mean, rest))
+        return record
+
+    def merge(self, other: Univariate) -> Univariate:
+        """Both sets of values together."""
+        if other.weight == 0.0:
+            return self
+        if self.weight == 0.0:
+            return other
+        exponent = max(self.exponent, other.exponent)
+        a, b = self.in_units(exponent), other.in_units(exponent)
+        weight = a.weight + b.weight
+        share = b.weight / weight
+        apart = float((b.centre[0] - a.centre[0]) + (b.centre[1] - a.centre[1]))
+        centre = moved(a.centre, np.asarray(apart * share))
+        here = a.first_rows >= 0
+        here &= (a.first_rows <= b.first_rows) | (b.first_rows < 0)
+        merged = Univariate(
+            weight,
+            a.rows + b.rows,
+            exponent,
+            centre,
+            a.squares + b.squares + apart * apart * (a.weight * share),
+            min(a.low, b.low),
+            max(a.high, b.high),
+            np.where(here, a.first_rows, b.first_rows),
+            np.where(here, a.first_values, b.first_values),
+        )
+        changes: dict[str, Any] = {}
+        mean = float(centre[0])
+        if a.logs is not None and b.logs is not None:
+            changes["logs"] = a.logs.merge(b.logs, a.weight, b.weight, mean, apart)
+        if a.complement is not None and b.complement is not None and exponent == 0:
+            changes["complement"] = a.complement.merge(b.complement, a.weight, b.weight, 1.0 - mean, -apart)
+        if a.inverse is not None and b.inverse is not None:
+            changes["inverse"] = _merged_inverse(a, b, mean, apart, share)
+        if a.rests is not None and b.rests is not None:
+            changes["rests"] = a.rests + b.rests
+        if a.divergence is not None and b.divergence is not None:
+            about = a.weight * divergence(-apart * share, mean) + b.weight * divergence(apart * (1 - share), mean)
+            changes["divergence"] = a.divergence + b.divergence + float(about)
+        if a.counts is not None and b.counts is not None:
+            counts = np.zeros(max(len(a.counts), len(b.counts)))
+            counts[: len(a.counts)] += a.counts
+            counts[: len(b.counts)] += b.counts
+            changes["counts"] = counts
+        return replace(merged, **changes)
+
+    def in_units(self, exponent: int) -> Univariate:
+        """The same record, its moments in units of another power of 2."""
+        step = self.exponent - exponent
+        if step == 0:
+            return self
+        inverse = None if self.inverse is None else math.ldexp(self.inverse, step)
+        return replace(
+            self,
+            exponent=exponent,
+            centre=np.ldexp(self.centre, step),
+            squares=math.ldexp(self.squares, 2 * step),
+            inverse=inverse,
+        )
+
+    @property
+    def mean(self) -> float:
+        """The mean, in units of 2 to the exponent."""
+        return float(self.centre[0])
+
+    @property
+    def variance(self) -> float:
+        """The mean squared distance to the mean, in squared units."""
+        return self.squares / self.weight
+
+    def first(self, kind: str) -> tuple[int, float] | None:
+        """Row and value of the first value of a kind in OUTSIDE."""
+        place = OUTSIDE.index(kind)
+        return None if self.first_rows[place] < 0 else (int(self.first_rows[place]), float(self.first_values[place]))
+
+
+def in_hand(block: Block) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
+    """A block's values as float64 and their weights, without those of weight 0, and where in the block they stand."""
+    x = block.dense().reshape(-1)
+    if x.dtype != np.float64:
+        x = x.astype(np.float64)
+    w = block.weights
+    if w is None or w.all():
+        return x, w, None
+    places = np.flatnonzero(w)
+    return x[places], w[places], places
+
+
+def _exponent(size: float) -> int:
+    if size == 0.0:
+        return _NOTHING
+    return 0 if _PLAIN[0] < size < _PLAIN[1] else math.frexp(size)[1]
+
+
+def _moments(y: Floats, w: Floats | None) -> tuple[float, float, float]:
+    """The mean in two parts and the sum of squares about it."""
+    _, mean, squares = kernels.columns(np.ascontiguousarray(y).reshape(-1, 1), w)
+    return float(mean[0, 0]), float(mean[1, 0]), float(squares[0])
+
+
+def _inverse(y: Floats, w: Floats | None, mean: float) -> float:
+    """The sum of (y - mean)^2 / y."""
+    sums = []
+    for start in range(0, len(y), _AT_ONCE):
+        some = y[start : start + _AT_ONCE]
+        gaps = some - mean
+        with np.errstate(over="ignore", divide="ignore"):  # told by the family that needs it
+            quotients = gaps / some
+        sums.append(total(gaps * quotients, None if w is None else w[start : start + _AT_ONCE]))
+    return float(np.sum(sums))
+
+
+def _counted(x: Floats, w: Floats | None, high: float, mean: float, rest: float) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if high < MOST_COUNTS:
+        w = np.bincount(x.astype(np.intp), w).astype(np.float64)
+        x = np.arange(len(w), dtype=np.float64)
+        found = {"counts": w}
+    rests, apart = [], []
+    for start in range(0, len(x), _AT_ONCE):
+        some, times = x[start : start + _AT_ONCE], None if w is None else w[start : start + _AT_ONCE]
+        rests.append(total(factorial_rest(some), times))
+        apart.append(total(divergence((some - mean) - rest, mean), times))
+    return found | {"rests": float(np.sum(rests)), "divergence": float(np.sum(apart))}
+
+
+def _merged_inverse(a: Univariate, b: Univariate, mean: float, apart: float, share: float) -> float:
+    """The sum of (x - m)^2 / x about another m than before: a sum of terms that are not negative."""
+    found = 0.0
+    for part, gap in ((a, -apart * share), (b, apart * (1 - share))):
+        assert part.inverse is not None
+        found += part.inverse * (mean / part.mean) ** 2 + part.weight * gap * (gap / part.mean)
+    return found
+
+
+def _outside(
+    x: Floats, low: float, high: float, start: int, places: NDArray[np.intp] | None, whole: bool
+) -> tuple[NDArray[np.int64], Floats]:
+    rows, values = np.full(len(OUTSIDE), -1, dtype=np.int64), np.full(len(OUTSIDE), np.nan)
+
+    def note(kind: int, bad: NDArray[np.bool_]) -> None:
+        if bad.any():
+            at = int(np.argmax(bad))
+            rows[kind] = start + (at if places is None else int(places[at]))
+            values[kind] = x[at]
+
+    if low < 0:
+        note(0, x < 0)
+    if low <= 0 <= high:
+        note(1, x == 0)
+    if low <= 1 <= high:
+        note(2, x == 1)
+    if high > 1:
+        note(3, x > 1)
+    if whole:
+        note(4, x != np.floor(x))
+    return rows, values
