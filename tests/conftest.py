@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from foldwise.data.block import Block, DenseBlock
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, RowRange
 
 settings.register_profile("foldwise", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("foldwise")
@@ -68,6 +68,7 @@ class Pieces:
     names = None
     sparse = False
     slow = False
+    in_memory = False
     left_out = ()
     where = "pieces"
 
@@ -77,11 +78,12 @@ class Pieces:
         self.n_columns, self.dtype = x.shape[1], x.dtype
         self.loaded: list[int] = []
 
-    def pieces(self) -> Iterator[Piece]:
-        for number, start in enumerate(range(0, len(self.x), self.step)):
-            yield lambda number=number, start=start: self._load(number, start)
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
+        for start in list(range(0, len(self.x), self.step))[first:last]:
+            yield RowRange(self, start, start + self.step)
 
-    def _load(self, number: int, start: int) -> Block:
+    def load(self, start: int, stop: int) -> Block:
+        number = start // self.step
         self.loaded.append(number)
         if number == self.fail_at:
             raise OSError(f"piece {number} cannot be read")

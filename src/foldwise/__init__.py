@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
+    from foldwise.fold.engine import engine as engine
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
@@ -40,6 +41,7 @@ _PUBLIC = {
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",
     "choose_components": "foldwise.selection.components",
+    "engine": "foldwise.fold.engine",
     "fit_distribution": "foldwise.models.likelihood",
     "fold": "foldwise.fold",
     "inertia_curve": "foldwise.selection.curve",
@@ -61,6 +63,7 @@ __all__ = [
     "SoftKMeans",
     "__version__",
     "choose_components",
+    "engine",
     "fit_distribution",
     "fold",
     "inertia_curve",

@@ -8,7 +8,7 @@ from foldwise.data.block_grid import rows_per_block
 
 def rows(source):
     """All rows of a source, after checking that its blocks lie on the grid."""
-    blocks = [piece() for piece in source.pieces()]
+    blocks = [piece.load() for piece in source.pieces()]
     step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
     assert [block.start for block in blocks] == [step * k for k in range(len(blocks))]
     assert all(block.n_rows == step for block in blocks[:-1])
@@ -20,7 +20,7 @@ def rows(source):
 
 
 def weights(source):
-    return np.concatenate([piece().weights for piece in source.pieces()])
+    return np.concatenate([piece.load().weights for piece in source.pieces()])
 
 
 def read(x, **options):

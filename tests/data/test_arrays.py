@@ -52,7 +52,7 @@ def test_layout_does_not_matter(table, layout):
 
 def test_plain_floats_are_not_copied(table):
     for x in (table, table.astype(np.float32), read_only(table)):
-        assert all(np.shares_memory(piece().values, x) for piece in scan(x).pieces())
+        assert all(np.shares_memory(piece.load().values, x) for piece in scan(x).pieces())
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i1", "u8", "i4", "?", ">i2", ">f4", "f4"])

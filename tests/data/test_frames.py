@@ -48,7 +48,7 @@ def test_every_kind(table, kind):
     assert source.names == tuple(NAMES)
     assert source.n_rows == len(table)
     for _ in range(2):
-        assert np.array_equal(np.vstack([piece().values for piece in source.pieces()]), table)
+        assert np.array_equal(np.vstack([piece.load().values for piece in source.pieces()]), table)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,7 +162,7 @@ def test_where_and_weights(table, kind):
     frame["w"] = np.arange(len(frame))
     source = scan(KINDS[kind](frame), where="a > 0 AND w < 100000", weights="w", columns=["b", "a"])
     kept = frame[(frame.a > 0) & (frame.w < 100_000)]
-    blocks = [piece() for piece in source.pieces()]
+    blocks = [piece.load() for piece in source.pieces()]
     assert np.array_equal(np.vstack([block.values for block in blocks]), kept[["b", "a"]])
     assert np.array_equal(np.concatenate([block.weights for block in blocks]), kept["w"])
     plain = scan(KINDS[kind](frame), weights="w")
@@ -211,8 +211,8 @@ import numpy as np, pandas as pd, polars as pl
 from foldwise.data import scan
 frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([1, 2], dtype="Int64")})
 for x in (frame, pl.DataFrame({"a": [1.0, 2.0], "b": [1, 2]}), "SELECT 1 AS a, 2 AS b"):
-    print([piece().values.tolist() for piece in scan(x).pieces()])
-print([piece().values.tolist() for piece in scan(frame, where="a > 1").pieces()])
+    print([piece.load().values.tolist() for piece in scan(x).pieces()])
+print([piece.load().values.tolist() for piece in scan(frame, where="a > 1").pieces()])
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -41,7 +41,7 @@ def test_columns_and_weights(saved, table, order):
 def test_pieces_in_threads_and_out_of_order(saved, table):
     pieces = list(scan(saved(table)).pieces())
     with ThreadPoolExecutor(4) as pool:
-        blocks = list(pool.map(lambda piece: piece(), pieces[::-1]))
+        blocks = list(pool.map(lambda piece: piece.load(), pieces[::-1]))
     assert np.array_equal(np.vstack([block.values for block in blocks[::-1]]), table)
 
 

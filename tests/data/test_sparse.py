@@ -24,7 +24,7 @@ def test_every_format(matrix, form, old):
 def test_blocks_stay_sparse_and_on_the_grid(matrix):
     source = scan(matrix)
     assert source.sparse
-    assert [sp.issparse(piece().matrix) for piece in source.pieces()] == [True] * 3
+    assert [sp.issparse(piece.load().matrix) for piece in source.pieces()] == [True] * 3
     assert np.array_equal(read(matrix), matrix.toarray())
 
 

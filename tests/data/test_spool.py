@@ -56,7 +56,7 @@ def test_threads_and_any_order(path, table):
     with spooled(scan(path, columns=list("abcde"))) as spool:
         pieces = list(spool.pieces())
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda piece: piece(), pieces[::-1]))
+            list(pool.map(lambda piece: piece.load(), pieces[::-1]))
         assert spool.spooled_bytes == table.nbytes
         assert np.array_equal(rows(spool), table)
 

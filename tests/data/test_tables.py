@@ -81,7 +81,7 @@ def test_row_groups_do_not_move_a_cut(tmp_path, table, size):
 
 def test_pieces_in_threads(folder, table):
     with ThreadPoolExecutor(3) as pool:
-        blocks = list(pool.map(lambda piece: piece(), scan(folder / "t.parquet").pieces()))
+        blocks = list(pool.map(lambda piece: piece.load(), scan(folder / "t.parquet").pieces()))
     assert np.array_equal(np.vstack([block.values for block in blocks]), table)
 
 

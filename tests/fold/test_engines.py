@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import foldwise as fw
+from foldwise.data import n_threads
 from foldwise.data.block import Block
 from foldwise.errors import DataError, ParameterError
-from foldwise.fold import events, fold, serial, threads
+from foldwise.fold import events, fold, threads
 from foldwise.fold.passes import Passes
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
@@ -26,9 +27,9 @@ def x() -> np.ndarray:
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("stat", [ColumnMoments, Moments, QRFactor])
 def test_threads_do_not_change_a_bit(pieces: Any, x: np.ndarray, stat: Any, n_threads: int) -> None:
-    expected = fold(pieces(x, 13), stat.of, serial.run)
+    expected = fold(pieces(x, 13), stat.of, fw.engine("serial"))
     for known in (True, False):
-        got = fold(pieces(x, 13, known=known), stat.of, threads.run, n_threads=n_threads)
+        got = fold(pieces(x, 13, known=known), stat.of, fw.engine("threads"), n_threads=n_threads)
         assert got.rows == expected.rows == 1009
         for name in vars(expected):
             assert np.asarray(getattr(got, name)).tobytes() == np.asarray(getattr(expected, name)).tobytes()
@@ -47,14 +48,14 @@ def test_threads_do_not_change_a_bit_of_a_model(n_threads: int) -> None:
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 def test_rows_come_back_in_order(pieces: Any, x: np.ndarray, known: bool, n_threads: int) -> None:
-    got = Passes(pieces(x, 13, known=known), n_threads=n_threads, engine=threads.run).rows(
+    got = Passes(pieces(x, 13, known=known), n_threads=n_threads, engine=fw.engine("threads")).rows(
         lambda block: block.dense() * 2
     )
     np.testing.assert_array_equal(got, 2 * x)
 
 
 @pytest.mark.parametrize("fail_at", [0, 5, 77])
-@pytest.mark.parametrize("engine", [serial.run, threads.run])
+@pytest.mark.parametrize("engine", ["serial", "threads"])
 def test_error_in_a_piece_comes_out_and_stops_the_pass(pieces: Any, x: np.ndarray, engine: Any, fail_at: int) -> None:
     source = pieces(x, 13, fail_at=fail_at)
     with pytest.raises(OSError, match=f"piece {fail_at} cannot be read"):
@@ -79,14 +80,14 @@ def test_error_in_the_work_waits_for_what_is_under_way(pieces: Any, x: np.ndarra
             running.discard(block.start)
 
     with pytest.raises(RuntimeError, match="broken work"):
-        fold(pieces(x, 13), of, threads.run, n_threads=3)
+        fold(pieces(x, 13), of, fw.engine("threads"), n_threads=3)
     assert running == set()
 
 
 def test_engine_works_again_after_an_error(pieces: Any, x: np.ndarray) -> None:
     with pytest.raises(OSError, match="piece 1"):
-        fold(pieces(x, 13, fail_at=1), ColumnMoments.of, threads.run, n_threads=2)
-    assert fold(pieces(x, 13), ColumnMoments.of, threads.run, n_threads=2).rows == 1009
+        fold(pieces(x, 13, fail_at=1), ColumnMoments.of, fw.engine("threads"), n_threads=2)
+    assert fold(pieces(x, 13), ColumnMoments.of, fw.engine("threads"), n_threads=2).rows == 1009
 
 
 def test_pieces_in_hand_are_bounded(pieces: Any, x: np.ndarray) -> None:
@@ -107,19 +108,19 @@ def test_pieces_in_hand_are_bounded(pieces: Any, x: np.ndarray) -> None:
         with lock:
             finished += 1
 
-    threads.run(counted(), lambda block: block.n_rows, take, 2)
+    threads.run(counted(), lambda number, piece: piece.load().n_rows, take, 2)
     assert finished == 78
     assert gap <= 2 * 2 + 1
 
 
 def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDWISE_THREADS", "5")
-    assert threads.count() == 5
-    assert threads.count(3) == 3  # the argument wins
+    assert n_threads.count() == 5
+    assert n_threads.count(3) == 3  # the argument wins
     monkeypatch.setenv("FOLDWISE_THREADS", "")
-    assert threads.count() >= 1
+    assert n_threads.count() >= 1
     monkeypatch.delenv("FOLDWISE_THREADS")
-    assert threads.count() >= 1
+    assert n_threads.count() >= 1
 
 
 def test_threads_variable_reaches_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +145,7 @@ def test_no_rows_is_an_error(pieces: Any) -> None:
 def test_listeners_hear_how_far_a_pass_is(pieces: Any, x: np.ndarray, known: bool) -> None:
     heard: list[events.Event] = []
     source = pieces(x, 13, known=known)
-    run = Passes(source, engine=serial.run)
+    run = Passes(source, engine=fw.engine("serial"))
     with events.listening(heard.append):
         run.fold(ColumnMoments.of)
         run.fold(ColumnMoments.of)
@@ -174,5 +175,5 @@ def test_one_blas_thread_during_a_fold(pieces: Any, x: np.ndarray) -> None:
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
         return ColumnMoments.of(block)
 
-    fold(pieces(x, 200), of, serial.run)
+    fold(pieces(x, 200), of, fw.engine("serial"))
     assert seen == {1}

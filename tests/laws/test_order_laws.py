@@ -157,5 +157,5 @@ def test_grid_depends_on_columns_and_dtype_alone(monkeypatch: pytest.MonkeyPatch
     expected = [(start, stop - start) for start, stop in cuts(n, rows)]
     assert len(expected) > 2
     for x in layouts:
-        blocks: list[Block] = [piece() for piece in fw.scan(x).pieces()]
+        blocks: list[Block] = [piece.load() for piece in fw.scan(x).pieces()]
         assert [(block.start, block.n_rows) for block in blocks] == expected

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, row_ranges
 from foldwise.errors import DataError
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -23,6 +23,7 @@ class ArraySource:
     where = "array"
     sparse = False
     slow = False
+    in_memory = True
     left_out: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
 
@@ -46,22 +47,23 @@ class ArraySource:
         self.dtype: np.dtype[np.floating] = dtype or (
             _FLOATS[0] if array.dtype.newbyteorder("=") == _FLOATS[0] else _FLOATS[1]
         )
+        self._finite = check.Finite(self.where, None, chosen)
         if not self.n_rows or not self.n_columns:
             check.not_empty(self.n_rows, self.n_columns, self.where)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
-            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+        return row_ranges(self, first, last)
 
-    def _load(self, start: int, stop: int) -> DenseBlock:
+    def load(self, start: int, stop: int) -> DenseBlock:
+        """The block of rows from `start` to `stop` - 1."""
         values = self._array[start:stop] if self._rows is None else self._array[self._rows[start:stop]]
         if self._chosen is not None:
             values = values[:, self._chosen]
         if values.dtype != self.dtype or not values.flags.carray:
             values = self._converted(values, start)
-        finite = check.finiteness(start, self.where, None, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
+        weights = None if self._weights is None else self._weights[start:stop]
+        return DenseBlock(values, start, weights, self._finite)
 
     def _converted(self, values: NDArray[Any], start: int) -> NDArray[Any]:
         if values.dtype.kind in "OUST":
@@ -81,7 +83,7 @@ class ArraySource:
         """Shape, dtype and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
+        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))
         return f"array {self.n_rows}x{self.n_columns} {self.dtype.name} " + " ".join(f"{s:08x}" for s in sums)

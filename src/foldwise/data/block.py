@@ -5,7 +5,7 @@ Models and statistics ask a block for the few products below and never test whet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.errors import DataError
+from foldwise.kernels import sparse as sparse_kernels
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,14 +25,14 @@ Floats: TypeAlias = NDArray[np.float64]
 class DenseBlock:
     """Rows as a C-ordered array of float32 or float64.
 
-    `check` raises for a value that is not finite, and says where it is. It is called before the values are used, except by the
-    moments: a NaN or infinity shows in them, and looking at the rows twice is saved.
+    `check(values, start)` raises for a value that is not finite, and says where it is. It is called before the values are used,
+    except by the moments: a NaN or infinity shows in them, and looking at the rows twice is saved.
     """
 
     values: NDArray[Any]
     start: int = 0
     weights: Floats | None = None
-    check: Callable[[NDArray[Any]], None] | None = None
+    check: Callable[[NDArray[Any], int], None] | None = None
     _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
@@ -116,14 +117,46 @@ class DenseBlock:
         return self.dense()
 
     @property
-    def again(self) -> NDArray[Any]:
+    def unchecked(self) -> NDArray[Any]:
         """The same without a check, for passes after the first, which has made sure."""
         return self.values
+
+    def take(self, which: Any) -> DenseBlock:
+        """Some rows, by a slice or by their places in the block."""
+        weights = None if self.weights is None else self.weights[which]
+        first = which.start or 0 if isinstance(which, slice) else 0
+        return DenseBlock(self.values[which], self.start + first, weights)
+
+    def with_rows(self, rows: NDArray[Any]) -> DenseBlock:
+        """Other rows in the place of these."""
+        return DenseBlock(rows, self.start, self.weights)
+
+    def times_number(self, factor: float | Floats, dtype: Any = None) -> DenseBlock:
+        """The rows, in `dtype`, times a factor (or one a column)."""
+        values = self.dense().astype(dtype or self.values.dtype, copy=False)
+        return self.with_rows(values * np.asarray(factor, dtype=values.dtype))
+
+    def astype(self, dtype: Any) -> DenseBlock:
+        """The rows in another dtype."""
+        return self.with_rows(self.dense().astype(dtype))
+
+    def standardised(self, mean: Floats | None, scale: Floats) -> DenseBlock:
+        """(x - mean) / scale, computed in float64."""
+        return self.with_rows(kernels.centred(self.dense(), np.zeros(len(scale)) if mean is None else mean, scale))
+
+    def unit_rows(self) -> tuple[DenseBlock, int]:
+        """Rows divided by their lengths, and how many are zero."""
+        rows, zeros = kernels.unit_rows(self.dense())
+        return self.with_rows(rows), zeros
+
+    def zero_rows(self) -> NDArray[np.bool_]:
+        """Which rows are all zeros."""
+        return np.asarray(~self.dense().any(axis=1))
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array, all finite."""
         if self.check is not None and not self._checked:
-            self.check(self.values)
+            self.check(self.values, self.start)
             object.__setattr__(self, "_checked", True)
         return self.values
 
@@ -255,9 +288,43 @@ class SparseBlock:
         return self.matrix
 
     @property
-    def again(self) -> Any:
+    def unchecked(self) -> Any:
         """The same, for passes after the first."""
         return self.matrix
+
+    def take(self, which: Any) -> SparseBlock:
+        """Some rows, by a slice or by their places in the block."""
+        weights = None if self.weights is None else self.weights[which]
+        first = which.start or 0 if isinstance(which, slice) else 0
+        return SparseBlock(self.matrix[which], self.start + first, weights)
+
+    def with_rows(self, rows: Any) -> SparseBlock:
+        """Other rows in the place of these."""
+        return SparseBlock(rows, self.start, self.weights)
+
+    def times_number(self, factor: float | Floats, dtype: Any = None) -> SparseBlock:
+        """The rows, in `dtype`, times a factor."""
+        return self.with_rows(self.matrix.astype(dtype or self.matrix.dtype) * factor)
+
+    def astype(self, dtype: Any) -> SparseBlock:
+        """The rows in another dtype."""
+        return self.with_rows(self.matrix.astype(dtype))
+
+    def standardised(self, mean: Floats | None, scale: Floats) -> SparseBlock:
+        """x / scale; a mean would fill in the zeros, so there must be none."""
+        assert mean is None
+        matrix = self.matrix.copy()
+        matrix.data = (matrix.data / scale[matrix.indices]).astype(matrix.dtype)
+        return self.with_rows(matrix)
+
+    def unit_rows(self) -> tuple[SparseBlock, int]:
+        """Rows divided by their lengths, and how many are zero."""
+        rows, zeros = sparse_kernels.unit_rows(self.matrix)
+        return self.with_rows(rows), zeros
+
+    def zero_rows(self) -> NDArray[np.bool_]:
+        """Which rows are all zeros."""
+        return np.asarray(np.asarray(abs(self.matrix).max(axis=1).todense()).ravel() == 0.0)
 
     def dense(self) -> NDArray[Any]:
         """The rows as an ordinary array."""
@@ -265,3 +332,31 @@ class SparseBlock:
 
 
 Block: TypeAlias = DenseBlock | SparseBlock
+
+
+def stack(rows: Sequence[Any]) -> Any:
+    """Arrays, or CSR matrices, one below the other."""
+    if len(rows) == 1:
+        return rows[0]
+    if isinstance(rows[0], np.ndarray):
+        return np.concatenate(rows)
+    import scipy.sparse as sp
+
+    return sp.vstack(rows, format="csr")
+
+
+def block_of(rows: Any, start: int = 0, weights: Floats | None = None) -> Block:
+    """A block of rows in hand, dense or sparse as they are."""
+    return DenseBlock(rows, start, weights) if isinstance(rows, np.ndarray) else SparseBlock(rows, start, weights)
+
+
+def join(blocks: Sequence[Block], start: int) -> Block:
+    """Blocks one below the other as one, which begins at row `start`."""
+    weighted = any(block.weights is not None for block in blocks)
+    weights = [np.ones(b.n_rows) if b.weights is None else b.weights for b in blocks] if weighted else []
+    return block_of(stack([block.rows for block in blocks]), start, np.concatenate(weights) if weighted else None)
+
+
+def dense_rows(rows: Any) -> NDArray[Any]:
+    """Rows as an ordinary array, whatever they are."""
+    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())

@@ -6,8 +6,6 @@ Threads, memory, chunks of a file or of a cluster never move a cut. That is half
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 # A block should be large enough that a call from Python (some 20 microseconds) does not show, and small enough to stay in
@@ -31,13 +29,3 @@ def rows_per_block(n_columns: int, dtype: np.dtype[np.floating], *, sparse: bool
     row_bytes = max(1, n_columns) * dtype.itemsize
     rows = max(_BYTES // row_bytes, min(_WIDE_ROWS, _WIDE_BYTES // row_bytes), 1)
     return rows - rows % _STEP if rows > _STEP else rows
-
-
-def cuts(n_rows: int, rows: int) -> Iterator[tuple[int, int]]:
-    """The (start, stop) of every block of `n_rows` rows.
-
-    >>> list(cuts(7, 3))
-    [(0, 3), (3, 6), (6, 7)]
-    """
-    for start in range(0, n_rows, rows):
-        yield start, min(start + rows, n_rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -83,19 +84,21 @@ def bad_value(value: float, dtype: np.dtype[Any], *, where: str, row: int | None
     )
 
 
-def finiteness(
-    start: int, where: str, names: Sequence[str] | None = None, positions: Sequence[int] | None = None
-) -> Callable[[NDArray[Any]], None]:
-    """A function that refuses a block with a NaN or an infinity; `start` is the number of the block's first row."""
+@dataclass(frozen=True)
+class Finite:
+    """Refuses a block with a NaN or an infinity, and says where it is."""
 
-    def finite(values: NDArray[Any]) -> None:
+    where: str
+    names: Sequence[str] | None = None
+    positions: Sequence[int] | None = None
+
+    def __call__(self, values: NDArray[Any], start: int) -> None:
+        """Check the values of a block whose first row has the number `start`."""
         at = kernels.finite(values)
         if at >= 0:
             row, column = divmod(at, values.shape[1])
-            value, name = float(values[row, column]), label(column, names, positions)
-            bad_value(value, values.dtype, where=where, row=start + row, column=name)
-
-    return finite
+            value, name = float(values[row, column]), label(column, self.names, self.positions)
+            bad_value(value, values.dtype, where=self.where, row=start + row, column=name)
 
 
 def as_numbers(

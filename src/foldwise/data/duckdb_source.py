@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,28 +44,73 @@ def connect() -> Any:
     return connection
 
 
-def _bound_parquet_memory(listed: str, run: Callable[[str], Any]) -> None:
+_ALL = 2**62  # rows
+
+
+def duckdb_errors() -> tuple[type[Exception], ...]:
+    """What DuckDB, or its Arrow stream, raises."""
+    import duckdb
+
+    return duckdb.Error, RuntimeError
+
+
+class Database:
+    """A DuckDB connection that is opened when it is first used: it can be pickled, and opens another one elsewhere."""
+
+    def __init__(self) -> None:
+        self._connection: Any = None
+        self._memory: str | None = None
+
+    def cursor(self) -> Any:
+        """A cursor of its own for each use: they may run in several threads."""
+        if self._connection is None:
+            self._connection = connect()
+            if self._memory is not None:
+                self._connection.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
+        return self._connection.cursor()
+
+    def query(self, sql: str) -> Any:
+        """All rows of a query."""
+        return self.cursor().execute(sql).fetchall()
+
+    def limit_memory(self, memory: str) -> None:
+        """Set what DuckDB may use, here and wherever this goes."""
+        self._memory = memory
+        self.query(f"SET GLOBAL memory_limit = '{memory}'")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_connection": None, "_memory": self._memory}
+
+
+def _bound_parquet_memory(listed: str, database: Database) -> None:
     """DuckDB fills what it may use, so it may use what it needs: a row group or two in each thread."""
-    groups, largest = run(
+    groups, largest = database.query(
         "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
         f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
     )[0]
     megabytes = 256 + 2 * min(n_threads.count(), groups) * int(largest or 0) // 1_000_000
-    run(f"SET GLOBAL memory_limit = '{megabytes}MB'")
+    database.limit_memory(f"{megabytes}MB")
 
 
 @dataclass(frozen=True)
 class DuckDBTable:
-    """What is read: a relation made afresh for each pass, its columns, and the files behind it, if any."""
+    """What is read: SQL, or an object of this process, its columns, and the files behind it, if any."""
 
     where: str
-    relation: Callable[[], Any]
+    database: Database
     columns: tuple[Column, ...]
+    sql: str | None = None
+    object: Any = None  # a data frame, or a DuckDB relation
     named: bool = True
     files: Files | None = None
     reader: Reader | None = None
-    run: Callable[[str], Any] | None = None
     key: str = ""  # what the fingerprint has for a table that is not files
+
+    def relation(self) -> Any:
+        """The rows, made afresh for each pass."""
+        if self.sql is not None:
+            return self.database.cursor().sql(self.sql)
+        return _relation_of(self.object, self.database)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -80,7 +125,7 @@ class DuckDBTable:
         """Raise for the first bad value in the files; do nothing if there is none or there are no files."""
         if self.files is not None and self.reader is not None:
             self.files.check_unchanged()
-            file_errors.first_bad(self.files, self.reader, chosen, where, self.run)
+            file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Say what a complaint of DuckDB means here."""
@@ -100,6 +145,7 @@ class DuckDBSource:
 
     sparse = False
     slow = True
+    in_memory = False
 
     def __init__(
         self,
@@ -118,6 +164,15 @@ class DuckDBSource:
         single = all(column.type == "FLOAT" for column in chosen)
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         self.n_rows: int | None = None
+        self.in_memory = table.sql is None
+
+    def count(self) -> int:
+        """How many rows there are: DuckDB counts them."""
+        try:
+            self.n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
+        except duckdb_errors() as problem:
+            self._table.explain(problem, self._needed(), self._condition)
+        return self.n_rows
 
     def _needed(self) -> list[Column]:
         return self._chosen if self._weight is None else [*self._chosen, self._weight]
@@ -126,37 +181,40 @@ class DuckDBSource:
         relation = self._table.relation()
         return relation if self._condition is None else relation.filter(self._condition)
 
-    def _batches(self) -> Iterator[Batch]:
-        import duckdb
-
+    def _batches(self, skipped: int, wanted: int | None) -> Iterator[Batch]:
         needed = self._needed()
         # Numbered names: the real ones may differ only in case, which DuckDB does not tell apart.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
         try:
-            stream = Stream(self._relation().project(select).__arrow_c_stream__())
+            relation = self._relation().project(select)
+            if skipped or wanted is not None:
+                relation = relation.limit(_ALL if wanted is None else wanted, skipped)
+            stream = Stream(relation.__arrow_c_stream__())
             try:
                 while (batch := stream.next()) is not None:
                     yield batch
             finally:
                 stream.close()
-        except (duckdb.Error, RuntimeError) as problem:
+        except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
             self._table.explain(problem, needed, self._condition)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        stop = 0
-        for start, parts in grouped(self._batches(), block_grid.rows_per_block(self.n_columns, self.dtype)):
-            stop = start + sum(last - first for _, first, last in parts)
+        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        stop = skipped = first * rows
+        for at, parts in grouped(self._batches(skipped, None if last is None else (last - first) * rows), rows):
+            start = skipped + at
+            stop = start + sum(end - begin for _, begin, end in parts)
             if self._weights is not None and stop > len(self._weights):
                 self._wrong_count()
-            yield lambda start=start, parts=parts: self._load(start, parts)  # type: ignore[misc]
+            yield _Batches(self, start, parts)
         check.not_empty(stop, self.n_columns, self.where)
-        if self._weights is not None and stop != len(self._weights):
+        if self._weights is not None and last is None and stop != len(self._weights):
             self._wrong_count()
         if files is not None:
             files.check_unchanged()
@@ -166,20 +224,19 @@ class DuckDBSource:
         n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
         check.weight_count(len(self._weights), n_rows, self.where)
 
-    def _load(self, start: int, parts: list[Part]) -> DenseBlock:
+    def load(self, start: int, parts: list[Part]) -> DenseBlock:
+        """The block that begins with row `start` and consists of these parts of batches."""
         values, missing = rows_of(parts, self.n_columns, self.dtype)
         if missing is not None:
             values[missing] = np.nan
-        finite = check.finiteness(start, self.where, self.names)
+        return DenseBlock(values, start, self._block_weights(start, parts), self._finite)
 
-        def explained(values: NDArray[Any]) -> None:
-            try:
-                finite(values)
-            except DataError:
-                self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
-                raise
-
-        return DenseBlock(values, start, self._block_weights(start, parts), explained)
+    def _finite(self, values: NDArray[Any], start: int) -> None:
+        try:
+            check.Finite(self.where, self.names)(values, start)
+        except DataError:
+            self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
+            raise
 
     def _block_weights(self, start: int, parts: list[Part]) -> NDArray[np.float64] | None:
         if self._weight is None:
@@ -199,6 +256,19 @@ class DuckDBSource:
         weight = None if self._weight is None else self._weight.name
         chosen = [column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
+
+
+class _Batches:
+    """A piece whose columns were decoded and have yet to be turned into rows."""
+
+    __slots__ = ("parts", "source", "start")
+
+    def __init__(self, source: DuckDBSource, start: int, parts: list[Part]) -> None:
+        self.source, self.start, self.parts = source, start, parts
+
+    def load(self) -> DenseBlock:
+        """The block."""
+        return self.source.load(self.start, self.parts)
 
 
 def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
@@ -274,27 +344,28 @@ def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: 
     """A source over CSV, Parquet or JSON files."""
     import duckdb
 
-    connection = connect()
-
-    def run(sql: str) -> Any:
-        return connection.cursor().execute(sql).fetchall()
-
+    database = Database()
     try:
-        reader = duckdb_sql.reader(files, run)
+        reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
         file_errors.explain(files, problem)
     listed = ", ".join(duckdb_sql.literal(path) for path in files.paths)
     if files.kind == "parquet":
-        _bound_parquet_memory(listed, run)
-    clause = f"FROM {reader.clause(files.paths)}"
+        _bound_parquet_memory(listed, database)
     table = DuckDBTable(
-        files.where, lambda: connection.cursor().sql(clause), reader.columns, reader.named, files, reader, run
+        files.where,
+        database,
+        reader.columns,
+        sql=f"FROM {reader.clause(files.paths)}",
+        named=reader.named,
+        files=files,
+        reader=reader,
     )
     if where is None:
         _has_rows(table, reader)
     source = _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
     if files.kind == "parquet" and where is None:
-        source.n_rows = int(run(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+        source.n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
         if source._weights is not None and len(source._weights) != source.n_rows:
             check.weight_count(len(source._weights), source.n_rows, source.where)
     return source
@@ -320,31 +391,34 @@ def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     """A source over the rows of a query."""
     import duckdb
 
-    connection = connect()
+    database = Database()
     try:
-        found = _columns_of(connection.cursor().sql(text), "SQL query")
+        found = _columns_of(database.cursor().sql(text), "SQL query")
     except duckdb.Error as problem:
         raise DataError(str(problem).strip(), where="SQL query") from None
-    table = DuckDBTable("SQL query", lambda: connection.cursor().sql(text), found, key=text)
+    table = DuckDBTable("SQL query", database, found, sql=text, key=text)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over a DuckDB relation, read through the connection that it belongs to."""
     found = _columns_of(relation, "DuckDB relation")
-    table = DuckDBTable("DuckDB relation", lambda: relation, found, key=relation.sql_query())
+    table = DuckDBTable("DuckDB relation", Database(), found, object=relation, key=relation.sql_query())
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over the rows of a data frame that a condition describes."""
-    connection = connect()
-    is_pandas = hasattr(frame, "iloc")
-
-    def relation() -> Any:
-        cursor = connection.cursor()
-        return cursor.from_df(frame) if is_pandas else cursor.from_arrow(frame)
-
-    named = not is_pandas or check.names(list(frame.columns), "data frame") is not None
-    table = DuckDBTable("data frame", relation, _columns_of(relation(), "data frame"), named)
+    database = Database()
+    found = _columns_of(_relation_of(frame, database), "data frame")
+    named = not hasattr(frame, "iloc") or check.names(list(frame.columns), "data frame") is not None
+    table = DuckDBTable("data frame", database, found, object=frame, named=named)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def _relation_of(frame: Any, database: Database) -> Any:
+    """A data frame as DuckDB sees it; a relation is read through the connection that it belongs to."""
+    if hasattr(frame, "sql_query"):
+        return frame
+    cursor = database.cursor()
+    return cursor.from_df(frame) if hasattr(frame, "iloc") else cursor.from_arrow(frame)

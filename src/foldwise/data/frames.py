@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.rebatch import BatchList, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, row_ranges
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream, batch_of, is_number
 
@@ -37,6 +37,7 @@ class FrameSource:
     where = _WHERE
     sparse = False
     slow = False
+    in_memory = True
 
     def __init__(
         self,
@@ -52,23 +53,23 @@ class FrameSource:
         self.n_rows, self.n_columns = n_rows, len(chosen)
         self.names, self.left_out, self.dtype = names, left_out, dtype
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
-            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+        return row_ranges(self, first, last)
 
-    def _load(self, start: int, stop: int) -> DenseBlock:
+    def load(self, start: int, stop: int) -> DenseBlock:
+        """The block of rows from `start` to `stop` - 1."""
         values, missing = self._load_columns(self._chosen, start, stop, self.dtype)
         if missing is not None:
             values[missing] = np.nan
-        finite = check.finiteness(start, _WHERE, self.names, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
+        weights = None if self._weights is None else self._weights[start:stop]
+        return DenseBlock(values, start, weights, check.Finite(_WHERE, self.names, self._chosen))
 
     def fingerprint(self) -> str:
         """Shape, names, dtype and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self._load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
+        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
         sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))

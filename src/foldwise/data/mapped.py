@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foldwise.data.block import Block, DenseBlock, SparseBlock
-from foldwise.data.source import Piece, Source
+from foldwise.data.block import Block, Floats
+from foldwise.data.source import Piece, Source, like
+from foldwise.errors import DataError
 
 
 class MappedSource:
-    """The same rows, each block passed through `change`, which keeps their number and order."""
+    """The same rows, each block passed through `change`, a picklable function that keeps their number and order."""
+
+    where: str
+    names: tuple[str, ...] | None
+    left_out: tuple[str, ...]
+    n_columns: int
+    sparse: bool
+    dtype: np.dtype[np.floating]
 
     def __init__(
         self, source: Source, change: Callable[[Block], Block], dtype: np.dtype[np.floating] | None = None
     ) -> None:
-        self.source, self._change = source, change
-        self.where, self.names, self.left_out = source.where, source.names, source.left_out
-        self.n_columns, self.sparse = source.n_columns, source.sparse
-        self.dtype = source.dtype if dtype is None else dtype
+        self.source, self.change = source, change
+        self.__dict__.update(like(source, dtype=source.dtype if dtype is None else dtype))
 
     @property
     def n_rows(self) -> int | None:
@@ -32,18 +41,107 @@ class MappedSource:
         return self.source.slow
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in this process."""
+        return self.source.in_memory
+
+    @property
     def spooled_bytes(self) -> int:
         """How much a scratch file behind holds."""
         return int(getattr(self.source, "spooled_bytes", 0))
 
-    def pieces(self) -> Iterator[Piece]:
+    def count(self) -> int:
+        """How many rows there are, by a pass if need be."""
+        return count_rows(self.source)
+
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The changed blocks to load."""
-        for piece in self.source.pieces():
-            yield lambda piece=piece: self._change(piece())  # type: ignore[misc]
+        for piece in self.source.pieces(first, last):
+            yield _Changed(piece, self.change)
 
     def fingerprint(self) -> str:
         """That of the source behind."""
         return self.source.fingerprint()
+
+
+class _Changed:
+    __slots__ = ("change", "piece")
+
+    def __init__(self, piece: Piece, change: Callable[[Block], Block]) -> None:
+        self.piece, self.change = piece, change
+
+    def load(self) -> Block:
+        return self.change(self.piece.load())
+
+
+def count_rows(source: Any) -> int:
+    """How many rows a source has; one that does not know counts them."""
+    return int(source.count() if source.n_rows is None else source.n_rows)
+
+
+# ---------------------------------------------------------------- changes
+
+
+@dataclass(frozen=True)
+class Widen:
+    """Values in a dtype that holds them exactly."""
+
+    dtype: np.dtype[np.floating]
+
+    def __call__(self, block: Block) -> Block:
+        """The block in that dtype."""
+        return block.astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Standardise:
+    """Rows as (x - mean) / scale.
+
+    Distances do not depend on the mean; taken away before the division, it keeps the digits of data with a large offset.
+    Sparse rows would be filled in by it, and angles changed: for these it is None.
+    """
+
+    mean: Floats | None
+    scale: Floats
+
+    def __call__(self, block: Block) -> Block:
+        """The block, standardised."""
+        return block.standardised(self.mean, self.scale)
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """Columns times powers of two."""
+
+    factor: NDArray[Any]
+
+    def __call__(self, block: Block) -> Block:
+        """The block, multiplied."""
+        with np.errstate(over="ignore"):
+            return block.times_number(self.factor)
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """Rows divided by their lengths; a row of zeros has no direction and is refused, unless its weight is 0."""
+
+    where: str
+
+    def __call__(self, block: Block) -> Block:
+        """The block with rows of length 1."""
+        changed, zeros = block.unit_rows()
+        if zeros:
+            zero = block.zero_rows()
+            if block.weights is not None:
+                zero &= block.weights > 0
+            if zero.any():
+                raise DataError(
+                    "a row of zeros has no direction, so no cosine with anything",
+                    where=self.where,
+                    row=block.start + int(np.argmax(zero)),
+                    advice="Leave such rows out (where=...), give them weight 0, or use metric='euclidean'",
+                )
+        return changed
 
 
 def widened(source: Source, dtype: np.dtype[np.floating]) -> Source:
@@ -51,12 +149,16 @@ def widened(source: Source, dtype: np.dtype[np.floating]) -> Source:
 
     The block grid stays that of the narrower dtype: good for what is worked out row by row.
     """
-    if source.dtype == dtype:
+    return source if source.dtype == dtype else MappedSource(source, Widen(dtype), dtype)
+
+
+def standardised(source: Source, mean: Floats | None, scale: Floats | None) -> Source:
+    """The source with rows as (x - mean) / scale; as it is without a scale."""
+    return source if scale is None else MappedSource(source, Standardise(mean, scale))
+
+
+def multiplied(source: Source, factor: Floats) -> Source:
+    """The source with each column times a power of two."""
+    if (factor == 1.0).all():
         return source
-
-    def change(block: Block) -> Block:
-        if isinstance(block, SparseBlock):
-            return SparseBlock(block.matrix.astype(dtype), block.start, block.weights)
-        return DenseBlock(block.dense().astype(dtype), block.start, block.weights)
-
-    return MappedSource(source, change, dtype)
+    return MappedSource(source, Multiply(factor.astype(source.dtype)))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection
+from foldwise.data import check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import Stamp, stamp, unchanged
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, RowRange, row_ranges
 from foldwise.errors import DataError
 
 
@@ -41,6 +41,7 @@ class NpySource:
 
     sparse = False
     slow = False
+    in_memory = False
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
@@ -80,20 +81,22 @@ class NpySource:
             column_selection.find(weights, None, path)
         self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
         unchanged([self.where], [self._stamp])
-        file = Descriptor(os.open(self.where, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
-        for start, stop in block_grid.cuts(self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype)):
-            yield lambda start=start, stop=stop: self._load(file, start, stop)  # type: ignore[misc]
+        opened = _OpenNpy(self, Descriptor(os.open(self.where, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))))
+        for piece in row_ranges(self, first, last):
+            assert isinstance(piece, RowRange)
+            yield RowRange(opened, piece.start, piece.stop)
         unchanged([self.where], [self._stamp])
 
-    def _load(self, file: Descriptor, start: int, stop: int) -> DenseBlock:
+    def load(self, start: int, stop: int, file: Descriptor) -> DenseBlock:
+        """The block of rows from `start` to `stop` - 1, from the open file."""
         raw = self._strips(file, start, stop) if self._fortran else self._rows(file, start, stop)
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(raw, dtype=self.dtype)
-        finite = check.finiteness(start, self.where, None, self._chosen)
-        return DenseBlock(values, start, None if self._weights is None else self._weights[start:stop], finite)
+        weights = None if self._weights is None else self._weights[start:stop]
+        return DenseBlock(values, start, weights, check.Finite(self.where, None, self._chosen))
 
     def _rows(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:
         raw = np.empty((stop - start, self._width), dtype=self._stored)
@@ -111,6 +114,17 @@ class NpySource:
         """Name, size, time of change and columns."""
         name = Path(self.where).name
         return f"npy {name} {self._stamp.size} {self._stamp.time} {self._chosen} {self.dtype.name}"
+
+
+class _OpenNpy:
+    """The file, open for one pass."""
+
+    def __init__(self, source: NpySource, file: Descriptor) -> None:
+        self._source, self._file = source, file
+
+    def load(self, start: int, stop: int) -> DenseBlock:
+        """The block of rows from `start` to `stop` - 1."""
+        return self._source.load(start, stop, self._file)
 
 
 def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from foldwise.data import block_grid
 from foldwise.data.block import Block
 
-# A piece is a block not yet loaded. The source hands pieces out in row order; the engine calls them, possibly in several
-# threads at once, so that reading, decoding and transposing run in parallel too. A block is valid until the statistic
-# that was given it returns: a source may reuse its memory afterwards.
-Piece: TypeAlias = Callable[[], Block]
+
+class Piece(Protocol):
+    """A block that is not loaded yet. Engines load pieces in several threads at once, so reading and decoding run in parallel.
+
+    A block is valid until the task that was given it returns: a source may reuse its memory afterwards.
+    """
+
+    def load(self) -> Block:
+        """The block."""
 
 
 @runtime_checkable
@@ -48,11 +54,65 @@ class Source(Protocol):
         """Whether decoding costs much more than reading, so that several passes are worth a scratch file."""
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in this process: then blocks can be kept, and another machine must be sent them.
+
+        Other sources can be pickled, and read what they describe wherever they are.
+        """
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Columns that are not numbers and were not asked for."""
 
-    def pieces(self) -> Iterator[Piece]:
-        """The blocks to load, cut by `foldwise.data.block_grid`, in row order."""
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
+        """The blocks to load, cut by `foldwise.data.block_grid`, in row order: those numbered from `first` to `last` - 1."""
 
     def fingerprint(self) -> str:
         """A text that changes when the data do, cheap to make: it ties a checkpoint to its data."""
+
+
+class RowRange:
+    """The piece of a source that can load any range of rows: it remembers which."""
+
+    __slots__ = ("source", "start", "stop")
+
+    def __init__(self, source: Any, start: int, stop: int) -> None:
+        self.source, self.start, self.stop = source, start, stop
+
+    def load(self) -> Block:
+        """Those rows."""
+        block: Block = self.source.load(self.start, self.stop)
+        return block
+
+
+class Loaded:
+    """The piece whose block is in hand."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def load(self) -> Block:
+        """That block."""
+        return self.block
+
+
+def row_ranges(source: Any, first: int, last: int | None) -> Iterator[Piece]:
+    """The pieces of a source with a known number of rows and a method `load(start, stop)`."""
+    rows = block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+    stop = source.n_rows if last is None else min(last * rows, source.n_rows)
+    for start in range(first * rows, stop, rows):
+        yield RowRange(source, start, min(start + rows, source.n_rows))
+
+
+def n_blocks(source: Source) -> int | None:
+    """How many blocks there are, if that is known."""
+    rows = block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+    return None if source.n_rows is None else -(-source.n_rows // rows)
+
+
+def like(source: Source, **changes: Any) -> dict[str, Any]:
+    """The attributes that a source over another one shares with it, for its `__dict__`."""
+    names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
+    return {**{name: getattr(source, name) for name in names}, **changes}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data import arrays, block_grid, check, column_selection
 from foldwise.data.block import SparseBlock
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, row_ranges
 
 
 class SparseSource:
@@ -20,6 +20,7 @@ class SparseSource:
     where = "sparse matrix"
     sparse = True
     slow = False
+    in_memory = True
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
@@ -30,14 +31,12 @@ class SparseSource:
         single = matrix.dtype == np.float32
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
-        for start, stop in block_grid.cuts(
-            self.n_rows, block_grid.rows_per_block(self.n_columns, self.dtype, sparse=True)
-        ):
-            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+        return row_ranges(self, first, last)
 
-    def _load(self, start: int, stop: int) -> SparseBlock:
+    def load(self, start: int, stop: int) -> SparseBlock:
+        """The block of rows from `start` to `stop` - 1."""
         matrix = self._matrix[start:stop]
         with np.errstate(over="ignore"):
             matrix = matrix.astype(self.dtype, copy=False)
@@ -61,7 +60,7 @@ class SparseSource:
         """Shape, dtype, number of values and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype, sparse=True)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        blocks = [self._load(at, min(at + rows, self.n_rows)).matrix for at in sorted(ends)]
+        blocks = [self.load(at, min(at + rows, self.n_rows)).matrix for at in sorted(ends)]
         sums = [zlib.crc32(part) for m in blocks for part in (m.data, m.indices, m.indptr)]
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))

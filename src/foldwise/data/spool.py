@@ -13,8 +13,9 @@ import numpy as np
 
 from foldwise.data import block_grid
 from foldwise.data.block import Block, DenseBlock
+from foldwise.data.mapped import count_rows
 from foldwise.data.npy import Descriptor
-from foldwise.data.source import Piece, Source
+from foldwise.data.source import Piece, RowRange, Source, like
 
 
 @contextmanager
@@ -41,7 +42,13 @@ def _folder() -> str:
 class SpooledSource:
     """A slow source with a scratch file behind it."""
 
-    sparse = False
+    in_memory = False
+    where: str
+    names: tuple[str, ...] | None
+    left_out: tuple[str, ...]
+    n_columns: int
+    sparse: bool
+    dtype: np.dtype[np.floating]
 
     def __init__(self, source: Source, limit: int | None = None) -> None:
         if limit is None:
@@ -50,8 +57,7 @@ class SpooledSource:
         self._source, self._limit = source, limit
         self._spool: _Spool | None = None
         self._off = False
-        self.where, self.names, self.left_out = source.where, source.names, source.left_out
-        self.n_columns, self.dtype = source.n_columns, source.dtype
+        self.__dict__.update(like(source))
 
     def _complete(self) -> _Spool | None:
         return self._spool if self._spool is not None and self._spool.complete else None
@@ -81,20 +87,41 @@ class SpooledSource:
         """Let go of the scratch file; passes decode again after that."""
         self._spool, self._off = None, True
 
-    def pieces(self) -> Iterator[Piece]:
+    def count(self) -> int:
+        """How many rows there are, counted by the source behind."""
+        return count_rows(self._source)
+
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load: from the scratch file once it is complete, else from the source."""
         spool = self._complete()
         if spool is not None:
-            yield from spool.pieces()
+            yield from spool.pieces(first, last)
             return
-        if self._off or (self._spool is not None and self._spool.full):
-            self._off, self._spool = True, None
-            yield from self._source.pieces()
+        if self._off or first or last is not None or (self._spool is not None and self._spool.full):
+            if not first and last is None:
+                self._off, self._spool = True, None
+            yield from self._source.pieces(first, last)
             return
         self._spool = spool = _Spool(self._source, self._limit)  # a pass that was not finished counts for nothing
         for piece in self._source.pieces():
-            yield spool.keeping(piece)
+            spool.given += 1
+            yield _Keeping(piece, spool)
         spool.ended = True
+
+
+class _Keeping:
+    """A piece that also writes its block to the scratch file."""
+
+    __slots__ = ("piece", "spool")
+
+    def __init__(self, piece: Piece, spool: _Spool) -> None:
+        self.piece, self.spool = piece, spool
+
+    def load(self) -> Block:
+        """The block, written on the way."""
+        block = self.piece.load()
+        self.spool.keep(block)
+        return block
 
 
 class _Spool:
@@ -111,7 +138,7 @@ class _Spool:
         )
         self._block_rows = block_grid.rows_per_block(source.n_columns, source.dtype)
         self._lock = threading.Lock()
-        self._given = self._kept = 0
+        self.given = self._kept = 0
         self._weighted = False
         self.ended = self.full = False
         self.rows = self.bytes = 0
@@ -119,24 +146,14 @@ class _Spool:
     @property
     def complete(self) -> bool:
         """Whether every block of the pass is in the file."""
-        return self.ended and not self.full and self._kept == self._given
-
-    def keeping(self, piece: Piece) -> Piece:
-        """The piece, which when called also writes its block."""
-        self._given += 1
-
-        def load() -> Block:
-            block = piece()
-            self._keep(block)
-            return block
-
-        return load
+        return self.ended and not self.full and self._kept == self.given
 
     def _place(self, start: int) -> int:
         # Weights, one float64 a row, follow their block's values; room for them is always left.
         return start * (self._n_columns * self._dtype.itemsize + 8)
 
-    def _keep(self, block: Block) -> None:
+    def keep(self, block: Block) -> None:
+        """Write a block to its place."""
         assert isinstance(block, DenseBlock)
         rows = block.dense()
         parts = [rows] if block.weights is None else [rows, block.weights]
@@ -162,12 +179,14 @@ class _Spool:
             self._weighted = block.weights is not None
             self.rows = max(self.rows, block.start + block.n_rows)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, first: int, last: int | None) -> Iterator[Piece]:
         """The blocks, read back."""
-        for start, stop in block_grid.cuts(self.rows, self._block_rows):
-            yield lambda start=start, stop=stop: self._load(start, stop)  # type: ignore[misc]
+        stop = self.rows if last is None else min(last * self._block_rows, self.rows)
+        for start in range(first * self._block_rows, stop, self._block_rows):
+            yield RowRange(self, start, min(start + self._block_rows, self.rows))
 
-    def _load(self, start: int, stop: int) -> DenseBlock:
+    def load(self, start: int, stop: int) -> DenseBlock:
+        """The block of rows from `start` to `stop` - 1."""
         values = np.empty((stop - start, self._n_columns), dtype=self._dtype)
         self._file.read_into(values, self._place(start), self._where)
         if not self._weighted:

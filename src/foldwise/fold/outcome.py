@@ -39,10 +39,10 @@ class Outcome:
         """Whether the fit ended because it was done."""
         return self.reason is Reason.CONVERGED
 
-    def warn(self, what: str, kind: type[NotFinishedWarning] = NotFinishedWarning) -> None:
+    def warn(self, what: str, category: type[NotFinishedWarning] = NotFinishedWarning, *, stacklevel: int = 3) -> None:
         """Warn, once, if the fit did not finish."""
         if not self.converged:
             message = (
                 f"{what} stopped before it converged ({self.reason} after {self.steps} steps): {_ADVICE[self.reason]}."
             )
-            warnings.warn(message, kind, stacklevel=3)
+            warnings.warn(message, category, stacklevel=stacklevel)

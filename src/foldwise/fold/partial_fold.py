@@ -8,7 +8,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, DenseBlock, SparseBlock
+from foldwise.data.block import Block, block_of, stack
 from foldwise.data.block_grid import rows_per_block
 from foldwise.data.source import Source
 from foldwise.fold import blas
@@ -40,14 +40,14 @@ class PartialFold(Generic[S]):
 
     def _push(self, source: Source) -> None:
         for piece in source.pieces():
-            block = piece()
+            block = piece.load()
             self._weighted |= block.weights is not None
             weights = np.ones(block.n_rows) if block.weights is None else block.weights
             start = 0
             while start < block.n_rows:
                 # The batch's memory belongs to the caller: what has to wait is copied.
                 take = min(block.n_rows - start, self._block_rows - self.rows % self._block_rows)
-                rows = (block.matrix if isinstance(block, SparseBlock) else block.dense())[start : start + take]
+                rows = block.rows[start : start + take]
                 self._waiting.append((rows.astype(self.dtype, copy=True), weights[start : start + take].copy()))
                 start += take
                 self.rows += take
@@ -74,8 +74,4 @@ class PartialFold(Generic[S]):
     def _pending(self) -> Block:
         start = self._blocks * self._block_rows
         weights = self._weights() if self._weighted else None
-        if self.sparse:
-            import scipy.sparse as sp
-
-            return SparseBlock(sp.vstack([rows for rows, _ in self._waiting], format="csr"), start, weights)
-        return DenseBlock(np.concatenate([rows for rows, _ in self._waiting]), start, weights)
+        return block_of(stack([rows for rows, _ in self._waiting]), start, weights)

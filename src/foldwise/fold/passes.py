@@ -1,21 +1,25 @@
-"""One fit under way: the source, the engine, and a count of what was done with them."""
+"""Passes over one source with one engine, and a count of them: the only way in which a model sees its data."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise import kernels
-from foldwise.data.block import Block
+from foldwise.data.block import Block, dense_rows
 from foldwise.data.block_grid import rows_per_block
+from foldwise.data.mapped import count_rows
+from foldwise.data.n_threads import count
 from foldwise.data.source import Piece, Source
 from foldwise.errors import DataError
-from foldwise.fold import blas, events, serial, threads
+from foldwise.fold import events
+from foldwise.fold.engine import Blocks, Engine, Threads, current
+from foldwise.fold.local import LocalBlocks
 from foldwise.fold.manifest import Manifest
 from foldwise.fold.tree import Mergeable, Tree
 
@@ -23,99 +27,165 @@ S = TypeVar("S", bound=Mergeable)
 T = TypeVar("T")
 
 
-class Engine(Protocol):
-    """Calls `take(number, work(block))` for every piece, wherever and in whatever order it likes."""
+class Counter:
+    """How often the data of a fit were read, and since when; shared by all passes of the fit."""
 
-    def __call__(
-        self, pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int
-    ) -> None:
-        """Run the work."""
+    def __init__(self) -> None:
+        self.passes = 0
+        self.started = time.perf_counter()
 
 
 class Passes:
-    """Passes over one source with one engine; `fold` is the one way in which a model sees its data."""
+    """Tasks run on every block of a source: `task(block)`, or with state kept beside the block (`LocalBlocks`)."""
 
-    def __init__(self, source: Source, *, n_threads: int | None = None, engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        n_threads: int | None = None,
+        engine: Engine | None = None,
+        counter: Counter | None = None,
+    ) -> None:
         self.source = source
-        self.n_threads = threads.count(n_threads)
-        self.passes = 0
-        self._engine = engine
-        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
-        self._lock = Lock()
-        self._started = time.perf_counter()
+        self.engine = engine or current()
+        self.n_threads = count(n_threads if n_threads is not None else self.engine.n_threads)
+        self.counter = counter or Counter()
+        self.block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self._blocks: Blocks | None = None
 
-    def fold(self, of: Callable[[Block], S]) -> S:
-        """Merge `of(block)` over all blocks, in the fixed order."""
-        self.passes += 1
-        return self._merged(self._told(self.source.pieces()), of, self._one_block)
+    def over(self, source: Source, *, here: bool = False) -> Passes:
+        """Passes over other rows of the same fit, counted together; `here` keeps small ones in this process."""
+        return Passes(source, n_threads=self.n_threads, engine=Threads() if here else self.engine, counter=self.counter)
 
-    def fold_pieces(self, pieces: Iterator[Piece], of: Callable[[Block], S]) -> S:
-        """The same over pieces that somebody else cut."""
-        return self._merged(pieces, of, False)
+    # ------------------------------------------------------------ ways to pass over the data
 
-    def _merged(self, pieces: Iterator[Piece], of: Callable[[Block], S], one_block: bool) -> S:
+    def fold(self, task: Callable[[Block], S]) -> S:
+        """Merge the results of all blocks, in the fixed order."""
         tree: Tree[S] = Tree()
-        self._run(pieces, of, tree.add, one_block)
+        blocks = self._begin()
+        if isinstance(blocks, LocalBlocks):
+            blocks.visit(task, tree.add, self._progress())
+        else:
+            for level, number, value in blocks.nodes(task):
+                tree.add(number, value, level)
         result = tree.result()
         if result is None:
             raise self._no_rows()
         return result
 
-    def visit(
-        self, of: Callable[[Block], T], take: Callable[[int, T], None], pieces: Sequence[Piece] | None = None
-    ) -> None:
-        """Give the number and `of(block)` of every block to `take`, in any order and from several threads at once.
+    def total(self, task: Any, zero: Callable[[], T], *, split: int = 0) -> T:
+        """Add all results to `zero()`, in any order: for sums that are exact. Blocks may be split into that many rows."""
+        total: T = self._begin().total(task, zero, split, self._progress())
+        return total
 
-        For results whose sum does not depend on the order, and for what is kept beside each block. Only these may also be
-        taken over other pieces than the fixed ones.
-        """
-        self.passes += 1
-        if pieces is None:
-            self._run(self._told(self.source.pieces()), of, take, self._one_block)
-        else:
-            self._run(self._told(iter(pieces), -(-(self.source.n_rows or 0) // len(pieces))), of, take, False)
+    def each(self, task: Callable[..., T]) -> list[T]:
+        """The result of every block, in row order."""
+        blocks = self._begin()
+        if not isinstance(blocks, LocalBlocks):
+            return blocks.each(task)
+        found: dict[int, T] = {}
+        blocks.visit(task, found.__setitem__, self._progress())
+        return [found[number] for number in sorted(found)]
 
-    def rows(self, of: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
-        """The arrays `of(block)`, whose first axis is the block's rows, one below the other."""
-        self.passes += 1
-        n_rows = self.source.n_rows
-        if n_rows is None:
-            parts: dict[int, NDArray[Any]] = {}
-            self._run(self._told(self.source.pieces()), of, parts.__setitem__, False)
-            if not parts:
+    def rows(self, task: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """Arrays whose first axis is the block's rows, one below the other."""
+        blocks, n_rows = self._begin(), self.source.n_rows
+        if n_rows is None or not isinstance(blocks, LocalBlocks):
+            found: dict[int, NDArray[Any]] = {}
+            if isinstance(blocks, LocalBlocks):
+                blocks.visit(task, found.__setitem__, self._progress())
+            else:
+                found = dict(enumerate(blocks.each(task)))
+            if not found:
                 raise self._no_rows()
-            return np.concatenate([parts[number] for number in sorted(parts)])
+            return np.concatenate([found[number] for number in sorted(found)])
         out: list[NDArray[Any]] = []
+        lock = Lock()
 
-        def place(block: Block) -> None:
-            part = of(block)
+        def started(block: Block, *state: Any) -> tuple[int, NDArray[Any]]:
+            return block.start, task(block, *state)
+
+        def place(number: int, found: tuple[int, NDArray[Any]]) -> None:
+            start, part = found
             if part.shape[0] == n_rows:
                 out.append(part)  # the only block: no copy
                 return
             if not out:
-                with self._lock:
+                with lock:
                     if not out:
                         out.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
-            out[0][block.start : block.start + part.shape[0]] = part
+            out[0][start : start + part.shape[0]] = part
 
-        self._run(self._told(self.source.pieces()), place, lambda number, nothing: None, self._one_block)
+        started.keeps_state = getattr(task, "keeps_state", False)  # type: ignore[attr-defined]
+        blocks.visit(started, place, self._progress())
         return out[0]
 
-    def in_order(self, of: Callable[[Block], T], sink: Callable[[T], None]) -> None:
-        """Give `of(block)` of every block to `sink`, one at a time and in row order: for output larger than memory."""
-        self.passes += 1
+    def in_order(self, task: Callable[[Block], T], sink: Callable[[T], None]) -> None:
+        """Give the result of every block to `sink`, one at a time and in row order: for output larger than memory."""
+        blocks = self._begin()
+        if not isinstance(blocks, LocalBlocks):
+            for start in range(0, self._n_blocks(), _WINDOW):
+                window = range(start, min(start + _WINDOW, self._n_blocks()))
+                found = blocks.ask(_Stateless(task), dict.fromkeys(window))
+                for number in window:
+                    sink(found[number])
+            return
         waiting: dict[int, T] = {}
-        due = 0
+        due, lock = 0, Lock()
 
         def take(number: int, value: T) -> None:
             nonlocal due
-            with self._lock:
+            with lock:
                 waiting[number] = value
                 while due in waiting:
                     sink(waiting.pop(due))
                     due += 1
 
-        self._run(self._told(self.source.pieces()), of, take, self._one_block)
+        blocks.visit(task, take, self._progress())
+
+    def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """`task(block, state, request)` for some blocks, by number: no pass, since only these blocks are read."""
+        return self._placed().ask(task, requests)
+
+    def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
+        """Some rows, by number, as a dense array; only their blocks are read."""
+        numbers = np.asarray(which, dtype=np.intp)
+        out = np.empty((len(numbers), self.source.n_columns), dtype=self.source.dtype)
+        for here, rows in self.take_as_they_are(numbers):
+            out[here] = dense_rows(rows)
+        return out
+
+    def take_as_they_are(self, numbers: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
+        """By block: which of the numbers are in it, and these rows, dense or sparse."""
+        of_block = numbers // self.block_rows
+        here = {int(number): np.flatnonzero(of_block == number) for number in np.unique(of_block)}
+        inside = {number: numbers[places] - number * self.block_rows for number, places in here.items()}
+        found = self.ask(_take_rows, inside)
+        return [(here[number], found[number]) for number in sorted(found)]
+
+    # TEMPORARY, until every model passes tasks: closures that write beside themselves
+    @property
+    def passes(self) -> int:
+        """Temporary."""
+        return self.counter.passes
+
+    @passes.setter
+    def passes(self, value: int) -> None:
+        self.counter.passes = value
+
+    def visit(self, of: Any, take: Any, pieces: Any = None) -> None:
+        """Temporary."""
+        blocks = self._begin()
+        assert isinstance(blocks, LocalBlocks)
+        if pieces is not None:
+            from foldwise.fold import blas, threads
+
+            with blas.single():
+                threads.run(pieces, lambda number, block: of(block), take, self.n_threads)
+            return
+        blocks.visit(of, take, self._progress())
+
+    # ------------------------------------------------------------ what was done
 
     def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:
         """What was done so far."""
@@ -125,9 +195,9 @@ class Passes:
             rows=rows,
             columns=self.source.n_columns,
             dtype=self.source.dtype.name,
-            passes=self.passes,
+            passes=self.counter.passes,
             threads=self.n_threads,
-            seconds=time.perf_counter() - self._started,
+            seconds=time.perf_counter() - self.counter.started,
             instruction_set=kernels.instruction_set(),
             left_out=self.source.left_out,
             spooled_bytes=getattr(self.source, "spooled_bytes", 0),
@@ -135,31 +205,51 @@ class Passes:
             repairs=repairs,
         )
 
+    def _begin(self) -> Blocks:
+        self.counter.passes += 1
+        return self._placed()
+
+    def _placed(self) -> Blocks:
+        if self._blocks is None:
+            n_rows = self.source.n_rows
+            small = n_rows is not None and n_rows <= self.block_rows
+            place = LocalBlocks if small else self.engine.place
+            self._blocks = place(self.source, self.n_threads)
+        return self._blocks
+
+    def _n_blocks(self) -> int:
+        return -(-count_rows(self.source) // self.block_rows)
+
     def _no_rows(self) -> DataError:
         return DataError("Found array with 0 sample(s): there is no row to work on", where=self.source.where)
 
-    @property
-    def _one_block(self) -> bool:
-        return self.source.n_rows is not None and self.source.n_rows <= self._block_rows
+    def _progress(self) -> Callable[[Iterator[Piece]], Iterator[Piece]] | None:
+        """Pieces as they come, with an event after each; None if nobody listens."""
+        if not events.heard():
+            return None
 
-    def _run(
-        self, pieces: Iterator[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], one_block: bool
-    ) -> None:
-        if one_block:  # no engine: small tables in a notebook must not pay for machinery
-            with blas.single((self.source.n_rows or 0) * self.source.n_columns**2):
-                serial.run(pieces, work, take)
-            return
-        engine: Engine = self._engine or (serial.run if self.n_threads == 1 else threads.run)
-        with blas.single():
-            engine(pieces, work, take, self.n_threads)
+        def telling(pieces: Iterator[Piece]) -> Iterator[Piece]:
+            total = self.source.n_rows
+            for number, piece in enumerate(pieces):
+                yield piece
+                done = (number + 1) * self.block_rows
+                events.emit(events.RowsRead(done if total is None else min(done, total), total, self.counter.passes))
 
-    def _told(self, pieces: Iterator[Piece], rows: int | None = None) -> Iterator[Piece]:
-        """The pieces, with an event after each if anybody listens; `rows` are in each of them, about."""
-        return self._telling(pieces, rows or self._block_rows) if events.heard() else pieces
+        return telling
 
-    def _telling(self, pieces: Iterator[Piece], rows: int) -> Iterator[Piece]:
-        total = self.source.n_rows
-        for number, piece in enumerate(pieces):
-            yield piece
-            done = (number + 1) * rows
-            events.emit(events.RowsRead(done if total is None else min(done, total), total, self.passes))
+
+_WINDOW = 8  # blocks of output that are fetched at a time from other machines
+
+
+class _Stateless:
+    """A task that needs no state, where `ask` gives one."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+    def __call__(self, block: Block, state: Any, request: Any) -> Any:
+        return self.task(block)
+
+
+def _take_rows(block: Block, state: Any, inside: NDArray[np.intp]) -> Any:
+    return block.unchecked[inside]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from foldwise.data.block import Block
-from foldwise.data.source import Piece
-
-T = TypeVar("T")
+P = TypeVar("P")
 
 
 def run(
-    pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int = 1
+    pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int, Any], None], n_threads: int = 1
 ) -> None:
-    """Call `take(number, work(block))` for every piece."""
+    """Call `take(number, work(number, piece))` for every piece."""
     for number, piece in enumerate(pieces):
-        take(number, work(piece()))
+        take(number, work(number, piece))

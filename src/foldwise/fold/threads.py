@@ -7,15 +7,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from foldwise.data.block import Block
-from foldwise.data.n_threads import count
-from foldwise.data.source import Piece
-
-__all__ = ["count", "run"]
-
-T = TypeVar("T")
+P = TypeVar("P")
 
 
 @lru_cache(maxsize=4)
@@ -27,8 +21,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def run(pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int, T], None], n_threads: int) -> None:
-    """Call `take(number, work(block))` for every piece, in `n_threads` threads at once and in no fixed order.
+def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int, Any], None], n_threads: int) -> None:
+    """Call `take(number, work(number, piece))` for every piece, in `n_threads` threads at once and in no fixed order.
 
     Every thread, this one among them, takes the next piece when it is done with its last. So a slow block holds up nobody,
     no more blocks are in memory than threads, and no queue is kept in between.
@@ -46,7 +40,7 @@ def run(pieces: Iterable[Piece], work: Callable[[Block], T], take: Callable[[int
                     number, piece = next(numbered, (-1, None))
                 if piece is None:
                     return
-                take(number, work(piece()))
+                take(number, work(number, piece))
         except BaseException as problem:
             problems.append((number, problem))
 

@@ -27,9 +27,8 @@ class Tree(Generic[S]):
         self._nodes: dict[tuple[int, int], S] = {}
         self._lock = Lock()
 
-    def add(self, number: int, value: S) -> None:
-        """Put in the result of block `number`."""
-        level = 0
+    def add(self, number: int, value: S, level: int = 0) -> None:
+        """Put in the result of block `number`, or node `number` of a higher level, which a tree elsewhere has merged."""
         while True:
             with self._lock:
                 mate = self._nodes.pop((level, number ^ 1), None)
@@ -39,6 +38,10 @@ class Tree(Generic[S]):
             # The merge itself runs outside the lock: for wide data it is real work.
             value = value.merge(mate) if number % 2 == 0 else mate.merge(value)
             level, number = level + 1, number // 2
+
+    def nodes(self) -> list[tuple[int, int, S]]:
+        """What could not be merged yet: level, number, value."""
+        return [(level, number, value) for (level, number), value in sorted(self._nodes.items(), key=lambda n: n[0])]
 
     def copy(self) -> Tree[S]:
         """A tree that holds the same results and goes its own way."""

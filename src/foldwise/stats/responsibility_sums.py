@@ -46,7 +46,7 @@ class ResponsibilitySums:
             power = math.frexp(float(weights.max(initial=0.0)))[1]
             power = 0 if abs(power) <= _COMFORT else max(power, -1000)
             weights = weights if power == 0 else weights * math.ldexp(1.0, -power)
-        value = components.step(block.again, weights, found.counts, found.shift, scatter)
+        value = components.step(block.unchecked, weights, found.counts, found.shift, scatter)
         if power == 0:
             return cls(value, found.counts, found.shift, found.scatter)
         back = math.ldexp(1.0, power)

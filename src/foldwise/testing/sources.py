@@ -25,7 +25,7 @@ def check_source(source: Source, expected: Any, weights: Any = None) -> None:
     for number_of_pass in range(2):
         start = 0
         for number, piece in enumerate(source.pieces()):
-            block = piece()
+            block = piece.load()
             where = f"pass {number_of_pass}, block {number}"
             assert block.start == number * size == start, f"{where}: starts at {block.start} instead of {start}"
             assert block.n_rows == min(size, len(rows) - start), f"{where}: {block.n_rows} rows"

@@ -82,13 +82,15 @@ class FeatureSource:
         """How much a scratch file behind holds."""
         return int(getattr(self._source, "spooled_bytes", 0))
 
-    def pieces(self) -> Iterator[Piece]:
+    in_memory = False
+
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to compute; rows are read in their order, features worked out by whoever calls the piece."""
         step = block_grid.rows_per_block(self.n_columns, self.dtype)
         waiting: list[tuple[Any, NDArray[np.float64] | None]] = []
         have, start = 0, 0
         for piece in self._source.pieces():
-            block = piece()
+            block = piece.load()
             at = 0
             while at < block.n_rows:
                 take = min(step - have, block.n_rows - at)
@@ -103,18 +105,23 @@ class FeatureSource:
             yield self._piece(waiting, start)
 
     def _piece(self, parts: list[tuple[Any, NDArray[np.float64] | None]], start: int) -> Piece:
-        def load() -> Block:
+        def load() -> DenseBlock:
             rows = parts[0][0] if len(parts) == 1 else _stacked([rows for rows, _ in parts])
             weights = [each for _, each in parts if each is not None]
             values = np.ascontiguousarray(self._of(rows), dtype=self.dtype)
             return DenseBlock(values, start, np.concatenate(weights) if weights else None)
 
-        return load
+        return _Lazy(load)
 
     def fingerprint(self) -> str:
         """That of the source, and what features are made by."""
         arrays = b"".join(np.ascontiguousarray(each).tobytes() for each in self._about)
         return f"{self._source.fingerprint()} features {hashlib.sha256(arrays).hexdigest()}"
+
+
+class _Lazy:
+    def __init__(self, load: Callable[[], Block]) -> None:
+        self.load = load
 
 
 def _stacked(rows: list[Any]) -> Any:

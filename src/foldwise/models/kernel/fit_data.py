@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.data.subset import gathered
+from foldwise.data.subset import gather
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Rescaling
@@ -46,7 +46,7 @@ class KernelFitData:
     def some_rows(self, which: NDArray[np.intp]) -> Any:
         """Some rows, by rising numbers: an array or a CSR matrix."""
         if self.seen.source.sparse:
-            (piece,) = _one_block(gathered(self.seen.source, which))
+            (piece,) = _one_block(gather(self.seen.source, which))
             return piece
         return self.seen.take(which)
 
@@ -127,4 +127,4 @@ def _squares(rows: Any, frame: Rescaling) -> Floats:
 def _one_block(source: Any) -> list[Any]:
     import scipy.sparse as sp
 
-    return [sp.vstack([piece().rows for piece in source.pieces()], format="csr")]
+    return [sp.vstack([piece.load().rows for piece in source.pieces()], format="csr")]

@@ -144,14 +144,14 @@ class PrecomputedMatrix:
 
     def columns(self, which: NDArray[np.intp]) -> Floats:
         """K[:, which]."""
-        return self._run.rows(lambda block: np.asarray(block.again[:, which], dtype=np.float64))
+        return self._run.rows(lambda block: np.asarray(block.unchecked[:, which], dtype=np.float64))
 
     def among(self, which: NDArray[np.intp]) -> Floats:
         """K[which][:, which]."""
 
         def of(block: Block) -> Floats:
             here = which[(which >= block.start) & (which < block.start + block.n_rows)] - block.start
-            return np.asarray(block.again[here][:, which], dtype=np.float64)
+            return np.asarray(block.unchecked[here][:, which], dtype=np.float64)
 
         parts: dict[int, Floats] = {}
         self._run.visit(of, parts.__setitem__)
@@ -163,7 +163,7 @@ def tiled(block: Block, coefficients: Floats, which: NDArray[np.intp] | None = N
     total = np.zeros((block.n_rows, coefficients.shape[1]))
     for first, last in _tiles(len(coefficients)):
         columns: Any = slice(first, last) if which is None else which[first:last]
-        total += np.asarray(block.again[:, columns], dtype=np.float64) @ coefficients[first:last]
+        total += np.asarray(block.unchecked[:, columns], dtype=np.float64) @ coefficients[first:last]
     return total
 
 
@@ -178,7 +178,7 @@ def stripes(n: int, work: Callable[[int, int], None], n_threads: int, number_of_
                 events.emit(events.RowsRead(stop, n, number_of_pass))
 
     with blas.single(1e9 if n > 128 else 0.0):
-        threads.run(pieces(), lambda place: work(*place), lambda number, nothing: None, n_threads)  # type: ignore[misc]
+        threads.run(pieces(), lambda number, place: work(*place()), lambda number, nothing: None, n_threads)
 
 
 def _tiles(n: int) -> Iterator[tuple[int, int]]:

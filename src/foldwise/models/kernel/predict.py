@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data import n_threads as threads
 from foldwise.data.block import Block, Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
-from foldwise.fold import threads
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import DenseTargets, Rescaling, rescaling_around
 from foldwise.models.base import EachRow, open_for_use
@@ -61,7 +61,7 @@ def judged(
     judge = _judge(model, threads.count(model.n_threads), distances=distances)
     squares, labels, weights = [], [], []
     for piece in source.pieces():  # one at a time: threads are at work inside
-        block = piece()
+        block = piece.load()
         far, near, degrees = judge(block)
         squares.append(far)
         labels.append(near)
@@ -75,7 +75,7 @@ def _is_that_of_the_fit(model: Any, source: Source) -> bool:
     if source.n_rows != source.n_columns:
         return False
     for piece in source.pieces():
-        block = piece()
+        block = piece.load()
         place = np.arange(block.start, block.start + block.n_rows)
         if not np.array_equal(block.rows[np.arange(block.n_rows), place], model.diagonal_[place]):
             return False

@@ -19,7 +19,7 @@ from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock
 from foldwise.data.block_grid import rows_per_block
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.scan import scan
-from foldwise.data.source import Piece, Source
+from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.kernels import _core
 from foldwise.kernels.targets import Changes, DenseTargets, Grid, Labels, rescaling_within, targets_of
@@ -118,9 +118,9 @@ class Assignment:
             if number > last:
                 return
             if number in wanted:
-                block = piece()
+                block = piece.load()
                 here = np.flatnonzero(of_block == number)
-                yield here, block.again[numbers[here] - block.start]
+                yield here, block.unchecked[numbers[here] - block.start]
 
     def sample(self, size: int, rng: np.random.Generator) -> Assignment:
         """Some of the rows, drawn without repetition, in memory; in the same frame."""
@@ -165,7 +165,7 @@ class Assignment:
         done = Pass()
 
         def of(block: Block) -> tuple[ClusterSums | None, int, int, int]:
-            labels, rows = self.part(block, self.labels), block.again
+            labels, rows = self.part(block, self.labels), block.unchecked
             if self.source.sparse:
                 before = labels.copy()
                 moved, computed, settled = targets.nearest(rows, labels)
@@ -198,7 +198,7 @@ class Assignment:
         self.bounds.learn(done.computed, done.moved, self.n)
         return done
 
-    def _evenly(self, k: int) -> list[Piece] | None:
+    def _evenly(self, k: int) -> list[Block] | None:
         """Parts of the blocks, if there are fewer blocks than threads; labels and exact sums do not mind.
 
         A part is worth some tenths of a millisecond: handing it out takes nearly one.
@@ -208,7 +208,7 @@ class Assignment:
             return None
         rows = max(-(-self.n // (4 * threads)), math.ceil(1e7 / (k * self.d)), 128)
         rows = -(-rows // 128) * 128
-        return None if 2 * rows > self.n else self.source.parts(rows)
+        return None if 2 * rows > self.n else self.source.split(rows)
 
     def _changes(self, rows: int) -> Changes:
         """Room for what changes in a block; each thread keeps its own."""
@@ -241,7 +241,7 @@ class Assignment:
             slots[which] = np.arange(len(which), dtype=np.int32)
         sums = ClusterSums.zero(which, self.d)
         parts = (sums.high, sums.low, sums.weight)
-        targets.transfer(block.again, block.weights, self.weight_scale, changes, after, slots, self.grid, parts)
+        targets.transfer(block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, parts)
         return sums
 
     def forget(self) -> None:
@@ -361,7 +361,7 @@ class Assignment:
 
         def of(block: Block) -> Floats:
             mine = None if each is None else self.part(block, each)
-            return np.asarray(targets.residuals(block.again, block.weights, self.part(block, self.labels), mine))
+            return np.asarray(targets.residuals(block.unchecked, block.weights, self.part(block, self.labels), mine))
 
         self.run.visit(of, parts.__setitem__)
         total = np.zeros(len(centres))

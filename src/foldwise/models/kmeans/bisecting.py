@@ -15,7 +15,7 @@ from foldwise.data.cache import CachedSource, cached
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.data.subset import SomeRows, gathered
+from foldwise.data.subset import RowSubset, gather
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import rescaling_around, targets_of
@@ -176,7 +176,7 @@ def _only(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]
     if len(members) == n:
         yield source
     elif isinstance(source, CachedSource):
-        yield cached(gathered(source, members))
+        yield cached(gather(source, members))
     else:
-        with spooled(SomeRows(source, members)) as part:
+        with spooled(RowSubset(source, members)) as part:
             yield part

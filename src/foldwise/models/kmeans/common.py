@@ -13,13 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block
-from foldwise.data.mapped import widened
+from foldwise.data.mapped import standardised, widened
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import rescaling_around, targets_of
 from foldwise.models.base import EachRow, KnownParameters, open_for_use
-from foldwise.models.kmeans import cosine, row_output, scaling, seeding
+from foldwise.models.kmeans import cosine, row_output, seeding
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.label_order import ordered
 
@@ -193,7 +193,7 @@ class CentreModel(
 
     def _seen(self, source: Source, mean: Any, scale: Any) -> Source:
         if scale is not None:
-            source = scaling.standardised(source, mean, scale)
+            source = standardised(source, mean, scale)
         return cosine.on_the_sphere(source) if self.metric == "cosine" else source
 
     def each_row(self, source: Source) -> EachRow:

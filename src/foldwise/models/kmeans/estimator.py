@@ -21,12 +21,13 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import cosine, partial_fit, scaling
+from foldwise.models.kmeans import cosine, partial_fit
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.common import CentreModel
 from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS, NOT_ABOUT_THE_RESULT
 from foldwise.models.kmeans.search import Plan, search
 from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.models.standardise import mean_and_deviation
 
 
 class KMeans(CentreModel):
@@ -158,7 +159,7 @@ class KMeans(CentreModel):
         """What rows are centred at and divided by, if they are."""
         if not self.scale:
             return None, None
-        mean, scale = scaling.mean_and_deviation(Passes(source, n_threads=self.n_threads))
+        mean, scale = mean_and_deviation(Passes(source, n_threads=self.n_threads))
         return None if source.sparse or self.metric == "cosine" else mean, scale
 
     def _plan(self, rows: Assignment, X: Any) -> Plan:

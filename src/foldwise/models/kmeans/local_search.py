@@ -31,7 +31,7 @@ def errors(rows: Assignment, centres: NDArray[Any]) -> Errors:
     def of(block: Block) -> tuple[Floats, Floats]:
         near, next_ = np.empty(block.n_rows, rows.dtype), np.empty(block.n_rows, rows.dtype)
         labels = np.full(block.n_rows, -1, dtype=np.int32)
-        targets.nearest(block.again, labels, near, next_)
+        targets.nearest(block.unchecked, labels, near, next_)
         factor = np.ones(block.n_rows) if block.weights is None else block.weights
         k = len(centres)
         return (

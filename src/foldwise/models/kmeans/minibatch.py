@@ -17,7 +17,7 @@ from foldwise.data.cache import CachedSource, cached
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.data.subset import SomeBlocks, gathered
+from foldwise.data.subset import BlockSubset, gather
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
@@ -198,7 +198,7 @@ class _Nest:
             self._some = None  # not both at once
             which = np.sort(self._order[: size // self._step])
             part: Source = (
-                cached(gathered(self.source, which)) if self._in_memory else SomeBlocks(self.source, which, self.n)
+                cached(gather(self.source, which)) if self._in_memory else BlockSubset(self.source, which, self.n)
             )
             self._some = size, Assignment(Passes(part, n_threads=self.run.n_threads))
         return self._some[1]

@@ -9,7 +9,7 @@ import numpy as np
 from foldwise.data.cache import cached
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.data.subset import gathered, joined
+from foldwise.data.subset import concatenate, gather
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import check_columns, remember_columns
@@ -33,7 +33,7 @@ def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
         )
     remember_columns(model, source)
     if not known:
-        batch = gathered(source) if waiting is None else joined(waiting, gathered(source))
+        batch = gather(source) if waiting is None else concatenate(waiting, gather(source))
         if (batch.n_rows or 0) < model.n_clusters:
             model._waiting = batch
             return

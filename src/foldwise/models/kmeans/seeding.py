@@ -39,7 +39,7 @@ class Distances:
         def of(block: Block) -> tuple[float, Floats]:
             weights = None if block.weights is None else block.weights * rows.weight_scale
             found: tuple[float, Floats] = targets.closer(
-                block.again, weights, len(seeds), rows.part(block, self.closest)
+                block.unchecked, weights, len(seeds), rows.part(block, self.closest)
             )
             return found
 

@@ -71,7 +71,7 @@ def _of_rows_that_count(ground: FitData, weights: Floats, means: Floats, whiten:
 
     def of(block: Block) -> Floats:
         total = np.empty(block.n_rows)
-        components.logs(block.again, total, None)
+        components.logs(block.unchecked, total, None)
         return total if block.weights is None else np.where(block.weights > 0, total, np.inf)
 
     return ground.run.rows(of)
@@ -82,6 +82,6 @@ def _row(ground: FitData, number: int) -> Floats:
     wanted = number // rows_per_block(ground.d, ground.dtype)
     for place, piece in enumerate(ground.source.pieces()):
         if place == wanted:
-            block = piece()
-            return np.asarray(block.again[number - block.start], dtype=np.float64)
+            block = piece.load()
+            return np.asarray(block.unchecked[number - block.start], dtype=np.float64)
     raise IndexError(number)

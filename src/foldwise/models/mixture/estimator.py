@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from foldwise.data.block import Floats
+from foldwise.data.mapped import standardised
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -22,7 +23,6 @@ from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import scaling
 from foldwise.models.mixture import merging, starts, warm_start
 from foldwise.models.mixture.covariance_types import LAYOUT
 from foldwise.models.mixture.em import Found, Plan, search
@@ -30,6 +30,7 @@ from foldwise.models.mixture.fit_data import FitData, in_range
 from foldwise.models.mixture.parameters import MIXTURE, NOT_ABOUT_THE_RESULT
 from foldwise.models.mixture.predict import FittedMixture
 from foldwise.models.mixture.starts import Start
+from foldwise.models.standardise import mean_and_deviation
 
 _ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
 
@@ -159,8 +160,8 @@ class GaussianMixture(FittedMixture):
             source = stack.enter_context(spooled(source))
             mean = scale = None
             if self.scale:
-                mean, scale = scaling.mean_and_deviation(Passes(source, n_threads=self.n_threads))
-                seen = scaling.standardised(source, mean, scale)
+                mean, scale = mean_and_deviation(Passes(source, n_threads=self.n_threads))
+                seen = standardised(source, mean, scale)
             else:
                 seen = source
             ground = FitData(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)

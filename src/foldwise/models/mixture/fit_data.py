@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.data.block import Block, DenseBlock, Floats
+from foldwise.data.block import Floats
 from foldwise.data.cache import cached
-from foldwise.data.mapped import MappedSource
+from foldwise.data.mapped import multiplied
 from foldwise.data.source import Source
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
@@ -158,19 +158,6 @@ def factors(reaches: Floats, dtype: np.dtype[Any], *, alone: bool) -> Floats:
         powers = np.full(len(powers), powers[reaches > 0].max())
     most = 1000 if dtype == np.float64 else 120
     return np.asarray(np.ldexp(1.0, -np.clip(powers, -most, most)))
-
-
-def multiplied(source: Source, factor: Floats) -> Source:
-    """The source with each column times a power of two."""
-    if (factor == 1.0).all():
-        return source
-    own = factor.astype(source.dtype)
-
-    def change(block: Block) -> Block:
-        with np.errstate(over="ignore"):
-            return DenseBlock(block.dense() * own, block.start, block.weights)
-
-    return MappedSource(source, change)
 
 
 def in_range(values: Floats, what: str) -> Floats:

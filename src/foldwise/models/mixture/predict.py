@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.mapped import standardised
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
 from foldwise.models.base import EachRow, KnownParameters, open_for_use
-from foldwise.models.kmeans import scaling
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture.covariance_types import CovarianceType
 from foldwise.models.mixture.parameters import is_whole
@@ -111,7 +111,7 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
     def _seen(self, source: Source) -> Source:
         """The rows as the model sees them: standardised with scale=True."""
         scale = getattr(self, "scale_", None)
-        return source if scale is None else scaling.standardised(source, self.mean_, scale)
+        return source if scale is None else standardised(source, self.mean_, scale)
 
     def as_compared(self, source: Source) -> Source:
         """The same, for reports."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.cache import cached
+from foldwise.data.mapped import multiplied
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -23,12 +24,12 @@ from foldwise.errors import DataError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
 from foldwise.models.base import open_for_use, remember_columns
-from foldwise.models.kmeans import scaling
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.common import CentreModel, FewerClustersWarning
 from foldwise.models.mixture.annealing import Found, Plan, components, search
-from foldwise.models.mixture.fit_data import factors, multiplied
+from foldwise.models.mixture.fit_data import factors
 from foldwise.models.mixture.parameters import NOT_ABOUT_THE_RESULT, SOFT
+from foldwise.models.standardise import mean_and_deviation
 
 
 class SoftKMeans(CentreModel):
@@ -100,7 +101,7 @@ class SoftKMeans(CentreModel):
             source = stack.enter_context(spooled(source))
             mean = scale = None
             if self.scale:
-                mean, scale = scaling.mean_and_deviation(Passes(source, n_threads=self.n_threads))
+                mean, scale = mean_and_deviation(Passes(source, n_threads=self.n_threads))
             run = Passes(cached(self._seen(source, mean, scale)), n_threads=self.n_threads)
             run.passes += self.scale
             with np.errstate(over="ignore", invalid="ignore"):

@@ -1,0 +1,103 @@
+"""Who runs a pass: `engine(...)` says it for a block of code, `engine=` for one call. Models never ask."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from typing import Any, Protocol, Self
+
+from foldwise.data.source import Source
+from foldwise.errors import ParameterError
+from foldwise.fold.local import LocalBlocks
+
+_current: ContextVar[Engine | None] = ContextVar("foldwise_engine", default=None)
+
+
+class Blocks(Protocol):
+    """The blocks of one source, placed on machines, and the five things that can be done with them; see `LocalBlocks`."""
+
+    remote: bool
+
+    def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
+        """Results merged as far as they are neighbours in the fixed tree."""
+
+    def each(self, task: Any) -> list[Any]:
+        """The result of every block, in row order."""
+
+    def total(self, task: Any, zero: Any, split: int = 0, progress: Any = None) -> Any:
+        """All results added up in any order."""
+
+    def ask(self, task: Any, requests: Any) -> dict[int, Any]:
+        """Results of some blocks, by number."""
+
+
+class Engine:
+    """A place where tasks run on blocks. Its subclasses say how blocks are placed there."""
+
+    remote = False  # whether blocks are worked on in other processes, which then read files and keep scratch files themselves
+    n_threads: int | None = None
+
+    def place(self, source: Source, n_threads: int) -> Blocks:
+        """The blocks of a source, ready to be worked on."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._tokens: list[Token[Engine | None]] = [*getattr(self, "_tokens", []), _current.set(self)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._tokens.pop())
+
+
+class Threads(Engine):
+    """Threads of this process; one of them is the serial engine."""
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        if n_threads is not None and n_threads < 1:
+            raise ParameterError(f"fw.engine('threads', {n_threads}): there must be at least one thread.")
+        self.n_threads = n_threads
+
+    def place(self, source: Source, n_threads: int) -> LocalBlocks:
+        """The blocks, on this machine."""
+        return LocalBlocks(source, n_threads)
+
+
+def engine(kind: Any = "threads", *given: Any) -> Engine:
+    """Where passes over data run: for one call (`model.fit(X, engine=...)`) or, as a context manager, for all in a block.
+
+    `engine("threads", 4)` are threads of this process (without a number: all cores), `engine("serial")` is one,
+    `engine("dask", client)` a Dask cluster: a `distributed.Client`, or the address of a scheduler. A client or an address
+    ("tcp://...") may also be given alone. The result is the same to the last bit, whichever it is.
+
+    >>> import foldwise as fw
+    >>> with fw.engine("threads", 2):
+    ...     fw.PCA(1).fit([[0.0, 1.0], [2.0, 5.0], [4.0, 9.0]]).n_components_
+    1
+    """
+    if isinstance(kind, Engine):
+        return kind
+    if kind == "threads":
+        return Threads(*given)
+    if kind == "serial":
+        return Threads(1, *given)
+    address = isinstance(kind, str) and "://" in kind
+    if address or kind == "dask" or type(kind).__module__.partition(".")[0] == "distributed":
+        from foldwise.fold.dask import DaskEngine
+
+        return DaskEngine(*(given if kind == "dask" else (kind,)))
+    raise ParameterError(
+        f"engine={kind!r} is not known; there are 'serial', 'threads', 'dask' with a client, and a scheduler's address."
+    )
+
+
+def use(given: Any) -> AbstractContextManager[Any]:
+    """The engine that a call was given, for as long as it runs; without one, that of the surroundings."""
+    return nullcontext() if given is None else engine(given)
+
+
+def current() -> Engine:
+    """The engine of the innermost `with fw.engine(...)`, else threads."""
+    return _current.get() or _DEFAULT
+
+
+_DEFAULT = Threads()

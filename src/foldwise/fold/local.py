@@ -1,0 +1,118 @@
+"""Blocks on this machine: loaded and worked on by a few threads, with what tasks keep beside each block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.cache import CachedSource
+from foldwise.data.source import Piece, Source
+from foldwise.fold import blas, serial, threads
+from foldwise.fold.tree import Tree
+
+
+class LocalBlocks:
+    """Blocks `first` to `last` - 1 of a source. Numbers of blocks, in and out, are those of the whole source.
+
+    A task is a picklable function `task(block) -> result`. One with the attribute `keeps_state` is called as
+    `task(block, state)`: `state` is a dict of arrays that belongs to the block (labels, bounds) and stays where the block is.
+    """
+
+    remote = False
+
+    def __init__(self, source: Source, n_threads: int, first: int = 0, last: int | None = None) -> None:
+        self.source, self.n_threads, self.first, self.last = source, n_threads, first, last
+        self._states: dict[int, dict[str, Any]] = {}
+        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+
+    # ------------------------------------------------------------ what engines offer
+
+    def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
+        """The results merged as far as they are neighbours in the fixed tree: level, number, value."""
+        tree: Tree[Any] = Tree()
+        self.visit(task, tree.add)
+        return tree.nodes()
+
+    def each(self, task: Any) -> list[Any]:
+        """The result of every block, in row order."""
+        found: dict[int, Any] = {}
+        self.visit(task, found.__setitem__)
+        return [found[number] for number in sorted(found)]
+
+    def total(self, task: Any, zero: Callable[[], Any], split: int = 0, progress: Any = None) -> Any:
+        """All results added to `zero()` by its method `add`, in any order: for sums that are exact."""
+        total, lock = zero(), Lock()
+
+        def add(number: int, found: Any) -> None:
+            with lock:
+                total.add(found)
+
+        if split and isinstance(self.source, CachedSource):
+            self._visit_parts(task, add, split)
+        else:
+            self.visit(task, add, progress)
+        return total
+
+    def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """`task(block, state, request)` for some blocks, by number."""
+        found = {}
+        with blas.single():
+            for number, piece in self._some(sorted(requests)):
+                found[number] = task(piece.load(), self._state(number), requests[number])
+        return found
+
+    # ------------------------------------------------------------ how
+
+    def visit(self, task: Any, take: Callable[[int, Any], None], progress: Any = None) -> None:
+        """Give the number and the result of every block to `take`, in any order and from several threads at once."""
+        first, pieces = self.first, self.source.pieces(self.first, self.last)
+        if getattr(task, "keeps_state", False):
+
+            def work(number: int, piece: Piece) -> Any:
+                return task(piece.load(), self._state(number + first))
+        else:
+
+            def work(number: int, piece: Piece) -> Any:
+                return task(piece.load())
+
+        numbered = take if first == 0 else lambda number, found: take(number + first, found)
+        if progress is not None:
+            pieces = progress(pieces)
+        n_rows = self.source.n_rows
+        if n_rows is not None and n_rows <= self._block_rows:  # small tables in a notebook must not pay for machinery
+            with blas.single(n_rows * self.source.n_columns**2):
+                serial.run(pieces, work, numbered)
+            return
+        with blas.single():
+            (serial.run if self.n_threads == 1 else threads.run)(pieces, work, numbered, self.n_threads)
+
+    def _state(self, number: int) -> dict[str, Any]:
+        return self._states.setdefault(number, {})
+
+    def _visit_parts(self, task: Any, take: Callable[[int, Any], None], rows: int) -> None:
+        """The same over parts of blocks, so that every thread has one; arrays in states are cut alike."""
+        assert isinstance(self.source, CachedSource)
+        for number, piece in enumerate(self.source.pieces()):
+            task.prepare(self._state(number), piece.load().n_rows)
+
+        def work(number: int, block: Any) -> Any:
+            whole, inside = divmod(block.start, self._block_rows)
+            here = slice(inside, inside + block.n_rows)
+            return task(block, {name: array[here] for name, array in self._state(whole).items()})
+
+        with blas.single():
+            threads.run(self.source.split(rows), work, take, self.n_threads)
+
+    def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
+        if not numbers:
+            return
+        if self.source.slow:  # whose every part is found by reading all before it
+            for number, piece in enumerate(self.source.pieces(numbers[0], numbers[-1] + 1), numbers[0]):
+                if number in numbers:
+                    yield number, piece
+        else:
+            for number in numbers:
+                for piece in self.source.pieces(number, number + 1):
+                    yield number, piece

@@ -1,0 +1,189 @@
+"""Descents from several starts, of which the best is kept: restarts, caps, budget, checkpoint and Ctrl-C in one place.
+
+Lloyd's algorithm, EM, annealing and kernel k-means are all `Descent`s: they say where to start and what one step is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.iterate import Figures, State, iterate
+from foldwise.fold.outcome import Outcome, Reason
+
+Value: TypeAlias = tuple[float, ...]
+
+UNLIMITED = 1 << 30
+
+
+class Descent(Protocol):
+    """One way downhill. States are dicts of arrays that are never changed in place; a step makes a new one."""
+
+    kept: Iterable[str] | None  # the arrays of a state that are worth keeping of the best; None: all
+
+    def start(self, number: int, before: State | None) -> State:
+        """Where start `number` begins; `before` is where the start before it ended."""
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        """The next state, and figures for the trace."""
+
+    def value(self, state: State) -> Value:
+        """What is to be as small as possible."""
+
+    def ended(self, state: State) -> Reason | None:
+        """Why this descent is over (converged, or given up: capped), or None if it goes on."""
+
+
+class Search(Protocol):
+    """What to try after the starts, from the best of them: each attempt is a state to descend from."""
+
+    counts_on: bool  # whether an attempt goes on with the best start, so that its steps count with it
+
+    def begin(self, best: State, last: State, run: int, *, capped: bool) -> State | None:
+        """The first attempt, or None; `last` is where the last start ended, `run` numbers the descent that has ended."""
+
+    def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
+        """The next attempt, or None, and whether the descent that has ended is the best so far."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best descent: its state, value, number of start and steps, and how all of it ended."""
+
+    state: State
+    value: Value
+    outcome: Outcome
+    resumed_at: int
+    start: int
+    iterations: int
+
+
+@dataclass
+class _Cursor:
+    """Where the whole stands, as whole numbers, which a state keeps as one array."""
+
+    start: int = 0
+    iteration: int = 0
+    run: int = 0
+    searching: int = 0
+    done: int = 0
+    has_best: int = 0
+    best_start: int = 0
+    best_iterations: int = 0
+    capped: int = 0  # whether the best descent was stopped by max_iter, or gave up
+
+
+def best_of(
+    descent: Descent,
+    starts: int,
+    max_iter: int | None,
+    *,
+    then: Search | None = None,
+    time_budget: float | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Best:
+    """Descend from every start for at most `max_iter` steps, then `then` searches on; the best descent of all.
+
+    The cap of a single start ends the fit itself, which can be taken up again with a higher one.
+    """
+    whole = _Whole(descent, starts, max_iter, then)
+    limit = max_iter if whole.alone and max_iter is not None else UNLIMITED
+    state, outcome, resumed_at = iterate(
+        whole.begin, whole.step, whole.done, max_iter=limit, time_budget=time_budget, checkpoint=checkpoint
+    )
+    cursor = _cursor(state)
+    if outcome.converged and cursor.capped:
+        outcome = replace(outcome, reason=Reason.CAPPED)
+    here, value = _inner(state), descent.value(_inner(state))
+    # Stopped on the way: the descent under way may be ahead of those before.
+    if not cursor.has_best or (not cursor.done and value < tuple(state["best_value"].tolist())):
+        return Best(here, value, outcome, resumed_at, cursor.start, cursor.iteration)
+    best_value = tuple(state["best_value"].tolist())
+    return Best(_best(state), best_value, outcome, resumed_at, cursor.best_start, cursor.best_iterations)
+
+
+class _Whole:
+    """All descents as one loop of steps."""
+
+    def __init__(self, descent: Descent, starts: int, max_iter: int | None, then: Search | None) -> None:
+        self.descent, self.starts, self.max_iter, self.then = descent, starts, max_iter, then
+        self.alone = starts == 1 and then is None
+
+    def begin(self) -> State:
+        return {**self.descent.start(0, None), **_outer(_Cursor(), {})}
+
+    def done(self, state: State) -> bool:
+        return bool(_cursor(state).done)
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        cursor = _cursor(state)
+        now, figures = self.descent.step(_inner(state))
+        cursor.iteration += 1
+        figures = {"start": float(cursor.start), "run": float(cursor.run), **figures}
+        reason = self.descent.ended(now)
+        if reason is None and not self.alone and self.max_iter is not None and cursor.iteration >= self.max_iter:
+            reason = Reason.CAPPED
+        beside = {name: array for name, array in state.items() if name.startswith("best")}
+        if reason is not None:
+            now, beside = self._ended(now, beside, cursor, capped=reason is Reason.CAPPED)
+        return {**now, **_outer(cursor, beside)}, figures
+
+    def _ended(self, ended: State, beside: State, cursor: _Cursor, *, capped: bool) -> tuple[State, State]:
+        """What comes after a descent: the next start, an attempt to find better, or nothing."""
+        now: State | None
+        if cursor.searching:
+            assert self.then is not None
+            known = tuple(beside["best_value"].tolist())
+            now, keep = self.then.after(ended, _best(beside), known, cursor.run)
+        else:
+            value = self.descent.value(ended)
+            keep = not cursor.has_best or value < tuple(beside["best_value"].tolist())
+        if keep:
+            beside = self._keep(ended, cursor, capped)
+        if not cursor.searching:
+            cursor.start += 1
+            if cursor.start < self.starts:
+                now = self.descent.start(cursor.start, ended)
+            else:
+                cursor.start, cursor.searching = cursor.best_start, 1
+                best = _best(beside)
+                now = (
+                    None if self.then is None else self.then.begin(best, ended, cursor.run, capped=bool(cursor.capped))
+                )
+        if now is None:
+            cursor.done = 1
+            return ended, beside
+        cursor.run += 1
+        cursor.iteration = (
+            cursor.best_iterations if cursor.searching and self.then is not None and self.then.counts_on else 0
+        )
+        return now, beside
+
+    def _keep(self, ended: State, cursor: _Cursor, capped: bool) -> State:
+        cursor.has_best, cursor.capped = 1, int(capped)
+        cursor.best_iterations = cursor.iteration
+        if not cursor.searching:
+            cursor.best_start = cursor.start
+        names = self.descent.kept if self.descent.kept is not None else ended
+        value = np.array(self.descent.value(ended), dtype=np.float64)
+        return {"best_value": value, **{f"best.{name}": ended[name] for name in names}}
+
+
+def _cursor(state: State) -> _Cursor:
+    return _Cursor(*(int(value) for value in state["cursor"]))
+
+
+def _outer(cursor: _Cursor, beside: State) -> State:
+    return {**beside, "cursor": np.array(astuple(cursor), dtype=np.int64)}
+
+
+def _inner(state: State) -> State:
+    return {name: array for name, array in state.items() if name != "cursor" and not name.startswith("best")}
+
+
+def _best(state: State) -> State:
+    return {name.removeprefix("best."): array for name, array in state.items() if name.startswith("best.")}

@@ -1,0 +1,143 @@
+"""How every fit opens and ends: parameters checked, data opened, passes and seed ready; then manifest, columns and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from foldwise.data.block import Floats
+from foldwise.data.cache import cached
+from foldwise.data.mapped import standardised
+from foldwise.data.scan import scan
+from foldwise.data.source import Source
+from foldwise.data.spool import spooled
+from foldwise.errors import DataError, NotFinishedWarning
+from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.engine import current, use
+from foldwise.fold.outcome import Outcome
+from foldwise.fold.passes import Passes
+from foldwise.models.base import remember_columns
+from foldwise.models.parameters import identity, seed_of
+from foldwise.models.standardise import mean_and_deviation
+
+
+@contextmanager
+def open_passes(
+    source: Source, *, engine: Any = None, n_threads: int | None = None, spool: bool = True
+) -> Iterator[Passes]:
+    """Passes over a source with the engine that was asked for; blocks that are slow to decode are decoded once."""
+    with use(engine):
+        # Workers elsewhere read the files themselves and keep scratch files of their own.
+        here = spool and not current().remote
+        with spooled(source) if here else nullcontext(source) as opened:
+            yield Passes(cached(opened), n_threads=n_threads)
+
+
+@dataclass
+class Session:
+    """A fit under way: passes over the rows as the model sees them, and what they are seen through."""
+
+    model: Any
+    data: Source  # the rows as they were given
+    passes: Passes
+    seed: int
+    mean: Floats | None = None
+    scale: Floats | None = None
+
+    @property
+    def source(self) -> Source:
+        """The rows as the model sees them."""
+        return self.passes.source
+
+    @property
+    def where(self) -> str | None:
+        """What to call the data in messages that say it anyway for arrays."""
+        return self.data.where if self.data.where != "array" else None
+
+    def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
+        """The checkpoint that was asked for, tied to the parameters that affect the result, to the data and to `figures` of them.
+
+        `resumable_cap` says that max_iter only ends this fit, so that it can be taken up again with a higher one. `beside` is
+        what else the result depends on.
+        """
+        path = self.model.checkpoint
+        if path is None:
+            return None
+        declared = self.model.PARAMETERS
+        about = {
+            name: value for name, value in self.model.get_params(deep=False).items() if declared[name].affects_result
+        }
+        if resumable_cap:
+            about.pop("max_iter", None)
+        about["random_state"] = self.seed
+        return open_checkpoint(path, type(self.model).__name__, {**about, **beside}, self.data, *figures)
+
+    def finish(
+        self,
+        outcome: Outcome,
+        algorithm: str,
+        rows: int,
+        *,
+        resumed_at: int = 0,
+        repairs: tuple[str, ...] = (),
+        warning: str | None = None,
+        category: type[NotFinishedWarning] = NotFinishedWarning,
+    ) -> None:
+        """Write down what ran and what the columns were, and warn if the fit did not finish."""
+        self.model.manifest_ = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
+        self.model.outcome_ = outcome
+        remember_columns(self.model, self.data)
+        outcome.warn(warning or type(self.model).__name__, category, stacklevel=5)
+
+
+@contextmanager
+def session(
+    model: Any,
+    X: Any,
+    sample_weight: Any = None,
+    *,
+    engine: Any = None,
+    dense: str | None = None,
+    spool: Callable[[Source], bool] | bool = True,
+    view: Callable[[Source], Source] | None = None,
+) -> Iterator[Session]:
+    """Open a fit of `model` to `X`.
+
+    `dense` names what needs rows with all their values, for models that refuse sparse ones. With scale=True columns are
+    standardised; then `view` says how else rows are seen (on the sphere, for cosine).
+    """
+    model._validate_params()
+    source = scan(X, weights=sample_weight)
+    if dense is not None:
+        check_dense(source, dense)
+    keep = spool if isinstance(spool, bool) else spool(source)
+    with open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep) as passes:
+        opened = Session(model, passes.source, passes, seed_of(model.random_state))
+        if getattr(model, "scale", False) and getattr(model, "STANDARDISES", True):
+            centred = not source.sparse and (view is None or not getattr(view, "about_origin", False))
+            mean, opened.scale = mean_and_deviation(passes)
+            opened.mean = mean if centred else None
+        seen = standardised(opened.data, opened.mean, opened.scale)
+        seen = seen if view is None else view(seen)
+        if seen is not opened.data:
+            opened.passes = passes.over(cached(seen))
+        yield opened
+
+
+def open_checkpoint(path: Any, kind: str, about: dict[str, Any], source: Source, *figures: Any) -> Checkpoint:
+    """A checkpoint tied to parameters, to the data and to figures that a pass over them found."""
+    checkpoint = Checkpoint(path, f"{kind} {identity(about)} {source.fingerprint()}")
+    if figures:
+        checkpoint.bind(*figures)
+    return checkpoint
+
+
+def check_dense(source: Source, what: str) -> None:
+    """Refuse sparse rows."""
+    if source.sparse:
+        raise DataError(
+            f"sparse data was passed, but {what} need rows with all their values",
+            advice="Use X.toarray(); or reduce the columns first with fw.PCA, which takes sparse rows",
+        )

@@ -1,0 +1,26 @@
+"""Columns in different units: rows as (x - mean) / standard deviation, so that each column counts alike in a distance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.errors import DataError
+from foldwise.fold.passes import Passes
+from foldwise.stats.column_moments import ColumnMoments
+
+
+def mean_and_deviation(passes: Passes) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (sums divided by n) of each column; a column that does not vary is divided by 1."""
+    found = passes.fold(ColumnMoments.of)
+    variances = found.squares / found.weight
+    usable = np.isfinite(variances) & ((found.squares == 0.0) | (variances > 1e-290))
+    if not usable.all():
+        column, names = int(np.argmin(usable)), passes.source.names
+        raise DataError(
+            "the variance of this column leaves the range of float64",
+            where=passes.source.where,
+            column=column if names is None else names[column],
+            advice="Multiply or divide the column by a constant, or use scale=False",
+        )
+    return found.mean, np.where(found.squares == 0.0, 1.0, np.sqrt(variances))
