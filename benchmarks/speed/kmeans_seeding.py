@@ -34,10 +34,10 @@ def our_seeds(x: np.ndarray, k: int, seed: int) -> np.ndarray:
     """What a fit does before its first step, the pass that finds the range of the data included."""
     from foldwise.data.cache import cached
     from foldwise.fold.passes import Passes
-    from foldwise.models.kmeans.assignment import Assignment
+    from foldwise.models.kmeans.fit_data import KMeansData
     from foldwise.models.kmeans.seeding import plusplus
 
-    return plusplus(Assignment(Passes(cached(fw.scan(x)), n_threads=2)), k, np.random.default_rng(seed))
+    return plusplus(KMeansData(Passes(cached(fw.scan(x)), n_threads=2)), k, np.random.default_rng(seed))
 
 
 def their_seeds(x: np.ndarray, k: int, seed: int) -> np.ndarray:

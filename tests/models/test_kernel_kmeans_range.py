@@ -59,7 +59,7 @@ def test_equal_rows_are_no_error_at_any_scale(kernel: str, value: float) -> None
     if kernel == "poly" and value > 3:
         pytest.skip("the kernel itself leaves float64, which is told")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fw.models.kmeans.common.FewerClustersWarning)
+        warnings.simplefilter("ignore", fw.models.kmeans.centre_model.FewerClustersWarning)
         model = fw.KernelKMeans(2, kernel=kernel).fit(np.full((20, 2), value))
     assert model.inertia_ == 0
 

@@ -16,8 +16,9 @@ import foldwise as fw
 from foldwise.data.scan import scan
 from foldwise.fold.passes import Passes
 from foldwise.kernels import reference
-from foldwise.models.kmeans import cosine
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.geometry import unit_centres
 
 
 def blobs(n: int, d: int, k: int, seed: int = 0) -> NDArray[np.float64]:
@@ -101,17 +102,17 @@ def test_fewer_distinct_rows_than_clusters() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("project", [None, cosine.project])
+@pytest.mark.parametrize("project", [None, unit_centres])
 def test_one_pass_gives_what_means_and_inertias_give(dtype: Any, offset: float, project: Any) -> None:
     rng = np.random.default_rng(0)
     x = (blobs(500, 11, 4) + offset).astype(dtype)
     weights = rng.random(500)
-    rows = Assignment(Passes(scan(x, weights=weights)))
+    rows = Assignment(KMeansData(Passes(scan(x, weights=weights))))
     centres = np.concatenate([x[:5], x[:1] + dtype(1e6)])  # the last one is empty
     rows.assign(centres)
-    new, after_e, after_m, shift = rows.finish(centres, project)
+    new, after_e, after_m, shift = rows.update_centres(centres, project)
     truth = rows.means(centres) if project is None else project(rows.means(centres))
     assert np.array_equal(new, truth)
-    np.testing.assert_allclose([after_e, after_m], rows.inertias(centres, truth), rtol=1e-9)
-    gap = (truth.astype(float) - centres.astype(float)) * rows.frame.scale
+    np.testing.assert_allclose([after_e, after_m], [rows.inertia(centres), rows.inertia(truth)], rtol=1e-9)
+    gap = (truth.astype(float) - centres.astype(float)) * rows.data.rescaling.scale
     assert shift == pytest.approx(float((gap**2).sum()), rel=1e-6 if dtype == np.float32 else 1e-9)

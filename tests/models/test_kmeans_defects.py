@@ -12,7 +12,7 @@ import pytest
 import foldwise as fw
 from foldwise.errors import FoldwiseWarning
 from foldwise.fold.outcome import Reason
-from foldwise.models.kmeans.common import FewerClustersWarning
+from foldwise.models.kmeans.centre_model import FewerClustersWarning
 
 Check = Callable[..., None]
 

@@ -84,13 +84,13 @@ def test_of_a_file_only_some_blocks_are_read_at_first(tmp_path: Path, monkeypatc
     path = tmp_path / "x.npy"
     np.save(path, x)
     read: list[int] = []
-    plain = NpySource._load
+    plain = NpySource.load
 
-    def load(self: Any, file: Any, start: int, stop: int) -> Any:
+    def load(self: Any, start: int, stop: int, file: Any) -> Any:
         read.append(start)
-        return plain(self, file, start, stop)
+        return plain(self, start, stop, file)
 
-    monkeypatch.setattr(NpySource, "_load", load)
+    monkeypatch.setattr(NpySource, "load", load)
     with pytest.warns(NotFinishedWarning, match="capped"):
         model = fw.MiniBatchKMeans(6, max_iter=1, n_threads=1, compute_labels=False).fit(path)
     assert not hasattr(model, "labels_")

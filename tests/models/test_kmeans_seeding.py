@@ -12,14 +12,14 @@ import scipy.sparse as sp
 import foldwise as fw
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans import seeding
-from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.fit_data import KMeansData
 
 Make = Callable[..., Any]
 KINDS = ["k-means++", "random", "k-means||"]
 
 
 def seeds_of(x: Any, k: int, seed: int, kind: str = "k-means++", weights: Any = None) -> np.ndarray:
-    rows, rng = Assignment(Passes(fw.scan(x, weights=weights), n_threads=1)), np.random.default_rng(seed)
+    rows, rng = KMeansData(Passes(fw.scan(x, weights=weights), n_threads=1)), np.random.default_rng(seed)
     if kind == "k-means++":
         return seeding.plusplus(rows, k, rng)
     return seeding.random_rows(rows, k, rng) if kind == "random" else seeding.parallel(rows, k, rng)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import foldwise as fw
 from foldwise.errors import DataError, NotFinishedWarning
-from foldwise.models.kmeans.common import FewerClustersWarning
+from foldwise.models.kmeans.centre_model import FewerClustersWarning
 
 
 def blobs(dtype: Any = np.float64) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class DenseBlock:
     `check(values, start)` raises for a value that is not finite, and says where it is. It is called before the values are used,
     except by the moments: a NaN or infinity shows in them, and looking at the rows twice is saved.
     """
+
+    sparse: ClassVar[bool] = False
 
     values: NDArray[Any]
     start: int = 0
@@ -164,6 +166,8 @@ class DenseBlock:
 @dataclass(frozen=True)
 class SparseBlock:
     """Rows as a SciPy CSR matrix of finite values; nothing here makes it dense."""
+
+    sparse: ClassVar[bool] = True
 
     matrix: Any
     start: int = 0

@@ -14,7 +14,7 @@ _current: ContextVar[Engine | None] = ContextVar("foldwise_engine", default=None
 
 
 class Blocks(Protocol):
-    """The blocks of one source, placed on machines, and the five things that can be done with them; see `LocalBlocks`."""
+    """The blocks of one source, placed on machines, and what can be done with them; see `LocalBlocks`."""
 
     remote: bool
 
@@ -29,6 +29,9 @@ class Blocks(Protocol):
 
     def ask(self, task: Any, requests: Any) -> dict[int, Any]:
         """Results of some blocks, by number."""
+
+    def update(self, task: Any, numbers: Any = None) -> list[Any]:
+        """Results from what is kept beside blocks, without reading them."""
 
 
 class Engine:

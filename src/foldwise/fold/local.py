@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -62,6 +62,10 @@ class LocalBlocks:
             for number, piece in self._some(sorted(requests)):
                 found[number] = task(piece.load(), self._state(number), requests[number])
         return found
+
+    def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:
+        """`task(state)` on what is kept beside blocks that have something, without reading them."""
+        return [task(self._states[number]) for number in sorted(self._states if numbers is None else numbers)]
 
     # ------------------------------------------------------------ how
 

@@ -23,7 +23,9 @@ UNLIMITED = 1 << 30
 class Descent(Protocol):
     """One way downhill. States are dicts of arrays that are never changed in place; a step makes a new one."""
 
-    kept: Iterable[str] | None  # the arrays of a state that are worth keeping of the best; None: all
+    @property
+    def kept(self) -> Iterable[str] | None:
+        """The arrays of a state that are worth keeping of the best; None: all."""
 
     def start(self, number: int, before: State | None) -> State:
         """Where start `number` begins; `before` is where the start before it ended."""
@@ -43,7 +45,7 @@ class Search(Protocol):
 
     counts_on: bool  # whether an attempt goes on with the best start, so that its steps count with it
 
-    def begin(self, best: State, last: State, run: int, *, capped: bool) -> State | None:
+    def begin(self, best: State, best_value: Value, last: State, run: int, *, capped: bool) -> State | None:
         """The first attempt, or None; `last` is where the last start ended, `run` numbers the descent that has ended."""
 
     def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
@@ -150,10 +152,10 @@ class _Whole:
                 now = self.descent.start(cursor.start, ended)
             else:
                 cursor.start, cursor.searching = cursor.best_start, 1
-                best = _best(beside)
-                now = (
-                    None if self.then is None else self.then.begin(best, ended, cursor.run, capped=bool(cursor.capped))
-                )
+                now = None
+                if self.then is not None:
+                    value = tuple(beside["best_value"].tolist())
+                    now = self.then.begin(_best(beside), value, ended, cursor.run, capped=bool(cursor.capped))
         if now is None:
             cursor.done = 1
             return ended, beside

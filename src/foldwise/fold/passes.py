@@ -54,8 +54,10 @@ class Passes:
         self._blocks: Blocks | None = None
 
     def over(self, source: Source, *, here: bool = False) -> Passes:
-        """Passes over other rows of the same fit, counted together; `here` keeps small ones in this process."""
-        return Passes(source, n_threads=self.n_threads, engine=Threads() if here else self.engine, counter=self.counter)
+        """Passes over other rows of the same fit, counted together; `here` is for scratch rows of this process, not counted."""
+        if here:
+            return Passes(source, n_threads=self.n_threads, engine=Threads())
+        return Passes(source, n_threads=self.n_threads, engine=self.engine, counter=self.counter)
 
     # ------------------------------------------------------------ ways to pass over the data
 
@@ -146,6 +148,10 @@ class Passes:
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by number: no pass, since only these blocks are read."""
         return self._placed().ask(task, requests)
+
+    def update(self, task: Callable[[dict[str, Any]], T], numbers: Sequence[int] | None = None) -> list[T]:
+        """`task(state)` on what is kept beside all blocks (or some), without reading them; results in row order."""
+        return self._placed().update(task, numbers)
 
     def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
         """Some rows, by number, as a dense array; only their blocks are read."""

@@ -14,9 +14,12 @@ from foldwise.kernels.targets import Floats, Grid, Labels, Rescaling
 class SparseTargets:
     """The interface of DenseTargets for CSR rows, each column stored once in a row; nothing is made dense but the targets."""
 
-    def __init__(self, points: NDArray[Any], frame: Rescaling) -> None:
-        self.points, self.frame = points, frame
-        self._core = _core.SparseTargets(points, frame.scale)
+    def __init__(self, points: NDArray[Any], rescaling: Rescaling) -> None:
+        self.points, self.rescaling = points, rescaling
+        self._core = _core.SparseTargets(points, rescaling.scale)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseTargets, (self.points, self.rescaling)  # packed anew where it arrives
 
     def nearest(
         self, rows: Any, labels: Labels, near: NDArray[Any] | None = None, next_: NDArray[Any] | None = None

@@ -25,11 +25,11 @@ class Rescaling:
     pivot: Floats
     scale: float
 
-    def seen(self, points: NDArray[Any]) -> Floats:
+    def apply(self, points: NDArray[Any]) -> Floats:
         """Points as y."""
         return np.asarray(points.astype(np.float64) * self.scale - self.pivot * self.scale)
 
-    def back(self, y: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def undo(self, y: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
         """From y to where the data are, rounded to their dtype."""
         return np.asarray((y / self.scale + self.pivot).astype(dtype))
 
@@ -100,10 +100,13 @@ RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 class DenseTargets:
     """Targets for dense rows of one dtype."""
 
-    def __init__(self, points: NDArray[Any], frame: Rescaling, groups: CentreGroups | None = None) -> None:
-        self.points, self.frame, self.groups = points, frame, groups
+    def __init__(self, points: NDArray[Any], rescaling: Rescaling, groups: CentreGroups | None = None) -> None:
+        self.points, self.rescaling, self.groups = points, rescaling, groups
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
-        self._core = _core.Targets(points, frame.pivot, frame.scale, order, ends)
+        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DenseTargets, (self.points, self.rescaling, self.groups)  # packed anew where it arrives
 
     def nearest(
         self,
@@ -179,7 +182,7 @@ class DenseTargets:
             return self._distances(rows)
 
     def _distances(self, rows: NDArray[Any]) -> NDArray[Any]:
-        y, points = self.frame.seen(rows), self.frame.seen(self.points)
+        y, points = self.rescaling.apply(rows), self.rescaling.apply(self.points)
         square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
         found = square[:, None] + norms - 2 * (y @ points.T)
         # Where the terms nearly cancel, differences are taken first.
@@ -187,7 +190,7 @@ class DenseTargets:
         for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // 4_000_000 + 1):
             gap = y[row[some]] - points[target[some]]
             found[row[some], target[some]] = np.einsum("ij,ij->i", gap, gap)
-        out = np.sqrt(found) / self.frame.scale
+        out = np.sqrt(found) / self.rescaling.scale
         for far in np.flatnonzero(~np.isfinite(found).all(axis=1)):  # squares leave float64 before distances do
             gap = rows[far].astype(np.float64) - self.points
             longest = np.abs(gap).max(axis=1)
@@ -196,13 +199,13 @@ class DenseTargets:
 
 
 def rescaling_around(points: NDArray[Any], *, sparse: bool = False) -> Rescaling:
-    """A frame for rows that are compared with these points."""
+    """A rescaling for rows that are compared with these points."""
     mean = np.zeros(points.shape[1]) if sparse else (points.astype(np.float64) / len(points)).sum(axis=0)
     return rescaling_within(mean, points.min(axis=0), points.max(axis=0), points.dtype)
 
 
 def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: np.dtype[Any]) -> Rescaling:
-    """A frame with its pivot at `middle`, in which values from `low` to `high` are at most 1 in size."""
+    """A rescaling with its pivot at `middle`, in which values from `low` to `high` are at most 1 in size."""
     pivot = middle.astype(dtype).astype(np.float64)
     # Halved first: the difference of two large float64 values may not be one.
     reach = float(np.maximum(high / 2.0 - pivot / 2.0, pivot / 2.0 - low / 2.0).max(initial=0.0))
@@ -214,10 +217,10 @@ def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtyp
     return Rescaling(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
 
 
-def targets_of(points: NDArray[Any], frame: Rescaling, *, sparse: bool) -> Any:
+def targets_of(points: NDArray[Any], rescaling: Rescaling, *, sparse: bool) -> Any:
     """Targets for dense or for sparse rows."""
     if sparse:
         from foldwise.kernels.sparse import SparseTargets
 
-        return SparseTargets(points, frame)
-    return DenseTargets(points, frame)
+        return SparseTargets(points, rescaling)
+    return DenseTargets(points, rescaling)

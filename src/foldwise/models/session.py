@@ -57,7 +57,7 @@ class Session:
         return self.data.where if self.data.where != "array" else None
 
     def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
-        """The checkpoint that was asked for, tied to the parameters that affect the result, to the data and to `figures` of them.
+        """The checkpoint that was asked for, tied to the parameters that affect the result, to the data and to `figures`.
 
         `resumable_cap` says that max_iter only ends this fit, so that it can be taken up again with a higher one. `beside` is
         what else the result depends on.
@@ -102,11 +102,12 @@ def session(
     dense: str | None = None,
     spool: Callable[[Source], bool] | bool = True,
     view: Callable[[Source], Source] | None = None,
+    centre: bool = True,
 ) -> Iterator[Session]:
     """Open a fit of `model` to `X`.
 
     `dense` names what needs rows with all their values, for models that refuse sparse ones. With scale=True columns are
-    standardised; then `view` says how else rows are seen (on the sphere, for cosine).
+    standardised (dense ones about their mean, unless `centre` is False); then `view` says how else rows are seen.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
@@ -116,9 +117,8 @@ def session(
     with open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep) as passes:
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
         if getattr(model, "scale", False) and getattr(model, "STANDARDISES", True):
-            centred = not source.sparse and (view is None or not getattr(view, "about_origin", False))
             mean, opened.scale = mean_and_deviation(passes)
-            opened.mean = mean if centred else None
+            opened.mean = mean if centre and not source.sparse else None
         seen = standardised(opened.data, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)
         if seen is not opened.data:

@@ -18,7 +18,7 @@ from foldwise.models.kernel import features, functions, predict, start
 from foldwise.models.kernel.exact import by_size
 from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kmeans import KMeans
-from foldwise.models.kmeans.common import FewerClustersWarning
+from foldwise.models.kmeans.centre_model import FewerClustersWarning
 
 _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
 

@@ -25,7 +25,7 @@ from foldwise.models.kernel import approximate, centring, exact, predict
 from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kernel.kernel_matrix import ComputedMatrix
 from foldwise.models.kernel.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, refusal
-from foldwise.models.kmeans.common import FewerClustersWarning
+from foldwise.models.kmeans.centre_model import FewerClustersWarning
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]

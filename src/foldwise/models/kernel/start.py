@@ -95,7 +95,7 @@ def _cut(graph: Floats, count: Floats, k: int, seed: int) -> Labels:
 
     from foldwise.data.arrays import ArraySource
     from foldwise.models.kmeans import KMeans
-    from foldwise.models.kmeans.common import FewerClustersWarning
+    from foldwise.models.kmeans.centre_model import FewerClustersWarning
 
     degrees = graph @ count
     root = np.sqrt(count / degrees)

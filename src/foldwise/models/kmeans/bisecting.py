@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
+from foldwise.data.block import Block
 from foldwise.data.cache import CachedSource, cached
-from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.data.subset import RowSubset, gather
-from foldwise.fold.outcome import Outcome, Reason
-from foldwise.fold.passes import Passes
-from foldwise.kernels.targets import rescaling_around, targets_of
-from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import cosine
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.multistart import Value, best_of
+from foldwise.fold.outcome import Reason
+from foldwise.kernels.targets import Labels, rescaling_around, targets_of
 from foldwise.models.kmeans.assignment import Assignment
-from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.centre_model import CentreModel
+from foldwise.models.kmeans.descent import Clusters, find_clusters
+from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import by_size
-from foldwise.models.kmeans.parameters import BOUNDS, CONSTRAINTS
-from foldwise.models.kmeans.search import Found, Plan, search
+from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
+from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.parameters import Parameter, constraints, one_of
+from foldwise.models.session import Session, session
 from foldwise.stats.extent import Extent
 
 
@@ -39,7 +42,8 @@ class BisectingKMeans(CentreModel):
     ----------
     bisecting_strategy : "biggest_inertia" or "largest_cluster".
     init, n_init, max_iter, tol, algorithm : of every split, as for KMeans.
-    n_clusters, random_state, metric, n_threads, copy_x, verbose : as for KMeans.
+    time_budget, checkpoint : of the whole; a tree that was stopped goes on growing from its checkpoint.
+    n_clusters, random_state, metric, scale, n_threads, copy_x, verbose : as for KMeans.
 
     >>> import foldwise as fw
     >>> km = fw.BisectingKMeans(3).fit([[1.0], [2.0], [9.0], [10.0], [11.0], [30.0]])
@@ -47,12 +51,12 @@ class BisectingKMeans(CentreModel):
     (array([1, 1, 0, 0, 0, 2], dtype=int32), array([10. ,  1.5, 30. ]))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: CONSTRAINTS[name] for name in ("n_clusters", "max_iter", "tol", "verbose", "random_state", "copy_x")},
-        **{name: CONSTRAINTS[name] for name in ("n_init", "algorithm", "metric", "n_threads")},
-        "init": [StrOptions({"k-means++", "random", "k-means||"})],
-        "bisecting_strategy": [StrOptions({"biggest_inertia", "largest_cluster"})],
+    PARAMETERS: ClassVar[dict[str, Parameter]] = {
+        **{name: one for name, one in PARAMETERS.items() if name != "search"},
+        "init": one_of(*STARTS),
+        "bisecting_strategy": one_of("biggest_inertia", "largest_cluster"),
     }
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
         self,
@@ -68,6 +72,9 @@ class BisectingKMeans(CentreModel):
         algorithm: str = "auto",
         bisecting_strategy: str = "biggest_inertia",
         metric: str = "euclidean",
+        scale: bool = False,
+        time_budget: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -81,93 +88,156 @@ class BisectingKMeans(CentreModel):
         self.algorithm = algorithm
         self.bisecting_strategy = bisecting_strategy
         self.metric = metric
+        self.scale = scale
+        self.time_budget = time_budget
+        self.checkpoint = checkpoint
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Split until there are `n_clusters`; `sample_weight` counts a row as that many equal rows."""
-        self._validate_params()
-        source = scan(X, weights=sample_weight)
-        with ExitStack() as stack:
-            source = stack.enter_context(spooled(source))
-            source = cached(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
-            run = Passes(source, n_threads=self.n_threads)
-            extent = run.fold(Extent.of)
-            self._check_count(extent.count, source)
-            self._grow(source, extent)
-            self.manifest_ = run.manifest("k-means (bisecting)", rows=extent.count)
-        remember_columns(self, source)
-        self.outcome_.warn(f"BisectingKMeans (n_clusters={self.n_clusters})")
+        geometry = self.geometry
+        with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
+            extent = fit.passes.fold(Extent.of)
+            self._check_count(fit, extent.count)
+            figures = extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high
+            best = best_of(
+                _Splitting(self, fit, extent.count),
+                1,
+                None,
+                time_budget=self.time_budget,
+                checkpoint=fit.checkpoint(*figures),
+            )
+            self._set_tree(best.state)
+            self.mean_, self.scale_, self.trace_ = fit.mean, fit.scale, best.outcome.trace
+            fit.finish(
+                best.outcome,
+                "k-means (bisecting)",
+                extent.count,
+                resumed_at=best.resumed_at,
+                warning=f"BisectingKMeans (n_clusters={self.n_clusters})",
+            )
         return self
 
-    def _grow(self, source: Source, extent: Extent) -> None:
-        began = time.perf_counter()
-        whole = self._split(source, 1, 0)
-        node_of = np.zeros(extent.count, dtype=np.int32)
-        children, centres = [[-1, -1]], [whole[0].centres[0]]
-        inertias, weights, counts = [whole[2][0]], [whole[3][0]], [extent.count]
-        steps, reason = 0, Reason.CONVERGED
-        for number in range(1, self.n_clusters):
-            wish = np.array(inertias if self.bisecting_strategy == "biggest_inertia" else weights)
-            wish[[pair[0] >= 0 or count < 2 for pair, count in zip(children, counts, strict=True)]] = -1.0
-            parent = int(np.argmax(wish))
-            members = np.flatnonzero(node_of == parent)
-            with _only(source, members, extent.count) as part:
-                found, labels, some, mass = self._split(part, 2, number)
-            children[parent] = [len(children), len(children) + 1]
-            node_of[members] = len(children) + labels
-            children += [[-1, -1], [-1, -1]]
-            centres += list(found.centres)
-            inertias += list(some)
-            weights += list(mass)
-            counts += np.bincount(labels, minlength=2).tolist()
-            steps += found.iterations
-            reason = reason if found.outcome.converged else found.outcome.reason
-            if reason is Reason.INTERRUPTED:
-                break  # with the tree as far as it has grown
-        self.tree_children_, self.tree_centers_ = np.array(children, dtype=np.int32), np.array(centres)
+    def _set_tree(self, tree: State) -> None:
+        self.tree_children_, self.tree_centers_ = tree["children"], tree["centres"]
         leaves = np.flatnonzero(self.tree_children_[:, 0] < 0)
-        leaves = leaves[by_size(np.array(weights)[leaves], self.tree_centers_[leaves])]
-        self.tree_labels_ = np.full(len(children), -1, dtype=np.int32)
+        leaves = leaves[by_size(tree["weights"][leaves], self.tree_centers_[leaves])]
+        self.tree_labels_ = np.full(len(self.tree_children_), -1, dtype=np.int32)
         self.tree_labels_[leaves] = np.arange(len(leaves), dtype=np.int32)
-        self.labels_ = self.tree_labels_[node_of]
+        self.labels_ = self.tree_labels_[tree["node_of"]]
         self.cluster_centers_ = np.ascontiguousarray(self.tree_centers_[leaves])
-        self.cluster_weights_, self.cluster_inertias_ = np.array(weights)[leaves], np.array(inertias)[leaves]
-        self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), steps
-        self.outcome_ = Outcome(reason, steps, time.perf_counter() - began)
-        self._tell_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
+        self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], tree["inertias"][leaves]
+        self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), int(tree["steps"])
+        self._warn_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
-    def _split(self, part: Source, k: int, number: int) -> tuple[Found, Any, list[float], Any]:
-        """Centres, labels, inertias and weights of k-means with k = 2 (or 1) on some rows."""
-        rows = Assignment(Passes(part, n_threads=self.n_threads), bounds=BOUNDS[self.algorithm])
-        seed = (self._seed() + number) % 2**31
-        plan = Plan(
-            k=k,
-            starts=(10 if self.init == "random" else 1) if isinstance(self.n_init, str) else self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight,
-            search="none",
+    def _labeller(self, targets: Any) -> Any:
+        """Down the tree, as the fit did."""
+        return DownTheTree(self.tree_children_, self.tree_centers_, self.tree_labels_, targets.points.dtype)
+
+
+class _Splitting:
+    """A tree that grows: every step splits one of its leaves by k-means with k = 2."""
+
+    kept = None
+
+    def __init__(self, model: BisectingKMeans, fit: Session, n: int) -> None:
+        self.model, self.fit, self.n = model, fit, n
+
+    def start(self, number: int, before: State | None) -> State:
+        """One cluster of all rows."""
+        found = self._split(self.fit.source, 1, 0)
+        data = found.assignment.data
+        return {
+            "node_of": np.zeros(self.n, dtype=np.int32),
+            "children": np.full((1, 2), -1, dtype=np.int32),
+            "centres": found.centres,
+            "inertias": np.array([data.unscaled(float(one)) for one in found.assignment.residuals(found.centres)]),
+            "weights": found.assignment.cluster_weights,
+            "counts": np.array([self.n]),
+            "steps": np.array(0),
+            "capped": np.array(0),
+        }
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        """Split the leaf that needs it most; Ctrl-C leaves the tree as far as it has grown."""
+        children, n_nodes = state["children"].copy(), len(state["children"])
+        by = "inertias" if self.model.bisecting_strategy == "biggest_inertia" else "weights"
+        wish = np.where((children[:, 0] >= 0) | (state["counts"] < 2), -1.0, state[by])
+        parent = int(np.argmax(wish))
+        members = np.flatnonzero(state["node_of"] == parent)
+        with _only(self.fit.source, members, self.n) as part:
+            found = self._split(part, 2, (n_nodes + 1) // 2)
+            if found.outcome.reason is Reason.INTERRUPTED:
+                raise KeyboardInterrupt
+            labels, unscaled = found.labels, found.assignment.data.unscaled
+            inertias = [unscaled(float(value)) for value in found.assignment.residuals(found.centres)]
+        children[parent] = n_nodes, n_nodes + 1
+        node_of = state["node_of"].copy()
+        node_of[members] = n_nodes + labels
+        new = {
+            "node_of": node_of,
+            "children": np.concatenate([children, np.full((2, 2), -1, dtype=np.int32)]),
+            "centres": np.concatenate([state["centres"], found.centres]),
+            "inertias": np.append(state["inertias"], inertias),
+            "weights": np.append(state["weights"], found.assignment.cluster_weights),
+            "counts": np.append(state["counts"], np.bincount(labels, minlength=2)),
+            "steps": state["steps"] + found.iterations,
+            "capped": np.array(int(state["capped"]) or int(not found.outcome.converged)),
+        }
+        leaves = new["children"][:, 0] < 0
+        return new, {"clusters": float(leaves.sum()), "inertia": float(new["inertias"][leaves].sum())}
+
+    def value(self, state: State) -> Value:
+        """More clusters are better."""
+        return (-float(len(state["children"])),)
+
+    def ended(self, state: State) -> Reason | None:
+        """When there are enough clusters."""
+        if len(state["children"]) < 2 * self.model.n_clusters - 1:
+            return None
+        return Reason.CAPPED if state["capped"] else Reason.CONVERGED
+
+    def _split(self, part: Source, k: int, number: int) -> Clusters:
+        """K-means with k = 2 (or 1) on some rows."""
+        model, seed = self.model, (self.fit.seed + number) % 2**31
+        data = KMeansData(self.fit.passes if part is self.fit.source else self.fit.passes.over(part, here=True))
+
+        def make_start(start: int) -> NDArray[Any]:
+            return STARTS[model.init](data, k, np.random.default_rng([seed, 0, start]))
+
+        return find_clusters(
+            Assignment(data, bounds=BOUNDS[model.algorithm]),
+            k,
+            make_start,
+            starts=model._n_starts(),
+            max_iter=model.max_iter,
+            tol=model.tol,
             seed=seed,
-            make_start=self._starts(None, seed, k),
-            project=cosine.project if self.metric == "cosine" else None,
+            geometry=model.geometry,
         )
-        found = search(rows, plan)
-        inertias = [rows.unscaled(float(value)) for value in rows.residuals(found.centres)]
-        return found, rows.labels, inertias, rows.cluster_weights
 
-    def _label(self, rows: Any, targets: Any) -> NDArray[np.int32]:
-        """Down the tree: at every split to the nearer of two centres."""
-        node_of = np.zeros(rows.shape[0], dtype=np.int32)
-        for node, pair in enumerate(self.tree_children_):
+
+@dataclass(frozen=True)
+class DownTheTree:
+    """The cluster of each row: at every split to the nearer of two centres."""
+
+    children: Labels
+    centres: NDArray[Any]
+    labels: Labels
+    dtype: np.dtype[Any]
+
+    def __call__(self, block: Block) -> Labels:
+        """One label for each row."""
+        node_of = np.zeros(block.n_rows, dtype=np.int32)
+        for node, pair in enumerate(self.children):
             members = np.flatnonzero(node_of == node) if pair[0] >= 0 else node_of[:0]
             if len(members):
-                points = np.ascontiguousarray(self.tree_centers_[pair], dtype=targets.points.dtype)
-                sparse = not isinstance(rows, np.ndarray)
+                points = np.ascontiguousarray(self.centres[pair], dtype=self.dtype)
                 labels = np.full(len(members), -1, dtype=np.int32)
-                targets_of(points, rescaling_around(points, sparse=sparse), sparse=sparse).nearest(
-                    rows[members], labels
-                )
+                rescaling = rescaling_around(points, sparse=block.sparse)
+                targets_of(points, rescaling, sparse=block.sparse).nearest(block.rows[members], labels)
                 node_of[members] = pair[labels]
-        return np.asarray(self.tree_labels_[node_of])
+        return np.asarray(self.labels[node_of])
 
 
 @contextmanager

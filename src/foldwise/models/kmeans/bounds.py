@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.kernels.targets import CentreGroups, Changes, DenseTargets, Labels, Moved, Rescaling, RowBounds
+from foldwise.kernels.targets import CentreGroups, DenseTargets, Labels, Moved, Rescaling
+from foldwise.models.kmeans.tasks import BoundsInUse
 
 _GROUP = 10  # targets in a group, about
 _LEAST_GROUPED = 128  # fewer targets are one group
@@ -20,7 +21,7 @@ _LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
 
 
 class Bounds:
-    """Upper and lower bounds of every row's distances, with the rule for using them."""
+    """The rule for using upper and lower bounds of rows' distances; the bounds themselves are kept beside the blocks."""
 
     def __init__(
         self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool, in_memory: bool = True
@@ -29,7 +30,6 @@ class Bounds:
         self.n, self.d, self.dtype = n, d, dtype
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
         self._groups: CentreGroups | None = None
-        self._rows: RowBounds | None = None
         self._centres: NDArray[Any] | None = None  # what the bounds belong to
         self.forget()
 
@@ -40,54 +40,32 @@ class Bounds:
         self._rest, self._penalty = 0, 2
         self._share_moved, self._passes = 1.0, 0
 
-    def doubt(self, row: int) -> None:
-        """One row got another label: nothing is known of it any more. All the others keep what is known."""
-        if self._rows is not None:
-            upper, lower, group = self._rows
-            upper[row], lower[row] = np.inf, -np.inf
-            if len(group):
-                group[row] = -np.inf
-
-    def prepare(self, centres: NDArray[Any], frame: Rescaling) -> DenseTargets | None:
-        """The targets if this pass is to use bounds, else None."""
+    def prepare(self, centres: NDArray[Any], rescaling: Rescaling) -> tuple[DenseTargets, BoundsInUse] | None:
+        """The targets and the bounds if this pass is to use any, else None."""
         if not self._wanted(len(centres)):
             self._centres = None
             return None
         if self._centres is None or self._groups is None:
-            self._start(centres, frame)
+            self._start(centres, rescaling)
         else:
-            step = (centres.astype(np.float64) - self._centres.astype(np.float64)) * frame.scale
+            step = (centres.astype(np.float64) - self._centres.astype(np.float64)) * rescaling.scale
             drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * self.d)
             self._total += drift
             self._group_total += self._groups.largest(drift)
             self._most += float(drift.max())
             self._fresh = False
-        self._moved = Moved.of(self._total, self._group_total, self._most, self.d, self.dtype)
         self._centres = centres
         assert self._groups is not None
-        return DenseTargets(centres, frame, self._groups)
+        moved = Moved.of(self._total, self._group_total, self._most, self.d, self.dtype)
+        in_use = BoundsInUse(len(self._groups.ends), moved, self._fresh)
+        return DenseTargets(centres, rescaling, self._groups), in_use
 
-    def _start(self, centres: NDArray[Any], frame: Rescaling) -> None:
+    def _start(self, centres: NDArray[Any], rescaling: Rescaling) -> None:
         k = len(centres)
-        groups = self._number_of_groups(k)
         if self._groups is None or len(self._groups.order) != k:
-            self._groups = _grouped(centres, frame, groups)
-        groups = len(self._groups.ends)
-        if self._rows is None or self._rows[2].shape[1] != groups:
-            each = np.empty(self.n, self.dtype), np.empty(self.n, self.dtype)
-            self._rows = (*each, np.empty((self.n if groups > 1 else 0, groups), self.dtype))
-        self._total, self._group_total, self._most = np.zeros(k), np.zeros(groups), 0.0
+            self._groups = _grouped(centres, rescaling, self._number_of_groups(k))
+        self._total, self._group_total, self._most = np.zeros(k), np.zeros(len(self._groups.ends)), 0.0
         self._fresh = True
-
-    def nearest(
-        self, targets: DenseTargets, rows: NDArray[Any], labels: Labels, start: int, changes: Changes | None
-    ) -> tuple[int, int, int]:
-        """The nearest target of a block's rows; `start` is where the block's bounds are."""
-        assert self._rows is not None
-        upper, lower, group = (part[start : start + len(rows)] for part in self._rows)
-        return targets.nearest_bounded(
-            rows, labels, (upper, lower, group), self._moved, fresh=self._fresh, changes=changes
-        )
 
     def _number_of_groups(self, k: int) -> int:
         groups = k // _GROUP if k >= _LEAST_GROUPED else 1
@@ -131,13 +109,13 @@ class Bounds:
             self._centres = None
 
 
-def _grouped(centres: NDArray[Any], frame: Rescaling, groups: int) -> CentreGroups:
+def _grouped(centres: NDArray[Any], rescaling: Rescaling, groups: int) -> CentreGroups:
     """Centres in groups of near ones, all about equally large: halved across their longest axis, again and again.
 
     A group is computed as a whole when one of its centres has moved much. Groups by k-means can be very unequal, and then the
     largest is computed always.
     """
-    points = frame.seen(centres)
+    points = rescaling.apply(centres)
     parts = _halved(points, np.arange(len(centres), dtype=np.int32), groups)
     return CentreGroups(np.concatenate(parts), np.cumsum([len(part) for part in parts]).astype(np.int32))
 

@@ -8,46 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.tasks import FarRows, Farthest
 
-# In units of the scaled data, whose values are at most 1: the mean of equal rows can be off by that much for each column.
+# In units of the rescaled data, whose values are at most 1: the mean of equal rows can be off by that much for each column.
 _ROUNDING = 2.0**-50
 
 
-def fill_empty(rows: Assignment, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
+def fill_empty(assignment: Assignment, centres: NDArray[Any]) -> tuple[int, NDArray[Any]]:
     """Move rows to clusters that have none; how many, and the centres with those of the filled clusters at their new rows.
 
     Fewer than there are empty clusters only if no row is left that lies off its centre and is not alone with it: then there are
     fewer distinct points than clusters.
     """
-    empty = np.flatnonzero(rows.sums.weights <= 0)
+    empty = np.flatnonzero(assignment.sums.weights <= 0)
     if not len(empty):
         return 0, centres
-    distance = np.empty(rows.n)
-    rows.residuals(centres, distance)
-    distance[distance <= rows.d * _ROUNDING**2] = 0.0
-    if rows.weights is not None:
-        distance[rows.weights == 0.0] = 0.0  # such a row cannot fill anything, and many could hide one that can
     filled, taken, placed = 0, set(), centres.copy()
     # Members of a cluster can all be equal: more rows than needed are looked at, but never all of them.
-    numbers = _farthest(distance, 20 * len(empty) + 100)
-    for number, value in zip(numbers.tolist(), rows.take(numbers), strict=True):
+    rows = _farthest(assignment, centres, 20 * len(empty) + 100)
+    for place, value in enumerate(rows.values):
         if filled == len(empty):
             break
-        mine = 1.0 if rows.weights is None else float(rows.weights[number])
         if value.tobytes() in taken:
             continue
-        if rows.cluster_weights[rows.labels[number]] <= mine:
+        if assignment.cluster_weights[rows.labels[place]] <= rows.weights[place]:
             continue  # alone with its centre: its own cluster would be the next to be empty
-        rows.move(number, int(empty[filled]))
+        assignment.move(rows, place, int(empty[filled]))
         placed[empty[filled]] = value
         taken.add(value.tobytes())
         filled += 1
     return filled, placed
 
 
-def _farthest(distance: NDArray[np.float64], count: int) -> NDArray[np.intp]:
-    """At most `count` rows with the largest distances above 0, the first of equals first."""
-    count = min(count, len(distance))
-    least = np.partition(distance, len(distance) - count)[len(distance) - count]
-    some = np.flatnonzero((distance >= least) & (distance > 0.0))
-    return np.asarray(some[np.argsort(-distance[some], kind="stable")][:count])
+def _farthest(assignment: Assignment, centres: NDArray[Any], count: int) -> FarRows:
+    data = assignment.data
+    found = data.passes.each(Farthest(data.targets(centres), count, data.d * _ROUNDING**2))
+    distances = np.concatenate([rows.distances for rows in found])
+    order = np.argsort(-distances, kind="stable")[:count]  # by block, so that of equals the first row stays first
+    return FarRows(
+        *(np.concatenate([getattr(rows, name) for rows in found])[order] for name in FarRows.__dataclass_fields__)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,33 +9,32 @@ from numpy.typing import NDArray
 
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
 
 _TRIES = 3
 
 
-def ordered(
-    rows: Assignment, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-) -> NDArray[Any]:
+def ordered(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN) -> NDArray[Any]:
     """The centres from the largest cluster to the smallest, with the rows' labels to match.
 
     A row exactly between two centres belongs to the one with the lower number. Where there are such rows, new numbers can move
     them, so the steps are taken up again; that may leave clusters of nearly equal size out of order.
     """
     for _ in range(_TRIES):
-        order = by_size(rows.cluster_weights, centres)
+        order = by_size(assignment.cluster_weights, centres)
         if np.array_equal(order, np.arange(len(order))):
             break
-        ties, settled = rows.near_ties, rows.settled_down(centres)
+        ties, settled = assignment.near_ties, assignment.is_settled(centres)
         place = np.empty(len(order), dtype=np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         centres = np.ascontiguousarray(centres[order])
-        rows.relabel(place, len(order))
+        assignment.relabel(place, len(order))
         if not ties:
-            rows.centres = centres
+            assignment.centres = centres
             break
         if settled:
-            centres = lloyd.settle_down(rows, centres, project)
-        rows.assign(centres)
+            centres = lloyd.settle_down(assignment, centres, geometry)
+        assignment.assign(centres)
     return centres
 
 

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
+from foldwise.data.block import Floats
+from foldwise.fold.iterate import State
+from foldwise.fold.multistart import Value
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.tasks import SecondNearest
 
 _OFFSET = 0.01  # of a new centre from the one it springs from, in root mean square distances of that one's rows
+_BREATH = 5  # centres added and taken away at first
+_PATIENCE = 12  # attempts of split and merge without success
+_GAIN = 1e-4  # of the inertia: less is no reason to go on
 _NEAR = 1.1  # centres nearer than this many mean neighbour distances are spared when one is taken away
 
 
@@ -23,52 +30,41 @@ class Errors:
     utility: Floats
 
 
-def errors(rows: Assignment, centres: NDArray[Any]) -> Errors:
+def errors(data: KMeansData, centres: NDArray[Any]) -> Errors:
     """One pass that looks at the second nearest centre as well."""
-    targets = rows.targets(centres)
-    parts: dict[int, tuple[Floats, Floats]] = {}
+    found = data.passes.each(SecondNearest(data.targets(centres)))
+    return Errors(*(np.sum([part[i] for part in found], axis=0) for i in (0, 1)))
 
-    def of(block: Block) -> tuple[Floats, Floats]:
-        near, next_ = np.empty(block.n_rows, rows.dtype), np.empty(block.n_rows, rows.dtype)
-        labels = np.full(block.n_rows, -1, dtype=np.int32)
-        targets.nearest(block.unchecked, labels, near, next_)
-        factor = np.ones(block.n_rows) if block.weights is None else block.weights
-        k = len(centres)
-        return (
-            np.asarray(np.bincount(labels, factor * near, minlength=k), dtype=np.float64),
-            np.asarray(np.bincount(labels, factor * (next_.astype(np.float64) - near), minlength=k), dtype=np.float64),
-        )
 
-    rows.run.visit(of, parts.__setitem__)
-    inertia, utility = (np.sum([parts[number][i] for number in sorted(parts)], axis=0) for i in (0, 1))
-    return Errors(inertia, utility)
+# ---------------------------------------------------------------- moves
 
 
 def breathe_in(
-    rows: Assignment, centres: NDArray[Any], found: Errors, m: int, rng: np.random.Generator
+    assignment: Assignment, centres: NDArray[Any], found: Errors, m: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     """`m` new centres next to those whose rows have the largest inertia (Fritzke 2020)."""
     worst = np.argsort(-found.inertia, kind="stable")[:m]
-    return np.concatenate([centres, _beside(rows, centres, found, worst, rng)])
+    return np.concatenate([centres, _beside(assignment, centres, found, worst, rng)])
 
 
 def _beside(
-    rows: Assignment, centres: NDArray[Any], found: Errors, which: NDArray[Any], rng: np.random.Generator
+    assignment: Assignment, centres: NDArray[Any], found: Errors, which: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    weights = np.maximum(rows.cluster_weights[which], 1e-300)
+    data = assignment.data
+    weights = np.maximum(assignment.cluster_weights[which], 1e-300)
     reach = np.sqrt(found.inertia[which] / weights)
-    steps = rng.standard_normal((len(which), rows.d))
+    steps = rng.standard_normal((len(which), data.d))
     steps *= (_OFFSET * reach / np.maximum(np.linalg.norm(steps, axis=1), 1e-300))[:, None]
-    return rows.frame.back(rows.frame.seen(centres[which]) + steps, rows.dtype)
+    return data.rescaling.undo(data.rescaling.apply(centres[which]) + steps, data.dtype)
 
 
-def breathe_out(rows: Assignment, centres: NDArray[Any], found: Errors, m: int) -> NDArray[np.bool_]:
+def breathe_out(data: KMeansData, centres: NDArray[Any], found: Errors, m: int) -> NDArray[np.bool_]:
     """Which centres stay when `m` of least use go.
 
     The neighbours of one that goes are spared: its rows fall to them, so they are needed more than they seem.
     """
     k = len(centres)
-    points = rows.frame.seen(centres)
+    points = data.rescaling.apply(centres)
     square = np.einsum("ij,ij->i", points, points)
     apart = np.sqrt(np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0))
     np.fill_diagonal(apart, np.inf)
@@ -93,11 +89,11 @@ def breathe_out(rows: Assignment, centres: NDArray[Any], found: Errors, m: int) 
 
 
 def split_and_merge(
-    rows: Assignment, centres: NDArray[Any], found: Errors, attempt: int, rng: np.random.Generator
+    assignment: Assignment, centres: NDArray[Any], found: Errors, attempt: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     """One cluster of large inertia in two, two neighbours in one; each further attempt tries the next best pair."""
-    k = len(centres)
-    weights, points = rows.cluster_weights, rows.frame.seen(centres)
+    data, k = assignment.data, len(centres)
+    weights, points = assignment.cluster_weights, data.rescaling.apply(centres)
     square = np.einsum("ij,ij->i", points, points)
     apart = np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0)
     cost = apart * weights[:, None] * weights / np.maximum(weights[:, None] + weights, 1e-300)
@@ -115,6 +111,111 @@ def split_and_merge(
     new = centres.copy()
     both = weights[a] + weights[b]
     mean = (points[a] * weights[a] + points[b] * weights[b]) / both if both else points[a]
-    new[a] = rows.frame.back(mean[None], rows.dtype)[0]
-    new[b] = _beside(rows, centres, found, np.array([worst]), rng)[0]
+    new[a] = data.rescaling.undo(mean[None], data.dtype)[0]
+    new[b] = _beside(assignment, centres, found, np.array([worst]), rng)[0]
     return new
+
+
+# ---------------------------------------------------------------- searches made of them
+
+
+class LocalSearch:
+    """Attempts to leave the best optimum so far, each judged by a descent from a changed copy of its centres."""
+
+    counts_on = False
+
+    def __init__(self, assignment: Assignment, k: int, seed: int) -> None:
+        self.assignment, self.k, self.seed = assignment, k, seed
+
+    def begin(self, best: State, best_value: Value, last: State, run: int, *, capped: bool) -> State | None:
+        """The first attempt."""
+        return self._attempt(best["centres"], best_value[0], _Progress(), run)
+
+    def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
+        """What an attempt has come to, and the next one."""
+        progress = _Progress(*ended["search"].tolist())
+        if progress.adding:
+            return self._without_extra(ended, progress), False
+        value, before = float(ended["inertia"]), best_value[0]
+        gained = value < before * (1 - _GAIN) or (value < before and before == 0.0)
+        progress.attempts = 0 if gained else progress.attempts + 1
+        progress.breath -= not gained
+        keep = value < before
+        centres = ended["centres"] if keep else best["centres"]
+        return self._attempt(centres, value if keep else before, progress, run), keep
+
+    def _attempt(self, best: NDArray[Any], inertia: float, progress: _Progress, run: int) -> State | None:
+        if self.is_over(progress) or inertia == 0.0:
+            return None
+        assignment = self.assignment
+        if assignment.centres is None or not np.array_equal(assignment.centres, best):
+            assignment.assign(best)
+        rng = np.random.default_rng([self.seed, 1, run])
+        return descent_state(self.change(best, errors(assignment.data, best), progress, rng), progress)
+
+    def _without_extra(self, ended: State, progress: _Progress) -> State:
+        data, centres = self.assignment.data, ended["centres"]
+        stays = breathe_out(data, centres, errors(data, centres), len(centres) - self.k)
+        self.assignment.relabel(np.where(stays, np.cumsum(stays) - 1, -1), self.k)
+        progress.adding = 0
+        return descent_state(np.ascontiguousarray(centres[stays]), progress)
+
+    def is_over(self, progress: _Progress) -> bool:
+        """Whether enough was tried."""
+        raise NotImplementedError
+
+    def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
+        """Centres to descend from next."""
+        raise NotImplementedError
+
+
+class Breathing(LocalSearch):
+    """Add centres where the inertia is largest, let them settle, take away those missed least (Fritzke 2020)."""
+
+    def is_over(self, progress: _Progress) -> bool:
+        """With each attempt that does not help, one centre fewer is added."""
+        return progress.breath == 0
+
+    def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
+        """The centres and some more."""
+        progress.adding = 1
+        m = min(progress.breath, self.k, self.assignment.data.n - self.k)
+        return breathe_in(self.assignment, best, found, m, rng)
+
+
+class SplitMerge(LocalSearch):
+    """Split one cluster and merge two others."""
+
+    def is_over(self, progress: _Progress) -> bool:
+        """After some attempts in a row that did not help."""
+        return progress.attempts == _PATIENCE
+
+    def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
+        """As many centres, two of them elsewhere."""
+        return split_and_merge(self.assignment, best, found, progress.attempts, rng)
+
+
+SEARCHES = {"none": None, "breathing": Breathing, "split-merge": SplitMerge}
+
+
+@dataclass
+class _Progress:
+    """Where a search stands: whether centres were added and have yet to be taken away, how many next, attempts in vain."""
+
+    adding: int = 0
+    breath: int = _BREATH
+    attempts: int = 0
+
+    def array(self) -> NDArray[np.int64]:
+        return np.array([self.adding, self.breath, self.attempts])
+
+
+def descent_state(centres: NDArray[Any], progress: _Progress | None = None) -> State:
+    """The state from which centres begin their descent."""
+    return {
+        "centres": centres,
+        "previous": centres[:0],
+        "inertia": np.array(np.inf),
+        "shift": np.array(np.inf),
+        "search": (progress or _Progress()).array(),
+    }

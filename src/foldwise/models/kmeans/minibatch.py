@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
-from dataclasses import replace
-from numbers import Integral, Real
+import os
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from foldwise.data.block_grid import rows_per_block
 from foldwise.data.cache import CachedSource, cached
-from foldwise.data.scan import scan
-from foldwise.data.source import Source
-from foldwise.data.spool import spooled
 from foldwise.data.subset import BlockSubset, gather
-from foldwise.fold.iterate import Figures, State, iterate
-from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.multistart import Value, best_of
+from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
-from foldwise.models.base import remember_columns
-from foldwise.models.kmeans import cosine, lloyd, partial_fit
+from foldwise.models.kmeans import lloyd, partial_fit
 from foldwise.models.kmeans.assignment import Assignment
-from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.centre_model import CentreModel
+from foldwise.models.kmeans.descent import Clusters
+from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import by_size
-from foldwise.models.kmeans.parameters import CONSTRAINTS
-from foldwise.models.kmeans.search import Found
+from foldwise.models.kmeans.parameters import PARAMETERS
+from foldwise.models.parameters import BOOLEAN, Parameter, constraints, number, whole
+from foldwise.models.session import session
 from foldwise.stats.extent import Extent
 
 _STILL = 10.0  # the batch doubles when half of the centres move less than their standard error divided by this
@@ -44,7 +41,7 @@ class MiniBatchKMeans(CentreModel):
 
     Parameters
     ----------
-    n_clusters, init, random_state, metric, n_threads : as for KMeans.
+    n_clusters, init, random_state, metric, scale, time_budget, checkpoint, n_threads : as for KMeans.
     batch_size : rows of the first batch.
     max_iter : at most so many passes over the data, batches counted by their share of it.
     tol : stop when the centres' summed squared movement, with all rows in the batch, is at most tol times the mean variance.
@@ -61,16 +58,15 @@ class MiniBatchKMeans(CentreModel):
     (array([0, 0, 0, 1, 1, 1], dtype=int32), array([ 2., 12.]), 4.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: CONSTRAINTS[name] for name in ("n_clusters", "init", "max_iter", "tol", "verbose")},
-        **{name: CONSTRAINTS[name] for name in ("random_state", "metric", "n_threads")},
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "compute_labels": ["boolean"],
-        "max_no_improvement": [Interval(Integral, 0, None, closed="left"), None],
-        "init_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "reassignment_ratio": [Interval(Real, 0, None, closed="left")],
+    PARAMETERS: ClassVar[dict[str, Parameter]] = {
+        **{name: one for name, one in PARAMETERS.items() if name not in ("algorithm", "search", "copy_x")},
+        "batch_size": whole(),
+        "compute_labels": BOOLEAN,
+        "max_no_improvement": whole(0, None),
+        "init_size": whole(1, None),
+        "reassignment_ratio": number(),
     }
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
         self,
@@ -88,6 +84,9 @@ class MiniBatchKMeans(CentreModel):
         n_init: int | str = "auto",
         reassignment_ratio: float = 0.01,
         metric: str = "euclidean",
+        scale: bool = False,
+        time_budget: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -103,43 +102,43 @@ class MiniBatchKMeans(CentreModel):
         self.n_init = n_init
         self.reassignment_ratio = reassignment_ratio
         self.metric = metric
+        self.scale = scale
+        self.time_budget = time_budget
+        self.checkpoint = checkpoint
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters; `sample_weight` counts a row as that many equal rows."""
-        self._validate_params()
-        source = scan(X, weights=sample_weight)
-        with ExitStack() as stack:
-            source = stack.enter_context(spooled(source))
-            source = cached(cosine.on_the_sphere(source) if self.metric == "cosine" else source)
-            run = Passes(source, n_threads=self.n_threads)
-            nest = _Nest(run, self._seed())
-            self._check_count(nest.n, source)
-            walk = _Walk(self, nest, X)
-            state, outcome, _ = iterate(walk.begin, walk.step, walk.done, max_iter=1 << 30)
-            if outcome.converged and state["over"] == _CAPPED:
-                outcome = Outcome(Reason.CAPPED, outcome.steps, outcome.seconds, outcome.trace)
-            passes = math.ceil(float(state["seen"]) / nest.n)
-            last, centres = nest.rows(int(state["size"])), state["centres"]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
+        """Find the clusters; `sample_weight` counts a row as that many equal rows, `engine` says who runs it (`fw.engine`)."""
+        geometry = self.geometry
+        with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
+            batches = _Batches(fit.passes, fit.seed)
+            self._check_count(fit, batches.n)
+            descent = _MiniBatchDescent(self, batches, lambda data: self._make_start(data, X, fit.seed))
+            checkpoint = fit.checkpoint(batches.n, *descent.smallest.data.figures)
+            best = best_of(descent, 1, None, time_budget=self.time_budget, checkpoint=checkpoint)
+            last, centres = batches.assignment(int(best.state["size"])), best.state["centres"]
+            if not last.labelled:  # resumed when it was over
+                last.assign(centres)
             if isinstance(self.init, str):  # numbered by the last batch, so that labels worked out later are the same
                 centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
             last.assign(centres)
-            found = Found(centres, outcome, 0, passes, int(state["filled"]))
-            try:
-                self._label_all(nest, last, found)
-            except KeyboardInterrupt:  # nearly done: what was found must not be lost
-                found = replace(found, outcome=replace(outcome, reason=Reason.INTERRUPTED))
-                last.forget()
+            passes = math.ceil(float(best.state["seen"]) / batches.n)
+            if self.compute_labels and last.data.n < batches.n:
+                last = batches.assignment(batches.n)
                 last.assign(centres)
-                self._label_all(nest, last, found)
-            self.n_steps_ = outcome.steps
-            self.manifest_ = run.manifest(
-                "k-means (nested batches)",
-                rows=nest.n,
-                repairs=(f"{found.filled} times an empty cluster was given a row",) if found.filled else (),
+            found = Clusters(centres, last, best.outcome, best.resumed_at, passes)
+            found = (
+                self._finish(found, in_order=True) if self.compute_labels else self._without_labels(found, batches.n)
             )
-        remember_columns(self, source)
-        found.outcome.warn(f"MiniBatchKMeans (n_clusters={self.n_clusters})")
+            self.mean_, self.scale_, self.n_steps_ = fit.mean, fit.scale, best.outcome.steps
+            fit.finish(
+                found.outcome,
+                "k-means (nested batches)",
+                batches.n,
+                resumed_at=found.resumed_at,
+                repairs=found.repairs,
+                warning=f"MiniBatchKMeans (n_clusters={self.n_clusters})",
+            )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -148,38 +147,30 @@ class MiniBatchKMeans(CentreModel):
         partial_fit.take(self, X, sample_weight)
         return self
 
-    def _label_all(self, nest: _Nest, last: Assignment, found: Found) -> None:
-        if not self.compute_labels:
-            self._finish_without_labels(last, found, nest.n)
-            return
-        rows = nest.rows(nest.n)
-        if rows is not last:
-            rows.assign(found.centres)
-        self._finish(rows, found, in_order=True)
-
-    def _finish_without_labels(self, rows: Assignment, found: Found, n: int) -> None:
-        for name in ("labels_", "cluster_inertias_", "_means", "_waiting"):
+    def _without_labels(self, found: Clusters, n: int) -> Clusters:
+        for name in ("labels_", "cluster_inertias_"):
             self.__dict__.pop(name, None)
-        self.cluster_centers_, self.cluster_weights_ = found.centres, rows.cluster_weights
-        self.inertia_ = rows.unscaled(rows.inertias(found.centres)[0]) * (n / rows.n)
-        self.n_iter_, self.outcome_, self.trace_ = found.iterations, found.outcome, found.outcome.trace
+        self._forget_batches()
+        data, centres = found.assignment.data, found.centres
+        self.cluster_centers_, self.cluster_weights_ = centres, found.assignment.cluster_weights
+        self.inertia_ = data.unscaled(found.assignment.inertia(centres)) * (n / data.n)
+        self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
+        return found
 
 
-class _Nest:
+class _Batches:
     """Batches of one source, each in the next: rows of data in memory, blocks of files, in a fixed random order."""
 
-    def __init__(self, run: Passes, seed: int) -> None:
-        self.run, self.source = run, run.source
+    def __init__(self, passes: Passes, seed: int) -> None:
+        self.passes, self.source = passes, passes.source
         rng = np.random.default_rng([seed, 2])
         n = self.source.n_rows
         if n is None or self.source.slow:  # a pass that counts, and fills the scratch file
-            n = run.fold(Extent.of).count
+            n = passes.fold(Extent.of).count
         self.n = n
-        self._all: Assignment | None = None
-        self._some: tuple[int, Assignment] | None = None
+        self._last: tuple[int, Assignment] | None = None
         self._in_memory = isinstance(self.source, CachedSource)
-        blocks = rows_per_block(self.source.n_columns, self.source.dtype, sparse=self.source.sparse)
-        self._step = 1 if self._in_memory else blocks
+        self._step = 1 if self._in_memory else passes.block_rows
         self._order = rng.permutation(math.ceil(n / self._step))
 
     def size(self, wanted: int) -> int:
@@ -187,54 +178,56 @@ class _Nest:
         rows = math.ceil(wanted / self._step) * self._step
         return self.n if 2 * rows > self.n else rows
 
-    def rows(self, size: int) -> Assignment:
+    def assignment(self, size: int) -> Assignment:
         """The batch of that size; the last one is kept."""
+        if self._last is None or self._last[0] != size:
+            self._last = None  # not both at once
+            self._last = size, Assignment(KMeansData(self._passes(size)))
+        return self._last[1]
+
+    def _passes(self, size: int) -> Passes:
         if size >= self.n:
-            if self._all is None:
-                self._some = None
-                self._all = Assignment(self.run)
-            return self._all
-        if self._some is None or self._some[0] != size:
-            self._some = None  # not both at once
-            which = np.sort(self._order[: size // self._step])
-            part: Source = (
-                cached(gather(self.source, which)) if self._in_memory else BlockSubset(self.source, which, self.n)
-            )
-            self._some = size, Assignment(Passes(part, n_threads=self.run.n_threads))
-        return self._some[1]
+            return self.passes
+        which = np.sort(self._order[: size // self._step])
+        if self._in_memory:
+            return self.passes.over(cached(gather(self.source, which)), here=True)
+        return self.passes.over(BlockSubset(self.source, which, self.n))
 
 
 _DONE, _CAPPED = 1, 2
 
 
-class _Walk:
-    def __init__(self, model: MiniBatchKMeans, nest: _Nest, X: Any) -> None:
-        self.model, self.nest = model, nest
-        self.project = cosine.project if model.metric == "cosine" else None
-        self.make_start = model._starts(X, model._seed())
+class _MiniBatchDescent:
+    """Steps of Lloyd's on a batch that grows."""
 
-    def begin(self) -> State:
-        model, nest = self.model, self.nest
+    kept = None
+
+    def __init__(
+        self,
+        model: MiniBatchKMeans,
+        batches: _Batches,
+        make_start: Callable[[KMeansData], Callable[[int], NDArray[Any]]],
+    ) -> None:
+        self.model, self.batches, self.make_start = model, batches, make_start
         wanted = max(model.init_size or 3 * model.batch_size, model.n_clusters)
-        rows = self._weighty(max(wanted, 3 * model.n_clusters) if model.init_size is None else wanted)
-        starts = model.n_init
-        if starts == "auto":
-            starts = 3 if callable(model.init) or (isinstance(model.init, str) and model.init == "random") else 1
-        best, least = self.make_start(rows, 0), np.inf
-        for number in range(1 if not isinstance(model.init, str) and not callable(model.init) else int(starts)):
-            if starts == 1:
-                break
-            centres = best if number == 0 else self.make_start(rows, number)
-            rows.assign(centres)
-            inertia = rows.inertias(centres)[0]
+        self.smallest = self._weighty(max(wanted, 3 * model.n_clusters) if model.init_size is None else wanted)
+
+    def start(self, number: int, before: State | None) -> State:
+        """The best of some starts on the first rows."""
+        model, first = self.model, self.smallest
+        make, starts = self.make_start(first.data), model._n_starts(3, told=False)
+        best, least = make(0), np.inf
+        for attempt in range(starts if starts > 1 else 0):
+            centres = best if attempt == 0 else make(attempt)
+            first.assign(centres)
+            inertia = first.inertia(centres)
             if inertia < least:
                 best, least = centres, inertia
-        size = self._weighty(max(model.batch_size, model.n_clusters)).n
+        size = self._weighty(max(model.batch_size, model.n_clusters)).data.n
         return {
             "centres": best,
-            "size": np.array(nest.size(size)),
+            "size": np.array(self.batches.size(size)),
             "seen": np.array(0),
-            "filled": np.array(0),
             "stale": np.array(0),
             "inertia": np.array(np.inf),
             "over": np.array(0),
@@ -243,50 +236,55 @@ class _Walk:
     def _weighty(self, wanted: int) -> Assignment:
         """The smallest batch with at least so many rows that has a row of some weight for every cluster."""
         while True:
-            size = self.nest.size(wanted)
-            rows = self.nest.rows(size)
-            counted = rows.n if rows.weights is None else int(np.count_nonzero(rows.weights))
-            if counted >= self.model.n_clusters or size == self.nest.n:
-                return rows
+            size = self.batches.size(wanted)
+            batch = self.batches.assignment(size)
+            if batch.data.counted >= self.model.n_clusters or size == self.batches.n:
+                return batch
             wanted = 2 * size
 
-    def done(self, state: State) -> bool:
-        return bool(state["over"])
+    def value(self, state: State) -> Value:
+        """The inertia of all rows, once they are all in the batch."""
+        return (float(state["inertia"]),)
+
+    def ended(self, state: State) -> Reason | None:
+        """Whether the centres stand still, or the passes are used up."""
+        return {0: None, _DONE: Reason.CONVERGED, _CAPPED: Reason.CAPPED}[int(state["over"])]
 
     def step(self, state: State) -> tuple[State, Figures]:
-        model, nest, size = self.model, self.nest, int(state["size"])
-        rows, centres = nest.rows(size), state["centres"]
-        done = lloyd.step(rows, centres, self.project)
-        seen = int(state["seen"]) + rows.n
-        figures = {
-            "rows": float(rows.n),
-            "inertia": rows.unscaled(done.after_m),
-            "inertia_after_e": rows.unscaled(done.after_e),
-            "moved": float(done.moved),
-            "shift": float(np.sqrt(done.shift)) / rows.frame.scale,
-        }
-        new = {**state, "centres": done.centres, "seen": np.array(seen), "filled": state["filled"] + done.filled}
-        if size < nest.n:
-            if self._still(rows, centres, done):
-                new["size"] = np.array(nest.size(2 * size))
+        """One step on the batch, which is doubled when the centres move by less than it can tell."""
+        model, n, size = self.model, self.batches.n, int(state["size"])
+        batch, centres = self.batches.assignment(size), state["centres"]
+        data = batch.data
+        done = lloyd.step(batch, centres, model.geometry)
+        seen = int(state["seen"]) + data.n
+        new = {**state, "centres": done.centres, "seen": np.array(seen)}
+        if size < n:
+            if self._still(batch, centres, done):
+                new["size"] = np.array(self.batches.size(2 * size))
         else:
-            tol = model.tol * float(rows.squares.mean()) / rows.extent.columns.weight
             gained = float(state["inertia"]) - done.after_m > _GAIN * done.after_m
             stale = 0 if gained else int(state["stale"]) + 1
             tired = model.max_no_improvement is not None and stale >= max(model.max_no_improvement, 1)
             new |= {"inertia": np.array(done.after_m), "stale": np.array(stale)}
-            if done.shift <= tol or tired:
+            if done.shift <= model.tol * data.mean_variance or tired:
                 new["over"] = np.array(_DONE)
-        if not new["over"] and seen >= model.max_iter * nest.n:
+        if not new["over"] and seen >= model.max_iter * n:
             new["over"] = np.array(_CAPPED)
-        return new, figures
+        return new, {
+            "rows": float(data.n),
+            "inertia": data.unscaled(done.after_m),
+            "inertia_after_e": data.unscaled(done.after_e),
+            "moved": float(done.moved),
+            "filled": float(done.filled),
+            "shift": float(np.sqrt(done.shift)) / data.rescaling.scale,
+        }
 
-    def _still(self, rows: Assignment, centres: NDArray[Any], done: lloyd.LloydStep) -> bool:
+    def _still(self, batch: Assignment, centres: NDArray[Any], done: lloyd.LloydStep) -> bool:
         """Whether the centres move by less than a batch of this size can tell."""
-        gap = (done.centres.astype(np.float64) - centres.astype(np.float64)) * rows.frame.scale
+        gap = (done.centres.astype(np.float64) - centres.astype(np.float64)) * batch.data.rescaling.scale
         moved = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-        weights = rows.cluster_weights
+        weights = batch.cluster_weights
         some = weights > 0
         error = np.sqrt(done.after_m / weights.sum() / weights[some])  # from the spread within all clusters
-        rounding = 8 * float(np.finfo(rows.dtype).eps)
+        rounding = 8 * float(np.finfo(batch.data.dtype).eps)
         return bool(np.mean(moved[some] <= np.maximum(error / _STILL, rounding)) >= 0.5)

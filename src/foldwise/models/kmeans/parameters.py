@@ -1,30 +1,20 @@
-"""What each parameter of KMeans may be."""
+"""The parameters that the models with cluster centres share, as they are declared."""
 
 from __future__ import annotations
 
-import os
-from numbers import Integral, Real
-from typing import Any
+from foldwise.models.kmeans.geometry import GEOMETRIES
+from foldwise.models.kmeans.local_search import SEARCHES
+from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.parameters import IGNORED, Parameter, one_of, shared, words
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-CONSTRAINTS: dict[str, Any] = {
-    "n_clusters": [Interval(Integral, 1, None, closed="left")],
-    "init": [StrOptions({"k-means++", "random", "k-means||"}), callable, "array-like"],
-    "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-    "random_state": ["random_state"],
-    "copy_x": ["boolean"],
-    "algorithm": [StrOptions({"auto", "lloyd", "elkan", "bounded"})],
-    "search": [StrOptions({"none", "breathing", "split-merge"})],
-    "metric": [StrOptions({"euclidean", "cosine"})],
-    "scale": ["boolean"],
-    "time_budget": [Interval(Real, 0, None, closed="left"), None],
-    "checkpoint": [str, os.PathLike, None],
-    "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+PARAMETERS: dict[str, Parameter] = {
+    **shared("n_clusters", "n_init", "max_iter", "tol", "verbose", "random_state", "scale"),
+    **shared("time_budget", "checkpoint", "n_threads"),
+    "init": Parameter((words(*STARTS), callable, "array-like")),
+    "copy_x": IGNORED,
+    "algorithm": one_of("auto", "lloyd", "elkan", "bounded", affects_result=False),
+    "search": one_of(*SEARCHES),
+    "metric": one_of(*GEOMETRIES),
 }
 
-BOUNDS = {"auto": "auto", "lloyd": "off", "elkan": "on", "bounded": "on"}
-NOT_ABOUT_THE_RESULT = ("algorithm", "checkpoint", "copy_x", "n_threads", "time_budget", "verbose")
+BOUNDS = {"auto": "auto", "lloyd": "off", "elkan": "on", "bounded": "on"}  # by algorithm

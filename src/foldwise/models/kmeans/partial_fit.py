@@ -13,9 +13,9 @@ from foldwise.data.subset import concatenate, gather
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import check_columns, remember_columns
-from foldwise.models.kmeans import cosine
 from foldwise.models.kmeans.assignment import Assignment
-from foldwise.models.kmeans.common import CentreModel
+from foldwise.models.kmeans.centre_model import CentreModel
+from foldwise.models.kmeans.fit_data import KMeansData
 
 
 def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
@@ -32,57 +32,57 @@ def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
             advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
         )
     remember_columns(model, source)
-    if not known:
-        batch = gather(source) if waiting is None else concatenate(waiting, gather(source))
-        if (batch.n_rows or 0) < model.n_clusters:
-            model._waiting = batch
-            return
-        model.__dict__.pop("_waiting", None)
-        _first(model, batch)
+    if known:
+        _add(model, source)
         return
-    _add(model, source)
+    batch = gather(source) if waiting is None else concatenate(waiting, gather(source))
+    if (batch.n_rows or 0) < model.n_clusters:
+        model._waiting = batch
+        return
+    model.__dict__.pop("_waiting", None)
+    _first(model, batch)
 
 
-def _rows(model: CentreModel, source: Source) -> Assignment:
-    return Assignment(Passes(cached(model.as_compared(source)), n_threads=model.n_threads))
+def _assignment(model: CentreModel, source: Source) -> Assignment:
+    return Assignment(KMeansData(Passes(cached(model.as_compared(source)), n_threads=model.n_threads)))
 
 
 def _first(model: CentreModel, source: Source) -> None:
     """A fit to the first rows."""
     from foldwise.models.kmeans.estimator import KMeans
 
-    shared = {name: value for name, value in model.get_params().items() if name in KMeans().get_params()}
+    shared = {name: value for name, value in model.get_params().items() if name in KMeans.PARAMETERS}
     fitted = KMeans(**shared | {"max_iter": 300, "verbose": 0}).fit(source)
     for name, value in vars(fitted).items():
         if name.endswith("_") and name not in vars(model):
             setattr(model, name, value)
     model.n_steps_ = 1
     # The means themselves, which the dtype of the centres may be too short for.
-    rows = _rows(model, source)
-    rows.assign(model.cluster_centers_)
-    some = rows.cluster_weights > 0
+    assignment = _assignment(model, source)
+    assignment.assign(model.cluster_centers_)
+    some = assignment.cluster_weights > 0
     model._means = model.cluster_centers_.astype(np.float64)
-    model._means[some] = rows.frame.back(rows.sums.means()[some], np.dtype(np.float64))
+    model._means[some] = _exact_means(assignment)[some]
+
+
+def _exact_means(assignment: Assignment) -> Any:
+    """The means of the clusters in float64; NaN where there are no rows."""
+    return assignment.data.rescaling.undo(assignment.sums.means(), np.dtype(np.float64))
 
 
 def _add(model: CentreModel, source: Source) -> None:
     """Every row to the cluster of the nearest centre, which moves to the mean of all its rows."""
-    rows = _rows(model, source)
-    before = model.cluster_centers_
-    rows.assign(before)
-    weights, old = rows.cluster_weights, model.cluster_weights_
+    assignment, before = _assignment(model, source), model.cluster_centers_
+    assignment.assign(before)
+    weights, old = assignment.cluster_weights, model.cluster_weights_
     means = getattr(model, "_means", before.astype(np.float64))  # a model from a file has the centres alone
     some = weights > 0
     total = old + weights
     new = means.copy()
-    step = rows.frame.back(rows.sums.means()[some], np.dtype(np.float64)) - means[some]
-    new[some] += step * (weights[some] / total[some])[:, None]
-    centres = new.astype(before.dtype)
-    if model.metric == "cosine":
-        centres = cosine.project(centres)
+    new[some] += (_exact_means(assignment)[some] - means[some]) * (weights[some] / total[some])[:, None]
     model._means, model.cluster_weights_ = new, total
-    model.cluster_centers_ = np.ascontiguousarray(centres)
-    rows.assign(model.cluster_centers_)
-    residuals = rows.residuals(model.cluster_centers_)
-    model.labels_, model.inertia_ = rows.labels, rows.unscaled(float(residuals.sum()))
+    model.cluster_centers_ = np.ascontiguousarray(model.geometry.projected(new.astype(before.dtype)))
+    assignment.assign(model.cluster_centers_)
+    inertia = float(assignment.residuals(model.cluster_centers_).sum())
+    model.labels_, model.inertia_ = assignment.labels, assignment.data.unscaled(inertia)
     model.n_steps_ = getattr(model, "n_steps_", 1) + 1

@@ -1,27 +1,67 @@
-"""What is told of every row: its cluster, and how far it is from that cluster's centre."""
+"""What a model with centres says of the rows of a block: the cluster, the distance to its centre, distances to all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block
-from foldwise.data.source import Source
-from foldwise.models.base import EachRow
+from foldwise.data.block import Block, Floats
+from foldwise.kernels.targets import Labels
 
 
-def each_row(source: Source, targets: Any, label: Callable[[Any, Any], NDArray[np.int32]]) -> EachRow:
-    """Records of cluster and distance for the rows of `source`, which are compared with `targets`."""
-    dtype = np.dtype([("cluster", np.int32), ("distance", source.dtype)])
+@dataclass(frozen=True)
+class NearestCentre:
+    """The cluster of each row: exactly the nearest centre, and the lowest number among equals."""
 
-    def of(block: Block) -> NDArray[Any]:
-        told = np.empty(block.n_rows, dtype)
-        labels, squares = label(block.rows, targets), np.empty(block.n_rows)
-        targets.residuals(block.rows, None, labels, squares)
-        told["cluster"], told["distance"] = labels, np.sqrt(squares) / targets.frame.scale
+    targets: Any
+
+    def __call__(self, block: Block) -> Labels:
+        """One label for each row."""
+        labels = np.full(block.n_rows, -1, dtype=np.int32)
+        self.targets.nearest(block.rows, labels)
+        return labels
+
+
+@dataclass(frozen=True)
+class DistancesToCentres:
+    """The distance of each row to every centre."""
+
+    targets: Any
+
+    def __call__(self, block: Block) -> NDArray[Any]:
+        """One line for each row."""
+        return np.asarray(self.targets.distances(block.rows))
+
+
+@dataclass(frozen=True)
+class SquaredDistance:
+    """The squared distance of each row to the centre of its cluster, in units of the rescaled data, times its weight."""
+
+    targets: Any
+    label: Any
+
+    def __call__(self, block: Block) -> Floats:
+        """One number for each row."""
+        each = np.empty(block.n_rows)
+        self.targets.residuals(block.rows, None, self.label(block), each)
+        return each if block.weights is None else each * block.weights
+
+
+@dataclass(frozen=True)
+class ClusterAndDistance:
+    """Records of cluster and distance to its centre."""
+
+    targets: Any
+    label: Any
+    dtype: np.dtype[Any]
+
+    def __call__(self, block: Block) -> NDArray[Any]:
+        """One record for each row."""
+        told, squares = np.empty(block.n_rows, self.dtype), np.empty(block.n_rows)
+        labels = self.label(block)
+        self.targets.residuals(block.rows, None, labels, squares)
+        told["cluster"], told["distance"] = labels, np.sqrt(squares) / self.targets.rescaling.scale
         return told
-
-    return EachRow(source, ("cluster", "distance"), dtype, of)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
+from foldwise.data.arrays import ArraySource
+from foldwise.data.block import Block, Floats, dense_rows
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.lloyd import settle_down
 
 _ROUNDS = 5  # of k-means||
 _OVERSAMPLING = 2
@@ -19,68 +22,144 @@ _SAMPLE_PER_SEED = 16
 _WAITING = 24  # seeds that the distances may not know yet, at most
 
 
+# ---------------------------------------------------------------- what is done with a block
+
+
+@dataclass(frozen=True)
+class UpdateClosest:
+    """Bring rows' squared distances to their nearest seed up to date, kept beside the block under `name`."""
+
+    keeps_state: ClassVar[bool] = True
+
+    targets: Any
+    n_seeds: int  # the other targets are candidates
+    name: str
+    weight_scale: float
+    fresh: bool
+
+    def __call__(self, block: Block, state: dict[str, Any]) -> tuple[float, Floats]:
+        """The weighted sum of the distances, and what it would be with each candidate."""
+        if self.fresh:
+            dtype = self.targets.points.dtype
+            state[self.name] = np.full(block.n_rows, np.finfo(dtype).max, dtype=dtype)
+        state.pop(f"{self.name}_sums", None)
+        weights = None if block.weights is None else block.weights * self.weight_scale
+        found: tuple[float, Floats] = self.targets.closer(block.unchecked, weights, self.n_seeds, state[self.name])
+        return found
+
+
+def _mass(block: Block, closest: NDArray[Any], weight_scale: float) -> Floats:
+    """Weight times squared distance of each row."""
+    mass = closest.astype(np.float64)
+    return mass if block.weights is None else mass * (block.weights * weight_scale)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows: numbers, values, squared distances to the nearest seed, and weights if there are any."""
+
+    numbers: NDArray[np.intp]
+    values: NDArray[Any]
+    closest: Floats
+    weights: Floats | None
+
+    @classmethod
+    def of(cls, block: Block, which: NDArray[np.intp], closest: NDArray[Any]) -> Rows:
+        """Rows of a block, by their places in it."""
+        return cls(
+            block.start + which,
+            dense_rows(block.unchecked[which]),
+            closest[which].astype(np.float64),
+            None if block.weights is None else block.weights[which],
+        )
+
+
+@dataclass(frozen=True)
+class DrawRows:
+    """Rows of a block at some shares of its summed weight times squared distance."""
+
+    name: str
+    weight_scale: float
+    order: NDArray[np.intp] | None
+
+    def __call__(self, block: Block, state: dict[str, Any], shares: Floats) -> Rows:
+        """One row for each share."""
+        sums = state.get(f"{self.name}_sums")
+        if sums is None:
+            mass = _mass(block, state[self.name], self.weight_scale)
+            sums = state[f"{self.name}_sums"] = np.cumsum(mass if self.order is None else mass[self.order])
+        # The block's own sum was rounded in another way: taken from this one, nobody falls off the end.
+        found = np.searchsorted(sums, shares * sums[-1], side="right")
+        found = np.minimum(found, int(np.searchsorted(sums, sums[-1])))
+        return Rows.of(block, found if self.order is None else self.order[found], state[self.name])
+
+
+@dataclass(frozen=True)
+class PickRows:
+    """Every row of a block with a probability in proportion to weight times squared distance: a round of k-means||."""
+
+    keeps_state: ClassVar[bool] = True
+
+    name: str
+    weight_scale: float
+    factor: float
+    stream: tuple[int, int]
+    block_rows: int
+
+    def __call__(self, block: Block, state: dict[str, Any]) -> NDArray[Any]:
+        """The values of the rows picked; every block draws from a stream of its own."""
+        chance = _mass(block, state[self.name], self.weight_scale) * self.factor
+        rng = np.random.default_rng([*self.stream, block.start // self.block_rows])
+        return dense_rows(block.unchecked[np.flatnonzero(rng.random(len(chance)) < chance)])
+
+
+# ---------------------------------------------------------------- distances to the seeds so far
+
+
 class Distances:
     """Every row's squared distance to its nearest seed so far, and rows drawn in proportion to it."""
 
-    def __init__(self, rows: Assignment) -> None:
-        self.rows = rows
-        self.closest = np.full(rows.n, np.finfo(rows.dtype).max, dtype=rows.dtype)
-        self.totals = np.zeros(math.ceil(rows.n / rows.block_rows))
-        self._sums: dict[int, Floats] = {}
-        self._order = rows.canonical_order
+    def __init__(self, data: KMeansData, name: str = "closest") -> None:
+        self.data, self.name = data, name
+        self.totals = np.zeros(math.ceil(data.n / data.block_rows))
+        self._fresh = True
 
     def update(self, seeds: NDArray[Any], candidates: NDArray[Any]) -> Floats:
         """One pass: bring distances up to date with new seeds; the sum of them that each candidate would leave."""
-        rows, points = self.rows, np.concatenate([seeds, candidates])
-        targets = rows.targets(np.ascontiguousarray(points))
-        potentials: dict[int, Floats] = {}
-        self._sums.clear()
-
-        def of(block: Block) -> tuple[float, Floats]:
-            weights = None if block.weights is None else block.weights * rows.weight_scale
-            found: tuple[float, Floats] = targets.closer(
-                block.unchecked, weights, len(seeds), rows.part(block, self.closest)
-            )
-            return found
-
-        def take(number: int, found: tuple[float, Floats]) -> None:
-            self.totals[number], potentials[number] = found
-
-        rows.run.visit(of, take)
-        return np.asarray(np.sum([potentials[number] for number in sorted(potentials)], axis=0))
+        data = self.data
+        targets = data.targets(np.ascontiguousarray(np.concatenate([seeds, candidates])))
+        task = UpdateClosest(targets, len(seeds), self.name, data.weight_scale, self._fresh)
+        self._fresh = False
+        found = data.passes.each(task)
+        self.totals = np.array([total for total, _ in found])
+        return np.asarray(np.sum([potentials for _, potentials in found], axis=0))
 
     @property
     def total(self) -> float:
         """The weighted sum of all of them."""
         return float(self.totals.sum())
 
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def draw(self, count: int, rng: np.random.Generator) -> Rows:
         """Rows drawn with probability in proportion to weight times squared distance."""
-        ends = np.cumsum(self.totals)
+        data, ends = self.data, np.cumsum(self.totals)
         where = rng.random(count) * ends[-1]
-        numbers = np.minimum(np.searchsorted(ends, where, side="right"), len(ends) - 1)
-        out = np.empty(count, dtype=np.intp)
-        for place, number in enumerate(numbers.tolist()):
-            sums = self._sums.get(number)
-            if sums is None:
-                mass = self.mass(number)
-                sums = self._sums[number] = np.cumsum(mass if self._order is None else mass[self._order])
-            # The block's own sum was rounded in another way: taken from this one, nobody falls off the end.
-            share = (where[place] - (ends[number] - self.totals[number])) / self.totals[number]
-            found = int(np.searchsorted(sums, share * sums[-1], side="right"))
-            found = min(found, int(np.searchsorted(sums, sums[-1])))
-            out[place] = number * self.rows.block_rows + (found if self._order is None else self._order[found])
-        return out
-
-    def mass(self, number: int) -> Floats:
-        """Weight times squared distance of the rows of a block."""
-        start = number * self.rows.block_rows
-        stop = min(start + self.rows.block_rows, self.rows.n)
-        mass = self.closest[start:stop].astype(np.float64)
-        return mass if self.rows.weights is None else mass * (self.rows.weights[start:stop] * self.rows.weight_scale)
+        blocks = np.minimum(np.searchsorted(ends, where, side="right"), len(ends) - 1)
+        places = {int(block): np.flatnonzero(blocks == block) for block in np.unique(blocks)}
+        shares = {b: (where[at] - (ends[b] - self.totals[b])) / self.totals[b] for b, at in places.items()}
+        drawn = data.passes.ask(DrawRows(self.name, data.weight_scale, data.canonical_order), shares)
+        back = np.argsort(np.concatenate([places[b] for b in sorted(drawn)]), kind="stable")
+        found = [drawn[b] for b in sorted(drawn)]
+        weights = None if data.weights is None else np.concatenate([rows.weights for rows in found])[back]
+        numbers, values, closest = (
+            np.concatenate([getattr(rows, name) for rows in found])[back] for name in ("numbers", "values", "closest")
+        )
+        return Rows(numbers, values, closest, weights)
 
 
-def plusplus(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
+# ---------------------------------------------------------------- k-means++
+
+
+def plusplus(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most is the next seed.
 
     Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older
@@ -88,11 +167,11 @@ def plusplus(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]
     measured on all rows if they are few, else on a sample of them.
     """
     trials = 2 + int(math.log(k))
-    seeds = np.empty((k, rows.d), dtype=rows.dtype)
-    seeds[0] = rows.take([_first(rows, rng)])[0]
-    distances = Distances(rows)
+    seeds = np.empty((k, data.d), dtype=data.dtype)
+    seeds[0] = data.take([_first(data, rng)])[0]
+    distances = Distances(data)
     distances.update(seeds[:1], seeds[:0])
-    judge = _Judge(rows, k, seeds[:1], rng)
+    judge = _Judge(data, k, seeds[:1], rng)
     known = 1  # seeds that the distances know
     for number in range(1, k):
         drawn = _candidates(distances, seeds[known:number], trials, rng)
@@ -101,14 +180,14 @@ def plusplus(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]
             known = number
         if not len(drawn.points):
             if not distances.total > 0:
-                return _with_equals(rows, seeds, number, rng)
+                return _with_equals(data, seeds, number, rng)
             drawn = _candidates(distances, seeds[:0], trials, rng)
         seeds[number] = drawn.points[judge.best(drawn)]
     return seeds
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Candidates:
     """Rows drawn as candidates, their weighted squared distances to the nearest seed, and whether too many were refused."""
 
     points: NDArray[Any]
@@ -116,38 +195,38 @@ class Drawn:
     stale: bool
 
 
-def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: np.random.Generator) -> Drawn:
+def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: np.random.Generator) -> Candidates:
     """Rows drawn by their distance to the nearest seed, those in `waiting` included."""
-    rows = distances.rows
-    kept, drawn = np.empty(0, dtype=np.intp), 0
-    squares = np.empty(0)
-    while len(kept) < trials and drawn < 8 * trials and distances.total > 0:
-        which = distances.draw(2 * trials if len(waiting) else trials, rng)
-        drawn += len(which)
-        before = now = distances.closest[which].astype(np.float64)
+    data = distances.data
+    points, masses = [np.empty((0, data.d), data.dtype)], [np.empty(0)]
+    kept = drawn = 0
+    while kept < trials and drawn < 8 * trials and distances.total > 0:
+        rows = distances.draw(2 * trials if len(waiting) else trials, rng)
+        drawn += len(rows.numbers)
+        now = rows.closest
         if len(waiting):
-            gap = rows.frame.seen(rows.take(which))[:, None, :] - rows.frame.seen(waiting)
-            now = np.minimum(np.einsum("ijk,ijk->ij", gap, gap).min(axis=1), before)
-        stay = rng.random(len(which)) * before < now
-        kept, squares = np.append(kept, which[stay]), np.append(squares, now[stay])
-    stale = len(kept) < drawn / 2 or not drawn
-    kept, squares = kept[:trials], squares[:trials]
-    return Drawn(
-        rows.take(kept), squares if rows.weights is None else squares * (rows.weights[kept] * rows.weight_scale), stale
-    )
+            gap = data.rescaling.apply(rows.values)[:, None, :] - data.rescaling.apply(waiting)
+            now = np.minimum(np.einsum("ijk,ijk->ij", gap, gap).min(axis=1), rows.closest)
+        stay = rng.random(len(rows.numbers)) * rows.closest < now
+        points.append(rows.values[stay])
+        weights = 1.0 if rows.weights is None else rows.weights[stay] * data.weight_scale
+        masses.append(now[stay] * weights)
+        kept += int(stay.sum())
+    stale = kept < drawn / 2 or not drawn
+    return Candidates(np.concatenate(points)[:trials], np.concatenate(masses)[:trials], stale)
 
 
 class _Judge:
     """Says which of some candidates lowers the sum of squared distances most."""
 
-    def __init__(self, rows: Assignment, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
+    def __init__(self, data: KMeansData, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
         size = max(_SAMPLE, _SAMPLE_PER_SEED * k)
-        self._sample = rows if rows.n <= 2 * size else rows.sample(size, rng)
-        self._distances = Distances(self._sample)
-        self._stands_for = rows.n / self._sample.n
+        sample = data if data.n <= 2 * size else data.sample(size, rng)
+        self._distances = Distances(sample, "closest_judged")
+        self._stands_for = data.n / sample.n
         self._last = first
 
-    def best(self, drawn: Drawn) -> int:
+    def best(self, drawn: Candidates) -> int:
         """The number of the best one, which becomes a seed."""
         left = self._stands_for * self._distances.update(self._last, drawn.points)
         if self._stands_for > 1:
@@ -158,80 +237,74 @@ class _Judge:
         return number
 
 
-def _first(rows: Assignment, rng: np.random.Generator) -> int:
+def _first(data: KMeansData, rng: np.random.Generator) -> int:
     """A row drawn by weight alone."""
-    place, order = rng.random(), rows.canonical_order
-    if rows.weights is None:
-        found = min(int(place * rows.n), rows.n - 1)
+    place, order = rng.random(), data.canonical_order
+    if data.weights is None:
+        found = min(int(place * data.n), data.n - 1)
     else:
-        ends = np.cumsum(rows.weights if order is None else rows.weights[order])
+        ends = np.cumsum(data.weights if order is None else data.weights[order])
         found = min(int(np.searchsorted(ends, place * ends[-1], side="right")), int(np.searchsorted(ends, ends[-1])))
     return found if order is None else int(order[found])
 
 
-def _with_equals(rows: Assignment, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
+def _with_equals(data: KMeansData, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
     """Fewer distinct rows than seeds: the rest are copies, and stay empty."""
-    seeds[found:] = rows.take(rng.integers(rows.n, size=len(seeds) - found))
+    seeds[found:] = data.take(rng.integers(data.n, size=len(seeds) - found))
     return seeds
 
 
-def random_rows(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
+# ---------------------------------------------------------------- random rows, k-means||
+
+
+def random_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Rows drawn without repetition, in proportion to their weights."""
-    if rows.is_small:
-        return _distinct_rows(rows, k, rng)
-    if rows.weights is None:
-        return rows.take(np.sort(rng.choice(rows.n, k, replace=False)))
-    some = np.flatnonzero(rows.weights)
+    if data.is_small:
+        return _distinct_rows(data, k, rng)
+    if data.weights is None:
+        return data.take(np.sort(rng.choice(data.n, k, replace=False)))
+    some = np.flatnonzero(data.weights)
     # The k smallest of exponential times are drawn as without repetition (Efraimidis and Spirakis 2006).
-    times = rng.exponential(size=len(some)) / rows.weights[some]
-    return rows.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
+    times = rng.exponential(size=len(some)) / data.weights[some]
+    return data.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
 
 
-def _distinct_rows(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def _distinct_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Distinct rows of a small table, drawn by how often they occur: equal rows and weights are then the same thing."""
-    table = rows.take(np.arange(rows.n))
+    table = data.take(np.arange(data.n))
     points, which = np.unique(table, axis=0, return_inverse=True)
-    counts = np.bincount(which.ravel(), rows.weights, minlength=len(points))
+    counts = np.bincount(which.ravel(), data.weights, minlength=len(points))
     points, counts = points[counts > 0], counts[counts > 0]
     order = np.argsort(rng.exponential(size=len(points)) / counts, kind="stable")
-    seeds = np.empty((k, rows.d), dtype=rows.dtype)
+    seeds = np.empty((k, data.d), dtype=data.dtype)
     found = min(k, len(points))
     seeds[:found] = points[order[:found]]
-    return seeds if found == k else _with_equals(rows, seeds, found, rng)
+    return seeds if found == k else _with_equals(data, seeds, found, rng)
 
 
-def parallel(rows: Assignment, k: int, rng: np.random.Generator) -> NDArray[Any]:
+def parallel(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """k-means||: a few passes draw some 2k rows each; these, weighted by the rows nearest to them, are clustered in memory."""
-    from foldwise.data.arrays import ArraySource
-    from foldwise.fold.passes import Passes
-    from foldwise.models.kmeans.lloyd import settle_down
-
-    distances = Distances(rows)
-    base = int(rng.integers(2**62))  # every block draws from a stream of its own
-    chosen = [rows.take([_first(rows, rng)])]
+    distances = Distances(data)
+    base = int(rng.integers(2**62))
+    chosen = [data.take([_first(data, rng)])]
     distances.update(chosen[0], chosen[0][:0])
     for turn in range(_ROUNDS):
-        total = float(distances.totals.sum())
+        total = distances.total
         if not total > 0:
             break
-        picked: dict[int, NDArray[np.intp]] = {}
-        for number in range(len(distances.totals)):
-            start = number * rows.block_rows
-            chance = distances.mass(number) * (_OVERSAMPLING * k / total)
-            own = np.random.default_rng([base, turn, number])
-            picked[number] = start + np.flatnonzero(own.random(len(chance)) < chance)
-        numbers = np.concatenate([picked[number] for number in sorted(picked)])
-        if not len(numbers):
-            continue
-        new = rows.take(numbers)
+        factor = _OVERSAMPLING * k / total
+        task = PickRows(distances.name, data.weight_scale, factor, (base, turn), data.block_rows)
+        new = np.concatenate(data.passes.each(task))
         for first in range(0, len(new), 256):  # a panel of all at once would not fit the caches
             distances.update(new[first : first + 256], new[:0])
         chosen.append(new)
     points = np.unique(np.concatenate(chosen), axis=0)
     if len(points) <= k:
-        return np.concatenate([points, _with_equals(rows, np.empty((k, rows.d), rows.dtype), 0, rng)])[:k]
-    rows.assign(points)
-    weights = rows.cluster_weights
-    rows.forget()
-    few = Assignment(Passes(ArraySource(points, weights=weights), n_threads=rows.run.n_threads))
-    return settle_down(few, plusplus(few, k, rng))
+        return np.concatenate([points, _with_equals(data, np.empty((k, data.d), data.dtype), 0, rng)])[:k]
+    every = Assignment(data, bounds="off", name="nearest_point")  # the labels of the fit itself stay
+    every.assign(points)
+    few = KMeansData(data.passes.over(ArraySource(points, weights=every.cluster_weights), here=True))
+    return settle_down(Assignment(few), plusplus(few, k, rng))
+
+
+STARTS = {"k-means++": plusplus, "random": random_rows, "k-means||": parallel}

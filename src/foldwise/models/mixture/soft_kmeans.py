@@ -25,7 +25,7 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
 from foldwise.models.base import open_for_use, remember_columns
 from foldwise.models.kmeans.assignment import Assignment
-from foldwise.models.kmeans.common import CentreModel, FewerClustersWarning
+from foldwise.models.kmeans.centre_model import CentreModel, FewerClustersWarning
 from foldwise.models.mixture.annealing import Found, Plan, components, search
 from foldwise.models.mixture.fit_data import factors
 from foldwise.models.mixture.parameters import NOT_ABOUT_THE_RESULT, SOFT

@@ -1,0 +1,238 @@
+"""What all models with cluster centres share: where to start, what a fit leaves behind, and how it is used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from foldwise.data.mapped import standardised, widened
+from foldwise.data.source import Source
+from foldwise.errors import DataError, FoldwiseWarning, ParameterError
+from foldwise.fold.outcome import Reason
+from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import Labels, rescaling_around, targets_of
+from foldwise.models.base import EachRow, KnownParameters, open_for_use
+from foldwise.models.kmeans.descent import Clusters
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.geometry import EUCLIDEAN, GEOMETRIES, Geometry
+from foldwise.models.kmeans.label_order import ordered
+from foldwise.models.kmeans.row_output import ClusterAndDistance, DistancesToCentres, NearestCentre, SquaredDistance
+from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.models.session import Session
+
+
+class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore[misc]
+    """There are fewer distinct points than clusters."""
+
+
+class CentreModel(
+    KnownParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Its classes have the parameters n_clusters, init, random_state, metric and n_threads, and a `fit`."""
+
+    n_clusters: int
+    init: Any
+    random_state: Any
+    metric: str
+    n_threads: int | None
+
+    @property
+    def geometry(self) -> Geometry:
+        """How rows are compared."""
+        return GEOMETRIES.get(self.metric, EUCLIDEAN)  # a wrong name is refused when parameters are checked
+
+    # ---------------------------------------------------------------- for fitting
+
+    def _check_count(self, fit: Session, n: int, counted: int | None = None) -> None:
+        """Refuse fewer rows, or fewer rows that count, than clusters."""
+        if n < self.n_clusters:
+            what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
+        elif counted is not None and counted < self.n_clusters:
+            what = f"n_clusters={self.n_clusters} is more than the {counted} rows whose weight is not 0"
+        else:
+            return
+        raise DataError(what, where=fit.where, advice="Ask for fewer clusters")
+
+    def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
+        """How many starts `n_init` means; from centres that were given there is only one."""
+        given, n_init = not isinstance(self.init, str), self.n_init
+        if n_init == "auto":
+            return many if callable(self.init) or (not given and self.init == "random") else 1
+        if given and not callable(self.init) and n_init != 1:
+            if told:
+                warnings.warn(
+                    f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
+                    f"of n_init={n_init}.",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            return 1
+        return int(n_init)
+
+    def _make_start(self, data: KMeansData, X: Any, seed: int) -> Callable[[int], NDArray[Any]]:
+        """Where start `number` puts the centres."""
+
+        def make(number: int) -> NDArray[Any]:
+            if isinstance(self.init, str):
+                return STARTS[self.init](data, self.n_clusters, np.random.default_rng([seed, 0, number]))
+            given = self.init
+            if callable(given):
+                random_state = np.random.RandomState((seed + number) % 2**32)
+                given = given(X, self.n_clusters, random_state=random_state)
+            return self._given_centres(given, data)
+
+        return make
+
+    def _given_centres(self, given: Any, data: KMeansData) -> NDArray[Any]:
+        centres = np.array(given, dtype=data.dtype, order="C")
+        for axis, wanted, what in ((0, self.n_clusters, "clusters"), (1, data.d, "features of the data")):
+            if centres.ndim != 2 or centres.shape[axis] != wanted:
+                raise ParameterError(
+                    f"The shape of the initial centers {centres.shape} does not match the number of {what} {wanted}."
+                )
+        if not np.isfinite(centres).all():
+            raise ParameterError("The initial centers contain NaN or infinity.")
+        return self.geometry.projected(centres)
+
+    def _finish(self, found: Clusters, *, in_order: bool = False) -> Clusters:
+        """Attributes from clusters; Ctrl-C at this late moment does not lose what was found."""
+        try:
+            self._set(found, in_order=in_order)
+        except KeyboardInterrupt:
+            found = replace(found, outcome=replace(found.outcome, reason=Reason.INTERRUPTED))
+            found.assignment.forget()
+            found.assignment.assign(found.centres)
+            self._set(found, in_order=in_order)
+        return found
+
+    def _set(self, found: Clusters, *, in_order: bool) -> None:
+        centres, assignment = found.centres, found.assignment
+        if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
+            centres = ordered(assignment, centres, self.geometry)
+        labels, residuals = assignment.labels, assignment.residuals(centres)
+        unscaled = assignment.data.unscaled
+        self._forget_batches()
+        self.cluster_centers_, self.labels_, self.cluster_weights_ = centres, labels, assignment.cluster_weights
+        scaled = float(residuals.sum())
+        self.inertia_ = unscaled(scaled)
+        self.cluster_inertias_ = np.array([unscaled(float(value)) for value in residuals])
+        if scaled > 0 and not 0 < self.inertia_ < np.inf:
+            warnings.warn(
+                f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
+                "Divide the data by a constant to see it.",
+                FoldwiseWarning,
+                stacklevel=4,
+            )
+        self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
+        self._warn_of_empty(np.bincount(labels, minlength=len(centres)))
+
+    def _forget_batches(self) -> None:
+        for name in ("_means", "_waiting"):
+            self.__dict__.pop(name, None)
+
+    def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
+        distinct = int(np.count_nonzero(counts))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
+                "Possibly due to duplicate points in X.",
+                FewerClustersWarning,
+                stacklevel=5,
+            )
+
+    # ---------------------------------------------------------------- for rows
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Labels:
+        """Fit, and the labels."""
+        return np.asarray(self.fit(X, sample_weight=sample_weight, engine=engine).labels_)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """Fit, and the distances of every row to every centre."""
+        return np.asarray(self.fit(X, sample_weight=sample_weight).transform(X))
+
+    def predict(self, X: Any) -> Labels:
+        """The nearest centre of every row: exactly, and the lowest number among equals."""
+        passes, targets = self._comparing(X)
+        return passes.rows(self._labeller(targets))
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The distance of every row to every centre."""
+        passes, targets = self._comparing(X)
+        return passes.rows(DistancesToCentres(targets))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of these rows."""
+        passes, targets = self._comparing(X, sample_weight)
+        squares = passes.rows(SquaredDistance(targets, self._labeller(targets)))
+        return float(-np.sum(squares) / targets.rescaling.scale / targets.rescaling.scale)
+
+    def row_output(self, source: Source) -> EachRow:
+        """For output in a stream: the cluster of each row and the distance to its centre."""
+        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
+        seen, targets = self._widened(source), self._targets(source)
+        dtype = np.dtype([("cluster", np.int32), ("distance", seen.dtype)])
+        task = ClusterAndDistance(targets, self._labeller(targets), dtype)
+        return EachRow(seen, ("cluster", "distance"), dtype, task)
+
+    each_row = row_output  # renamed when merged
+
+    def _labeller(self, targets: Any) -> Any:
+        """The task that finds the clusters of a block's rows."""
+        return NearestCentre(targets)
+
+    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Passes, Any]:
+        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
+        source = open_for_use(self, X, sample_weight)
+        return Passes(self._widened(source), n_threads=self.n_threads), self._targets(source)
+
+    def _widened(self, source: Source) -> Source:
+        return self.as_compared(widened(source, np.promote_types(source.dtype, self.cluster_centers_.dtype)))
+
+    def _targets(self, source: Source) -> Any:
+        wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
+        centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
+        return targets_of(centres, rescaling_around(centres, sparse=source.sparse), sparse=source.sparse)
+
+    def as_compared(self, source: Source) -> Source:
+        """The rows as distances see them: standardised with scale=True, of length 1 with metric="cosine"."""
+        seen = standardised(source, getattr(self, "mean_", None), getattr(self, "scale_", None))
+        return seen if self.geometry.view is None else self.geometry.view(seen)
+
+    def centers_in_data_units(self) -> LabelledMatrix:
+        """The centres as rows of the data would be (with metric="cosine": as directions), with names.
+
+        >>> import foldwise as fw
+        >>> fw.KMeans(2, scale=True).fit([[1.0, 260.0], [3.0, 280.0], [8.0, 340.0], [9.0, 320.0]]).centers_in_data_units()
+               x0        x1
+        0  2.0000  270.0000
+        1  8.5000  330.0000
+        """
+        check_is_fitted(self, "cluster_centers_")
+        centres = self.cluster_centers_.astype(np.float64)
+        if getattr(self, "scale_", None) is not None:
+            centres = centres * self.scale_ + (0.0 if self.mean_ is None else self.mean_)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return LabelledMatrix(centres, tuple(str(i) for i in range(len(centres))), tuple(names))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

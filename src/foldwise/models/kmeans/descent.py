@@ -1,0 +1,175 @@
+"""K-means as a descent from each of several starts, and then out of the optimum that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.data.cache import cached
+from foldwise.data.mapped import standardised
+from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.multistart import Value, best_of
+from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import Labels
+from foldwise.models.kmeans import lloyd
+from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
+from foldwise.models.kmeans.label_order import ordered
+from foldwise.models.kmeans.local_search import SEARCHES, descent_state
+from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.standardise import mean_and_deviation
+
+
+class KMeansDescent:
+    """Steps of Lloyd's algorithm. Labels and sums follow from the centres, so a state is small."""
+
+    kept = ("centres",)
+
+    def __init__(
+        self, assignment: Assignment, k: int, tol: float, make_start: Callable[[int], NDArray[Any]], geometry: Geometry
+    ) -> None:
+        """`tol` is of summed squared movement, in units of the rescaled data."""
+        self.assignment, self.k, self.tol = assignment, k, tol
+        self.make_start, self.geometry = make_start, geometry
+
+    def start(self, number: int, before: State | None) -> State:
+        """Centres where the start puts them."""
+        return descent_state(self.make_start(number))
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        """One step of Lloyd's."""
+        assignment, data = self.assignment, self.assignment.data
+        centres, previous = state["centres"], state["previous"]
+        if not assignment.labelled and len(previous):  # taken up again: what moves is counted from where it was
+            assignment.assign(previous)
+        done = lloyd.step(assignment, centres, self.geometry)
+        new = {
+            **state,
+            "centres": done.centres,
+            "previous": centres,
+            "inertia": np.array(done.after_m),
+            "shift": np.array(done.shift),
+        }
+        return new, {
+            "clusters": float(len(centres)),
+            "inertia": data.unscaled(done.after_m),
+            "inertia_after_e": data.unscaled(done.after_e),
+            "scaled_inertia": done.after_m,
+            "moved": float(done.moved if len(previous) else data.n),
+            "pruned": float(data.n - done.computed),
+            "near_ties": float(done.settled),
+            "filled": float(done.filled),
+            "shift": float(np.sqrt(done.shift)) / data.rescaling.scale,
+        }
+
+    def value(self, state: State) -> Value:
+        """The inertia; centres that are to be taken away again do not count."""
+        return (float(state["inertia"]) if len(state["centres"]) == self.k else np.inf,)
+
+    def ended(self, state: State) -> Reason | None:
+        """When the centres hardly move."""
+        return Reason.CONVERGED if float(state["shift"]) <= self.tol else None
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The clusters that were found: centres, how it ended, and the rows' labels and sums to go with them."""
+
+    centres: NDArray[Any]
+    assignment: Assignment
+    outcome: Outcome
+    resumed_at: int = 0
+    iterations: int = 0
+
+    @property
+    def labels(self) -> Labels:
+        """The cluster of every row."""
+        return self.assignment.labels
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What had to be repaired on the way."""
+        filled = int(sum(step.get("filled", 0.0) for step in self.outcome.trace))
+        return (f"{filled} times an empty cluster was given a row",) if filled else ()
+
+
+def find_clusters(
+    assignment: Assignment,
+    k: int,
+    make_start: Callable[[int], NDArray[Any]],
+    *,
+    starts: int = 1,
+    max_iter: int = 300,
+    tol: float = 1e-4,
+    search: str = "none",
+    seed: int = 0,
+    geometry: Geometry = EUCLIDEAN,
+    time_budget: float | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Clusters:
+    """The best of several starts, and what a search makes of it; labels and sums afterwards belong to the centres found.
+
+    `tol` is relative to the mean variance of the columns, as KMeans has it.
+    """
+    data = assignment.data
+    descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
+    kind = SEARCHES[search] if k > 1 and data.n > k + 1 else None
+    then = None if kind is None else kind(assignment, k, seed)
+    best = best_of(descent, starts, max_iter, then=then, time_budget=time_budget, checkpoint=checkpoint)
+    centres, outcome = best.state["centres"], best.outcome
+    if assignment.centres is None or not np.array_equal(assignment.centres, centres):
+        try:
+            assignment.assign(centres)
+        except KeyboardInterrupt:  # this pass is what is left to do; a second Ctrl-C ends it
+            outcome = replace(outcome, reason=Reason.INTERRUPTED)
+            assignment.assign(centres)
+    return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations)
+
+
+@dataclass(frozen=True)
+class KMeansResult:
+    """Clusters as other models use them: numbered by size, with centres in the units of the rows given."""
+
+    centres: NDArray[Any]
+    labels: Labels
+    clusters: Clusters
+    mean: Floats | None
+    scale: Floats | None
+
+    @property
+    def centres_in_data_units(self) -> Floats:
+        """The centres in float64, and not standardised."""
+        centres = self.centres.astype(np.float64)
+        if self.scale is not None:
+            centres = centres * self.scale + (0.0 if self.mean is None else self.mean)
+        return centres
+
+
+def cluster(
+    passes: Passes, k: int, *, seed: int = 0, init: Any = "k-means++", scale: bool = False, **settings: Any
+) -> KMeansResult:
+    """K-means for other models, without an estimator around it; Ctrl-C ends it, since half a result would be another one."""
+    mean = deviation = None
+    if scale:
+        mean, deviation = mean_and_deviation(passes)
+        passes = passes.over(cached(standardised(passes.source, mean, deviation)))
+    data = KMeansData(passes)
+
+    def make_start(number: int) -> NDArray[Any]:
+        if isinstance(init, str):
+            return STARTS[init](data, k, np.random.default_rng([seed, 0, number]))
+        return np.ascontiguousarray(init, dtype=data.dtype)
+
+    found = find_clusters(Assignment(data), k, make_start, seed=seed, **settings)
+    if found.outcome.reason is Reason.INTERRUPTED:
+        raise KeyboardInterrupt
+    centres = ordered(found.assignment, found.centres) if isinstance(init, str) else found.centres
+    return KMeansResult(centres, found.labels, found, mean, deviation)

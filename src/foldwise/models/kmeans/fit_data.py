@@ -1,0 +1,128 @@
+"""The rows of one fit as k-means sees them: where they lie, how much each counts, and some of them by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats, stack
+from foldwise.data.cache import cached
+from foldwise.data.scan import scan
+from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.extent import Extent
+
+_SMALL = 1000
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """The extent of some blocks, and their rows' weights."""
+
+    extent: Extent
+    weights: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, block: Block) -> _Summary:
+        return cls(Extent.of(block), () if block.weights is None else (np.array(block.weights),))
+
+    def merge(self, other: _Summary) -> _Summary:
+        return _Summary(self.extent.merge(other.extent), self.weights + other.weights)
+
+
+class KMeansData:
+    """One pass over the data tells all that the steps need to know of them."""
+
+    def __init__(self, passes: Passes, rescaling: Rescaling | None = None) -> None:
+        self.passes, self.source = passes, passes.source
+        found = passes.fold(_Summary.of)
+        self.extent = found.extent
+        self.weights = np.concatenate(found.weights) if found.weights else None
+        self.n, self.d, self.dtype = self.extent.count, self.source.n_columns, self.source.dtype
+        mean = self.extent.columns.mean
+        middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would fill in zeros
+        own = rescaling_within(middle, self.extent.low, self.extent.high, self.dtype)
+        self.squares = self._squares(own.scale)
+        self.rescaling = own if rescaling is None else rescaling
+        if rescaling is not None:
+            self.squares = self.squares * (rescaling.scale / own.scale) ** 2
+        self.grid = Grid.of(self.n)
+        heaviest = math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 0
+        self.weight_scale = 2.0 ** min(-heaviest, 1000)
+        self.block_rows = passes.block_rows
+
+    def _squares(self, scale: float) -> Floats:
+        """The centred sum of squares of each column, times scale squared."""
+        if 2.0**-400 < scale < 2.0**400:
+            return np.asarray(self.extent.columns.squares * scale * scale)
+        return self.passes.fold(partial(_scaled_moments, scale=scale)).squares  # squares of such values leave float64
+
+    @property
+    def counted(self) -> int:
+        """Rows with weight."""
+        return self.extent.columns.rows
+
+    @property
+    def figures(self) -> tuple[Any, ...]:
+        """What ties a checkpoint to these values."""
+        columns = self.extent.columns
+        return columns.weight, columns.centre, columns.squares, self.extent.low, self.extent.high
+
+    @property
+    def mean_variance(self) -> float:
+        """The mean variance of the columns, in units of the rescaled data; `tol` is relative to it."""
+        return float(self.squares.mean()) / self.extent.columns.weight
+
+    @cached_property
+    def spread(self) -> float:
+        """The inertia of all rows to the pivot."""
+        columns, rescaling = self.extent.columns, self.rescaling
+        offset = (columns.mean - rescaling.pivot) * rescaling.scale
+        return float(self.squares.sum() + columns.weight * (offset @ offset))
+
+    def targets(self, points: NDArray[Any]) -> Any:
+        """Points that blocks of this source can be compared with."""
+        return targets_of(points, self.rescaling, sparse=self.source.sparse)
+
+    def unscaled(self, inertia: float) -> float:
+        """An inertia in the units of the data."""
+        return inertia / self.rescaling.scale / self.rescaling.scale
+
+    # ------------------------------------------------------------ some of the rows
+
+    def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
+        """Some rows, by number, as a dense array."""
+        return self.passes.take(which)
+
+    def sample(self, size: int, rng: np.random.Generator) -> KMeansData:
+        """Some of the rows, drawn without repetition, in memory; rescaled alike."""
+        which = np.sort(rng.choice(self.n, size, replace=False))
+        weights = None if self.weights is None else np.ascontiguousarray(self.weights[which])
+        rows = stack([rows for _, rows in self.passes.take_as_they_are(which)])
+        return KMeansData(self.passes.over(cached(scan(rows, weights=weights)), here=True), self.rescaling)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether looking at all rows at once costs nothing to speak of."""
+        return self.n <= _SMALL and not (self.source.sparse and self.n * self.d > _SMALL**2)
+
+    @cached_property
+    def canonical_order(self) -> NDArray[np.intp] | None:
+        """The rows of a small table sorted by their values, or None: so that a start does not depend on their order.
+
+        In a large table the order would cost more than the start.
+        """
+        if not self.is_small:
+            return None
+        return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
+
+
+def _scaled_moments(block: Block, scale: float) -> ColumnMoments:
+    return ColumnMoments.of(block.times_number(scale, np.float64))

@@ -1,0 +1,47 @@
+"""How rows are compared: in which view of the data, and on what surface centres lie. Adding a geometry is adding a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.mapped import MappedSource, UnitRows
+from foldwise.data.source import Source
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A way to compare rows with centres by squared Euclidean distance, after `view` and with centres put through `project`."""
+
+    name: str
+    view: Callable[[Source], Source] | None = None
+    project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    translates: bool = True  # whether shifting all rows alike changes nothing
+
+    def projected(self, centres: NDArray[Any]) -> NDArray[Any]:
+        """The centres where this geometry has them."""
+        return centres if self.project is None else self.project(centres)
+
+
+def unit_rows(source: Source) -> Source:
+    """The source with every row divided by its length; a row of zeros has no direction and is refused."""
+    return MappedSource(source, UnitRows(source.where))
+
+
+def unit_centres(centres: NDArray[Any]) -> NDArray[Any]:
+    """Centres at length 1; one of length 0 stays."""
+    wide = centres.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    lengths[lengths == 0.0] = 1.0
+    return np.asarray((wide / lengths[:, None]).astype(centres.dtype))
+
+
+EUCLIDEAN = Geometry("euclidean")
+# For rows and centres of length 1, |x - c|^2 = 2 - 2 cos.
+COSINE = Geometry("cosine", unit_rows, unit_centres, translates=False)
+
+GEOMETRIES = {geometry.name: geometry for geometry in (EUCLIDEAN, COSINE)}

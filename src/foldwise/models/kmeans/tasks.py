@@ -1,0 +1,263 @@
+"""What k-means does with a block of rows. Labels and bounds stay beside the block (`state`); sums and figures are returned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import local
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.kernels.targets import Changes, Grid, Labels, Moved
+from foldwise.stats.cluster_sums import ClusterSums
+
+_room = local()  # each thread keeps its own buffers
+
+
+@dataclass
+class Assigned:
+    """What an E-step did: changes of the clusters' sums, rows with a new label, rows compared with all centres, near ties."""
+
+    sums: ClusterSums | None
+    moved: int = 0
+    computed: int = 0
+    settled: int = 0
+
+    @classmethod
+    def zero(cls, k: int, d: int) -> Assigned:
+        """Nothing yet."""
+        return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d))
+
+    def add(self, other: Assigned) -> None:
+        """Take in what was done on another block."""
+        assert self.sums is not None
+        other.add_sums_to(self.sums)
+        self.moved += other.moved
+        self.computed += other.computed
+        self.settled += other.settled
+
+    def add_sums_to(self, total: ClusterSums) -> None:
+        """Add the changes to sums of all clusters."""
+        if self.sums is not None:
+            total.add(self.sums)
+
+
+@dataclass
+class _SparseMoves(Assigned):
+    """Rows that moved, to be added to the sums directly: sums of the block's own would be larger than the block."""
+
+    move: Any = None
+
+    def add_sums_to(self, total: ClusterSums) -> None:
+        self.move(total.which, (total.high, total.low, total.weight))
+
+
+@dataclass(frozen=True)
+class BoundsInUse:
+    """Bounds for one pass: how many groups, how far centres have moved since, and whether they begin with this pass."""
+
+    n_groups: int
+    moved: Moved
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Assign:
+    """The E-step: every row to its nearest centre, exactly, and what that changes in the clusters' sums."""
+
+    keeps_state: ClassVar[bool] = True
+
+    targets: Any
+    k: int
+    grid: Grid
+    weight_scale: float
+    blank: bool  # whether no row has a label
+    sparse: bool
+    bounds: BoundsInUse | None = None
+    name: str = "labels"  # under which they are kept
+
+    def prepare(self, state: dict[str, Any], n: int) -> None:
+        """Make the arrays that are kept beside a block."""
+        if self.name not in state:
+            state[self.name] = np.full(n, -1, dtype=np.int32)
+        if self.bounds is not None:
+            dtype, groups = self.targets.points.dtype, self.bounds.n_groups
+            if "upper" not in state:
+                state["upper"], state["lower"] = np.empty(n, dtype), np.empty(n, dtype)
+            if "group_lower" not in state or state["group_lower"].shape[1] != groups:
+                state["group_lower"] = np.empty((n if groups > 1 else 0, groups), dtype)
+
+    def __call__(self, block: Block, state: dict[str, Any]) -> Assigned:
+        """Labels are written to the state."""
+        self.prepare(state, block.n_rows)
+        labels, rows = state[self.name], block.unchecked
+        if self.blank:
+            labels.fill(-1)
+        if self.sparse:
+            return self._sparse(block, labels)
+        changes = None if self.blank else _changes(block.n_rows)
+        if self.bounds is None:
+            moved, computed, settled = self.targets.nearest(rows, labels, changes=changes)
+        else:
+            arrays = state["upper"], state["lower"], state["group_lower"]
+            moved, computed, settled = self.targets.nearest_bounded(
+                rows, labels, arrays, self.bounds.moved, fresh=self.bounds.fresh, changes=changes
+            )
+        if not moved:
+            return Assigned(None, moved, computed, settled)
+        if changes is not None:
+            changes = changes[0][:moved], changes[1][:moved]
+        return Assigned(self._moved(block, changes, labels), moved, computed, settled)
+
+    def _sparse(self, block: Block, labels: Labels) -> Assigned:
+        before = labels.copy()
+        moved, computed, settled = self.targets.nearest(block.unchecked, labels)
+        if not moved:
+            return Assigned(None, moved, computed, settled)
+
+        def move(slots: Labels, sums: tuple[Floats, Floats, Floats]) -> None:
+            given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
+            self.targets.transfer(*given)
+
+        return _SparseMoves(None, moved, computed, settled, move)
+
+    def _moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
+        """What the block's rows that moved, all if nothing is said, take from some clusters and bring to others."""
+        k, d = self.k, block.n_columns
+        which = slots = np.arange(k, dtype=np.int32)
+        if k * d > 65536:  # then it pays to know which clusters are touched
+            seen = np.zeros(k + 1, dtype=bool)
+            if changes is None:
+                seen[after] = True
+            else:
+                seen[changes[1]] = True  # -1, no cluster, lands on the last place
+                seen[after[changes[0]]] = True
+            which = np.flatnonzero(seen[:k]).astype(np.int32)
+            slots = np.full(k, -1, dtype=np.int32)
+            slots[which] = np.arange(len(which), dtype=np.int32)
+        sums = ClusterSums.zero(which, d)
+        parts = (sums.high, sums.low, sums.weight)
+        self.targets.transfer(
+            block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, parts
+        )
+        return sums
+
+
+def _changes(rows: int) -> Changes:
+    """Room for what changes in a block."""
+    kept: Changes | None = getattr(_room, "changes", None)
+    if kept is None or len(kept[0]) < rows:
+        kept = _room.changes = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    return kept
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """Cluster i becomes mapping[i], or none if that is -1."""
+
+    mapping: Labels
+
+    def __call__(self, state: dict[str, Any]) -> None:
+        """Change the labels kept beside a block."""
+        state["labels"] = np.append(self.mapping, np.int32(-1))[state["labels"]]
+
+
+def labels_of(state: dict[str, Any]) -> Labels:
+    """The labels kept beside a block."""
+    labels: Labels = state["labels"]
+    return labels
+
+
+@dataclass(frozen=True)
+class SetLabel:
+    """One row of a block gets another label; nothing is known of its bounds any more. All the others keep what is known."""
+
+    place: int
+    label: int
+
+    def __call__(self, state: dict[str, Any]) -> None:
+        """Change what is kept beside the block."""
+        state["labels"][self.place] = self.label
+        if "upper" in state:
+            state["upper"][self.place], state["lower"][self.place] = np.inf, -np.inf
+            if len(state["group_lower"]):
+                state["group_lower"][self.place] = -np.inf
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The weighted squared distance of the rows of each cluster to its centre, by differences in float64."""
+
+    keeps_state: ClassVar[bool] = True
+
+    targets: Any
+
+    def __call__(self, block: Block, state: dict[str, Any]) -> Floats:
+        """One number for each cluster."""
+        return np.asarray(self.targets.residuals(block.unchecked, block.weights, state["labels"]))
+
+
+@dataclass(frozen=True)
+class FarRows:
+    """Some rows: their numbers, squared distances to their centres, labels, weights and values."""
+
+    numbers: NDArray[np.intp]
+    distances: Floats
+    labels: Labels
+    weights: Floats
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Farthest:
+    """The rows of a block that lie farthest from their centres, at most `count`, the first of equals first."""
+
+    keeps_state: ClassVar[bool] = True
+
+    targets: Any
+    count: int
+    rounding: float  # squared distances up to here are none
+
+    def __call__(self, block: Block, state: dict[str, Any]) -> FarRows:
+        """Rows without weight are left out: such a row cannot fill a cluster, and many could hide one that can."""
+        distances = np.empty(block.n_rows)
+        self.targets.residuals(block.unchecked, block.weights, state["labels"], distances)
+        distances[distances <= self.rounding] = 0.0
+        if block.weights is not None:
+            distances[block.weights == 0.0] = 0.0
+        some = farthest(distances, self.count)
+        weights = np.ones(len(some)) if block.weights is None else block.weights[some]
+        values = dense_rows(block.unchecked[some])
+        return FarRows(block.start + some, distances[some], state["labels"][some], weights, values)
+
+
+def farthest(distances: Floats, count: int) -> NDArray[np.intp]:
+    """Places of at most `count` of the largest distances above 0, the first of equals first."""
+    count = min(count, len(distances))
+    if not count:
+        return np.empty(0, dtype=np.intp)
+    least = np.partition(distances, len(distances) - count)[len(distances) - count]
+    some = np.flatnonzero((distances >= least) & (distances > 0.0))
+    return np.asarray(some[np.argsort(-distances[some], kind="stable")][:count])
+
+
+@dataclass(frozen=True)
+class SecondNearest:
+    """For each centre the inertia of its rows, and by how much inertia would rise without it."""
+
+    targets: Any
+
+    def __call__(self, block: Block) -> tuple[Floats, Floats]:
+        """Both, over the rows of a block."""
+        k, dtype = len(self.targets.points), self.targets.points.dtype
+        near, second = np.empty(block.n_rows, dtype), np.empty(block.n_rows, dtype)
+        labels = np.full(block.n_rows, -1, dtype=np.int32)
+        self.targets.nearest(block.unchecked, labels, near, second)
+        factor = np.ones(block.n_rows) if block.weights is None else block.weights
+        rise = second.astype(np.float64) - near
+        return (
+            np.asarray(np.bincount(labels, factor * near, minlength=k), dtype=np.float64),
+            np.asarray(np.bincount(labels, factor * rise, minlength=k), dtype=np.float64),
+        )
