@@ -116,7 +116,10 @@ class _Whole:
         self.alone = starts == 1 and then is None
 
     def begin(self) -> State:
-        return {**self.descent.start(0, None), **_outer(_Cursor(), {})}
+        state, beside, cursor = self.descent.start(0, None), State(), _Cursor()
+        if self.descent.ended(state) is not None:  # where it starts
+            state, beside = self._ended(state, beside, cursor, capped=False)
+        return {**state, **_outer(cursor, beside)}
 
     def done(self, state: State) -> bool:
         return bool(_cursor(state).done)
