@@ -1,8 +1,7 @@
-"""What pages of clusterings share: the rows on their first two principal components, and bars of what sets clusters apart."""
+"""The rows of a table on their first two principal components."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,67 +12,51 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import PCA
-from foldwise.report.charts import difference_bars
-from foldwise.report.cluster import strongest
-from foldwise.report.run_header import counted
-from foldwise.report.scatter_plot import Cloud
-from foldwise.report.svg_primitives import colour
-from foldwise.report.tables import percent
+from foldwise.report.formats import percent
+from foldwise.report.scatter_plot import ScatterPlot
 
 
 @dataclass(frozen=True)
-class Plane:
-    """The rows in the plane, and how other things are put there."""
+class Projection:
+    """The rows in the plane of two components, and how other things are put there."""
 
-    cloud: Cloud
-    labels: tuple[str, str]
-    mean: Floats
+    plot: ScatterPlot
+    pca: Any
     directions: Floats
 
-    def place(self, points: Floats) -> Floats:
+    def points(self, points: Floats) -> Floats:
         """Points in the plane."""
-        return np.asarray((points - self.mean) @ self.directions.T)
+        return np.asarray((points - self.pca.mean_) @ self.directions.T)
 
-    def seen(self, covariance: Floats) -> Floats:
+    def covariance(self, matrix: Floats) -> Floats:
         """A covariance as it is seen in the plane."""
-        return np.asarray(self.directions @ covariance @ self.directions.T)
+        return np.asarray(self.directions @ matrix @ self.directions.T)
 
 
-def plane(model: Any, source: Source, labels: NDArray[Any], groups: int) -> Plane | None:
-    """The rows, as the model compares them, on their first two principal components; None if there are no two."""
-    compared = model.as_compared(source)
-    if source.n_columns < 2 or len(labels) < 2:
-        return None
-    pca = PCA(2, n_threads=model.n_threads).fit(compared)
-    directions = np.asarray(pca.components_, dtype=np.float64)
-    run = Passes(compared, n_threads=model.n_threads)
+def project(pca: Any, source: Source, labels: NDArray[Any] | None = None, groups: int = 1) -> Projection:
+    """The rows on the first two components of a fitted PCA, in the colours of their groups if there are any."""
+    directions = np.asarray(pca.components_[:2], dtype=np.float64)
+    run = Passes(source, n_threads=pca.n_threads)
 
     def scores(block: Block) -> NDArray[np.float64]:
-        return block.times(directions.T, pca.mean_)
+        return block.times(directions.T, pca.mean_, pca.scale_)
 
-    def labelled(block: Block) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        return scores(block), labels[block.start : block.start + block.n_rows]
+    def labelled(block: Block) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
+        return scores(block), None if labels is None else labels[block.start : block.start + block.n_rows]
 
-    reach = 2.8 * np.sqrt(pca.explained_variance_)
-    if len(labels) <= Cloud.MOST_POINTS:
+    reach = 2.8 * np.sqrt(pca.explained_variance_[:2])
+    if pca.manifest_.rows <= ScatterPlot.MOST_POINTS:
         reach = 1.03 * np.abs(run.rows(scores)).max(axis=0)
-    cloud = Cloud(float(reach[0]), float(reach[1]), groups=groups)
-    run.in_order(labelled, lambda told: cloud.add(*told))
-    first, second = (
-        f"component {i} ({percent(float(ratio))})" for i, ratio in enumerate(pca.explained_variance_ratio_)
-    )
-    return Plane(cloud, (first, second), pca.mean_, directions)
+    shares = zip(pca.get_feature_names_out()[:2], pca.explained_variance_ratio_, strict=False)
+    first, second = (f"{name} ({percent(float(share))})" for name, share in shares)
+    plot = ScatterPlot(float(reach[0]), float(reach[1]), first, second, groups=groups)
+    run.in_order(labelled, lambda told: plot.add(*told))
+    return Projection(plot, pca, directions)
 
 
-def panels(found: Any, names: Sequence[str], most: int, bars: int) -> list[dict[str, Any]]:
-    """Bars of each cluster's largest differences, all on one scale."""
-    made = []
-    reach = float(np.nanmax(np.abs(found.differences), initial=0.0))
-    for i, differences in enumerate(found.differences[:most]):
-        columns = strongest(differences, bars)
-        drawn = difference_bars([names[j] for j in columns], [float(differences[j]) for j in columns], reach, colour(i))
-        rows = counted(int(found.rows[i]), "row")
-        made.append(
-            {"number": i, "colour": colour(i), "rows": rows, "bars": drawn if columns else "near the mean of all"}
-        )
-    return made
+def project_clusters(model: Any, source: Source, labels: NDArray[Any], groups: int) -> Projection | None:
+    """The rows, as the model compares them, on their first two principal components; None if there are no two."""
+    if source.n_columns < 2 or len(labels) < 2:
+        return None
+    compared = model.as_compared(source)
+    return project(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups)
