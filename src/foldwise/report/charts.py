@@ -33,7 +33,7 @@ def curve_chart(
     ends = (min(0.0, float(values.min())), 1.1 * float(values.max()) or 1.0)
     plot = Plot((ks[0], ks[-1]), ends, "number of clusters", height=height, x_ticks=_whole(ks[0], ks[-1]))
     if chord:
-        plot.line([ks[0], ks[-1]], [values[0], values[-1]], MUTED, 1, 'stroke-dasharray="4 4"')
+        plot.line([ks[0], ks[-1]], [values[0], values[-1]], MUTED, 1, dash=4)
     plot.line(ks, values, BLUE)
     plot.dots(ks, values, BLUE, what="{x:g} clusters: {y:.5g}")
     if mark is not None:
@@ -50,7 +50,7 @@ def _whole(low: float, high: float) -> list[float]:
 
 
 def convergence_chart(trace: Sequence[dict[str, Any]], clusters: int) -> str | None:
-    """The inertia after every step; runs with other numbers of centres, on the way out of an optimum, are grey."""
+    """The inertia after every iteration; runs with other numbers of centres, on the way out of an optimum, are grey."""
     if len(trace) < 2:
         return None
     runs: list[tuple[list[float], list[float], bool]] = []
@@ -65,11 +65,11 @@ def convergence_chart(trace: Sequence[dict[str, Any]], clusters: int) -> str | N
     values = [value for _, inertias, _ in runs for value in inertias]
     room = 0.06 * (max(values) - min(values)) or abs(max(values)) or 1.0
     ends = max(0.0, min(values) - room), max(values) + room
-    plot = Plot((1, len(trace)), ends, "step", x_ticks=_whole(1, len(trace)))
+    plot = Plot((1, len(trace)), ends, "iteration", x_ticks=_whole(1, len(trace)))
     for steps, inertias, ours in sorted(runs, key=lambda run: run[2]):  # ours above the others
         plot.line(steps, inertias, BLUE if ours else MUTED, 2 if ours else 1)
         if ours:
-            plot.dots(steps[-1:], inertias[-1:], BLUE, 2.5, "step {x:g}: {y:.5g}")
+            plot.dots(steps[-1:], inertias[-1:], BLUE, 2.5, "iteration {x:g}: {y:.5g}")
     return plot.svg()
 
 
@@ -146,10 +146,9 @@ def quantile_chart(fitted: Floats, observed: Floats, below: str, beside: str) ->
     """Quantiles of the data over those of the fit: along the line where both agree."""
     both = np.concatenate([_finite(fitted), observed])
     ends = float(both.min()), float(both.max())
-    plot = Plot(ends, ends, below, 420, 340)
+    plot = Plot(ends, ends, below, 420, 340, beside=beside)
     plot.line(ends, ends, ORANGE, 1.5)
-    plot.dots(fitted, observed, BLUE, 2.5)
-    plot.add(text(plot.left + 8, plot.top + 12, beside, "start"))
+    plot.dots(fitted, observed, BLUE, 2.5, opacity=0.6)
     return plot.svg()
 
 

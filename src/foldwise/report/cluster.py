@@ -9,14 +9,14 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
 from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
-from foldwise.report.formats import counted, decimals, number, percent, short_number
+from foldwise.report.formats import counted, number, percent, short_number
 from foldwise.report.projection import project_clusters
 from foldwise.report.run_header import about, column_names, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
 from foldwise.selection.profile import Profile, profile
 
-_MOST_SEPARATING = 8
-SILHOUETTE = "of squared distances: 1 is far apart, 0 is between two clusters"
+_MOST_SEPARATING = 6
+SILHOUETTE = "1 is far apart, 0 is between two clusters; of squared distances"
 
 
 def cluster_report(model: Any, source: Source) -> Report:
@@ -31,11 +31,11 @@ def cluster_report(model: Any, source: Source) -> Report:
         names,
         [
             Column("spread", found.spreads.tolist(), short_number),
-            Column("silhouette", found.silhouettes.tolist(), decimals),
+            Column("silhouette", found.silhouettes.tolist(), "{:.2f}".format),
         ],
         f"Spread: root mean square distance of the rows to their centre{units}. Silhouette: {SILHOUETTE}.",
     )
-    caption = "The inertia after every step."
+    caption = "The inertia after every iteration."
     if model.search == "breathing":
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
     convergence = Chart("Convergence", lambda: convergence_chart(model.trace_, k), caption)
@@ -68,7 +68,7 @@ def _facts(model: Any, found: Profile) -> list[Fact]:
         cosine = float(1.0 - model.inertia_ / (2.0 * found.weights.sum()))
         facts.append(Fact("mean cosine", cosine, f"{cosine:.3f}", "of a row with its centre"))
     else:
-        facts.append(Fact("between clusters", found.between, percent(found.between), "of the variance"))
+        facts.append(Fact("variance between clusters", found.between, percent(found.between)))
     if found.silhouette is not None:
         facts.append(Fact("mean silhouette", found.silhouette, f"{found.silhouette:.2f}", f"({SILHOUETTE})"))
     return facts
@@ -92,7 +92,7 @@ def _plane(model: Any, source: Source) -> str | None:
     if seen is None:
         return None
     centres = seen.points(model.cluster_centers_.astype(np.float64))
-    return seen.plot.draw(centres=centres if model.n_clusters <= MOST_MARKED else None)
+    return seen.draw(centres=centres if model.n_clusters <= MOST_MARKED else None)
 
 
 def _hints(model: Any, found: Profile, names: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent
-from foldwise.report.scatter_plot import ScatterPlot
+from foldwise.report.projection import MOST_POINTS
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Chart, Column, Group, Table
@@ -110,7 +110,7 @@ def _as_many_as_fit(names: list[str]) -> int:
 
 def plane_chart(draw: Callable[[], str | None], rows: int, clusters: int, marks: str) -> Chart:
     """The rows on their first two principal components, in the colours of the clusters."""
-    few = rows <= ScatterPlot.MOST_POINTS
+    few = rows <= MOST_POINTS
     caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
     more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if clusters > len(PALETTE) else ""
     return Chart("The rows on their first two principal components", draw, f"{caption} {marks}{more}")

@@ -25,8 +25,8 @@ def curve_report(curve: InertiaCurve, source: Source) -> Report:
         [
             Column("clusters", curve.ks),
             Column("inertia", curve.inertias.tolist(), in_units(curve.inertias, float(curve.inertias.max()) / 1000)),
-            Column("change", change.tolist(), lambda value: "" if np.isnan(value) else percent(value)),
-            Column("silhouette", curve.silhouettes.tolist(), lambda v: "" if np.isnan(v) else f"{v:.2f}"),
+            Column("change", change.tolist(), percent),
+            Column("silhouette", curve.silhouettes.tolist(), "{:.2f}".format),
             Column("", marks, left=True),
         ],
         most=1000,

@@ -67,7 +67,7 @@ def _about(fit: FittedDistribution, families: int) -> list[str]:
     how = f"{fit.family}, {fit.method}" if families == 1 else f"{families} families"
     if fit.trace and families == 1:
         how += f", {fit.outcome.reason} after {counted(len(fit.trace), 'iteration')}"
-    resumed = [f"resumed from a checkpoint at step {ran.resumed_at}"] if ran.resumed_at else []
+    resumed = [f"resumed from a checkpoint at iteration {ran.resumed_at}"] if ran.resumed_at else []
     return [
         f"{ran.source}{column}: {counted(ran.rows, 'value')}{weights} ({ran.dtype})",
         f"{how}, {passes(ran)}",
@@ -81,7 +81,8 @@ def _facts(fit: FittedDistribution, goodness: Goodness | None) -> list[Fact]:
     facts += [Fact(name, value, f"{value:.5g}", only="page") for name, value in fit.parameters.items()]
     facts += [Fact(name, value, f"{value:.3f}") for name, value in figures.items()]
     if goodness is not None and goodness.p_values:
-        facts.append(Fact("p-value", goodness.p_value, f"{goodness.p_value:.3g}", f"({next(iter(goodness.p_values))})"))
+        name = next(iter(goodness.p_values))
+        facts.append(Fact("p-value", goodness.p_value, _p_value(goodness, name), f"({name})"))
     return facts
 
 
@@ -144,18 +145,18 @@ def _tests(goodness: Goodness | None) -> list[str]:
     """The tests of fit, and what they mean."""
     if goodness is None:
         return []
-    smallest = 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
-    lines = []
-    for name, value in goodness.statistics.items():
-        p = goodness.p_values[name]
-        written = f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
-        lines.append(f"{name}: {value:.4g}, p-value {'at most ' if p <= smallest else ''}{written}")
+    lines = [f"{name}: {v:.4g}, p-value {_p_value(goodness, name)}" for name, v in goodness.statistics.items()]
     lines.append(f"({goodness.note})")
     if goodness.p_values and goodness.p_value < 0.01:
         lines.append("data from this family would hardly ever lie so far from it: it does not describe all of the data")
     elif goodness.p_values and goodness.p_value < 0.05:
         lines.append("data from this family seldom lie so far from it: use it with care")
     return lines
+
+
+def _p_value(goodness: Goodness, test: str) -> str:
+    p, smallest = goodness.p_values[test], 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
+    return f"{'at most ' if p <= smallest else ''}{f'{p:.3f}' if p >= 0.001 else f'{p:.1e}'}"
 
 
 # --------------------------------------------------------------------- charts

@@ -26,11 +26,9 @@ def number(value: float) -> str:
 def short_number(value: float) -> str:
     """Three significant digits.
 
-    >>> short_number(2.0937), short_number(1234.5), short_number(float("nan"))
-    ('2.09', '1,234', '-')
+    >>> short_number(2.0937), short_number(1234.5)
+    ('2.09', '1,234')
     """
-    if np.isnan(value):
-        return "-"
     size = abs(value)
     if size == 0 or 1e-3 <= size < 100:
         return f"{value:.{2 if size < 10 else 1}f}" if size == 0 or size >= 0.1 else f"{value:.3g}"
@@ -40,19 +38,10 @@ def short_number(value: float) -> str:
 def percent(share: float) -> str:
     """A share in per cent.
 
-    >>> percent(0.36198), percent(float("nan"))
-    ('36.2 %', '-')
+    >>> percent(0.36198)
+    '36.2 %'
     """
-    return "-" if np.isnan(share) else f"{100 * share:.1f} %"
-
-
-def decimals(value: float) -> str:
-    """Two decimals.
-
-    >>> decimals(0.4567), decimals(float("nan"))
-    ('0.46', '-')
-    """
-    return "-" if np.isnan(value) else f"{value:.2f}"
+    return f"{100 * share:.1f} %"
 
 
 def in_units(values: Floats, deviation: float) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from foldwise.report.values import Note, Report, Table
+from foldwise.report.values import Group, Note, Report, Table
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     >>> as_dict(Report("A title", parts=[Table("Shares", [Column("share", [0.25, float("nan")])])]))["tables"]
     {'Shares': {'share': [0.25, None]}}
     """
-    parts = list(report.flat())
+    parts = [one for part in report.parts for one in (part.parts if isinstance(part, Group) else [part])]
     tables = [part for part in parts if isinstance(part, Table)]
     return {
         "title": report.title,

@@ -36,7 +36,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureSelection | None =
         found,
         names,
         [Column("probability", found.sureness.tolist(), percent)],
-        "Rows count towards their most probable cluster. Probability: the mean over these rows of their probability of it.",
+        "Rows count towards their most probable cluster. Probability: the mean probability of the cluster over its rows.",
     )
     ellipses = "Ellipses: two standard deviations of each Gaussian, seen in this plane."
     certainty = Chart(
@@ -60,7 +60,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureSelection | None =
 
 def _about(model: Any, choice: MixtureSelection | None) -> list[str]:
     words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
-    words.append(counted(model.outcome_.steps, "step") + " of EM")
+    words.append(counted(model.outcome_.steps, "EM iteration"))
     lines = about(model, ", ".join([*words, *(["converged"] if model.outcome_.converged else [])]))
     if choice is not None:
         seconds = sum(entry.seconds for entry in choice.entries)
@@ -79,12 +79,7 @@ def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
             f"{scaled(model)} {parameters}".strip(),
         ),
         *(Fact(name.upper(), facts[name], number(facts[name]), lower) for name in ("bic", "icl", "aic")),
-        Fact(
-            "uncertain",
-            found.in_doubt,
-            percent(found.in_doubt),
-            f"of the rows (no cluster has a probability of {DOUBT:g})",
-        ),
+        Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), f"(no cluster has a probability of {DOUBT:g})"),
     ]
 
 
@@ -155,7 +150,7 @@ def _plane(model: Any, source: Source, found: MixtureProfile) -> str | None:
     ]
     groups = [of == i for i in range(min(int(of.max()) + 1, MOST_MARKED))]
     means = [np.average(model.means_[group], axis=0, weights=model.weights_[group]) for group in groups]
-    return seen.plot.draw(centres=seen.points(np.array(means)), ellipses=ellipses)
+    return seen.draw(centres=seen.points(np.array(means)), ellipses=ellipses)
 
 
 def _hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:

@@ -11,7 +11,7 @@ from foldwise.data.source import Source
 from foldwise.models.pca import rank
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent
-from foldwise.report.projection import project
+from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 
@@ -104,7 +104,7 @@ def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
     """The rows on the first two components, and the columns with the largest loadings."""
     if pca.n_components_ < 2:
         return None
-    seen = project(pca, source)
+    seen = Projection(pca, source)
     strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
     ends = seen.directions[:, strongest] / (float(np.abs(seen.directions[:, strongest]).max()) or 1.0) * 0.8
-    return seen.plot.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])
+    return seen.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])

@@ -18,10 +18,10 @@ def about(model: Any, work: str) -> list[str]:
         *left_out(ran.left_out),
     ]
     if ran.resumed_at:
-        lines.append(f"resumed from a checkpoint at step {ran.resumed_at}")
+        lines.append(f"resumed from a checkpoint at iteration {ran.resumed_at}")
     lines += [f"repaired: {repair}" for repair in ran.repairs]
     if not model.outcome_.converged:
-        lines.append(f"stopped early: {model.outcome_.reason} after {counted(model.outcome_.steps, 'step')}")
+        lines.append(f"stopped early: {model.outcome_.reason} after {counted(model.outcome_.steps, 'iteration')}")
     return lines
 
 

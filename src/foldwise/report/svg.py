@@ -87,12 +87,13 @@ class Plot:
         *,
         x_ticks: Sequence[float] | None = None,
         percent: bool = False,
+        beside: str = "",
         top: float = 14.0,
         clip: bool = False,
     ) -> None:
         self._x, self._y, self._clip = _widened(*x), _widened(*y), clip
         marks = [(value, f"{100 * value:.0f} %" if percent else short(value)) for value in ticks(*self._y)]
-        self.left, self.right = 20.0 + 7 * max(len(words) for _, words in marks), width - 14.0
+        self.left, self.right = 20.0 + 7 * max(len(words) for _, words in marks) + 14 * bool(beside), width - 14.0
         self.top, self.bottom = top, height - 40.0
         self._parts = [start(width, height)]
         for value, words in marks:
@@ -102,6 +103,9 @@ class Plot:
             self._parts.append(text(self.x(value), self.bottom + 16, short(value), "middle"))
         self._parts.append(text((self.left + self.right) / 2, height - 5, below, "middle"))
         self._more = ""
+        if beside:
+            middle = (self.top + self.bottom) / 2
+            self.add(f'<g transform="rotate(-90 14 {middle:g})">{text(14, middle, beside, "middle")}</g>')
         if clip:  # named by its place: equal names in one page are equal frames
             name = f"frame-{self.left:.0f}-{self.top:.0f}-{self.right:.0f}-{self.bottom:.0f}"
             size = f'width="{self.right - self.left:.1f}" height="{self.bottom - self.top:.1f}"'
@@ -124,20 +128,26 @@ class Plot:
         """Put in what was drawn elsewhere."""
         self._parts.extend(parts)
 
-    def line(self, xs: Iterable[float], ys: Iterable[float], ink: str, width: float = 2, more: str = "") -> None:
-        """A line through the points that are finite."""
+    def line(
+        self, xs: Iterable[float], ys: Iterable[float], ink: str, width: float = 2, dash: int = 0, tint: float = 0
+    ) -> None:
+        """A line through the points that are finite, or with a tint the outline of an area."""
         pairs = zip(xs, ys, strict=True)
         places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in pairs if math.isfinite(y))
-        self.add(
-            f'<polyline points="{places}" fill="none" stroke="{ink}" stroke-width="{width:g}"{self._more} {more}/>'
-        )
+        look = f'fill="{ink}" fill-opacity="{tint:g}" stroke="{ink}" stroke-width="{width:g}"{self._more}'
+        dashes = f' stroke-dasharray="{dash}"' if dash else ""
+        self.add(f'<{"polygon" if tint else "polyline"} points="{places}" {look}{dashes}/>')
 
-    def dots(self, xs: Iterable[float], ys: Iterable[float], ink: str, r: float = 3.5, what: str = "") -> None:
+    def dots(
+        self, xs: Iterable[float], ys: Iterable[float], ink: str, r: float = 3.5, what: str = "", opacity: float = 1
+    ) -> None:
         """A dot at each finite point; `what` has the words that appear over it, as in "{x:g}: {y:.2f}"."""
+        self.add(f'<g fill="{ink}" fill-opacity="{opacity:g}"{self._more}>')
         for x, y in zip(xs, ys, strict=True):
             if math.isfinite(x) and math.isfinite(y):
-                place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{r:g}"'
-                self.add(f'<circle {place} fill="{ink}"{self._more}>{_over(what.format(x=x, y=y))}</circle>')
+                words = _over(what.format(x=x, y=y))
+                self.add(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{r:g}">{words}</circle>')
+        self.add("</g>")
 
     def ring(self, x: float, y: float) -> None:
         """A ring that marks a point."""

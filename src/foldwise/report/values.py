@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -24,10 +24,10 @@ class Fact:
 class Column:
     """A column of a table: values, and how each is written (a function of the value, or the texts themselves).
 
-    `bar` is the value that fills a bar beside the figure on a page.
+    NaN is written as "-". `bar` is the value that fills a bar beside the figure on a page.
 
-    >>> Column("share", [0.25, 0.5], "{:.0%}".format).cells
-    ['25%', '50%']
+    >>> Column("share", [0.25, float("nan")], "{:.0%}".format).cells
+    ['25%', '-']
     """
 
     name: str
@@ -39,7 +39,9 @@ class Column:
     @property
     def cells(self) -> list[str]:
         """The values as they are written."""
-        return [self.show(value) for value in self.values] if callable(self.show) else list(self.show)
+        if not callable(self.show):
+            return list(self.show)
+        return [self.show(value) if value == value else "-" for value in self.values]
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,6 @@ class Report:
         """The facts and parts that are shown there."""
         facts = [fact for fact in self.facts if fact.only in (None, where)]
         return facts, [part for part in self.parts if part.only in (None, where)]
-
-    def flat(self) -> Iterator[Table | Chart | Note]:
-        """All parts, those of groups among the others."""
-        for part in self.parts:
-            yield from part.parts if isinstance(part, Group) else (part,)
 
     def __str__(self) -> str:
         from foldwise.report.text import as_text
