@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, Plot, colour, cut, line, start, text, ticks
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, cut, line, start, text
 
 _MOST_STEPS = 600
 
@@ -18,10 +18,10 @@ _MOST_STEPS = 600
 def scree(shares: Sequence[float]) -> str:
     """Bars of the components' shares of the variance, with the cumulative share as a line."""
     n = len(shares)
-    labels = [float(i) for i in range(n) if n <= 20 or i % (n // 10 + 1) == 0]
-    plot = Plot((-0.5, n - 0.5), (0.0, 1.0), "component", x_ticks=labels, percent=True)
-    for i, share in enumerate(shares):
-        plot.bars([i - 0.35, i + 0.35], [share], BLUE, f"component {i}: {100 * share:.1f} %")
+    plot = Plot((-0.5, n - 0.5), (0.0, 1.0), "component", whole=True, percent=True)
+    plot.bars(
+        [i - 0.5 for i in range(n + 1)], shares, BLUE, "component: {height:.1%}", gap=0.3 * (plot.x(1) - plot.x(0))
+    )
     plot.line(range(n), np.cumsum(shares), ORANGE)
     return plot.svg()
 
@@ -31,7 +31,7 @@ def curve_chart(
 ) -> str:
     """A figure over the number of clusters, with one number marked, and the straight line between the ends if wanted."""
     ends = (min(0.0, float(values.min())), 1.1 * float(values.max()) or 1.0)
-    plot = Plot((ks[0], ks[-1]), ends, "number of clusters", height=height, x_ticks=_whole(ks[0], ks[-1]))
+    plot = Plot((ks[0], ks[-1]), ends, "number of clusters", height=height, whole=True)
     if chord:
         plot.line([ks[0], ks[-1]], [values[0], values[-1]], MUTED, 1, dash=4)
     plot.line(ks, values, BLUE)
@@ -45,31 +45,26 @@ def curve_chart(
     return plot.svg()
 
 
-def _whole(low: float, high: float) -> list[float]:
-    return [value for value in ticks(low, high, 10) if value.is_integer()]
-
-
-def convergence_chart(trace: Sequence[dict[str, Any]], clusters: int) -> str | None:
-    """The inertia after every iteration; runs with other numbers of centres, on the way out of an optimum, are grey."""
+def convergence_chart(trace: Sequence[Mapping[str, Any]], figure: str, clusters: int | None = None) -> str | None:
+    """A figure after every iteration; runs with other numbers of clusters, on the way out of an optimum, are grey."""
     if len(trace) < 2:
         return None
     runs: list[tuple[list[float], list[float], bool]] = []
     every = len(trace) // _MOST_STEPS + 1
     for number, step in enumerate(trace):
-        if number == 0 or step["run"] != trace[number - 1]["run"]:
-            runs.append(([], [], step["clusters"] == clusters))
-        steps, inertias, _ = runs[-1]
+        if number == 0 or step.get("run") != trace[number - 1].get("run"):
+            runs.append(([], [], step.get("clusters") == clusters))
+        steps, values, _ = runs[-1]
         if not steps or number % every == 0 or number == len(trace) - 1:
             steps.append(number + 1)
-            inertias.append(float(step["inertia"]))
-    values = [value for _, inertias, _ in runs for value in inertias]
-    room = 0.06 * (max(values) - min(values)) or abs(max(values)) or 1.0
-    ends = max(0.0, min(values) - room), max(values) + room
-    plot = Plot((1, len(trace)), ends, "iteration", x_ticks=_whole(1, len(trace)))
-    for steps, inertias, ours in sorted(runs, key=lambda run: run[2]):  # ours above the others
-        plot.line(steps, inertias, BLUE if ours else MUTED, 2 if ours else 1)
+            values.append(float(step[figure]))
+    drawn = [value for _, values, _ in runs for value in values]
+    room = 0.06 * (max(drawn) - min(drawn)) or abs(max(drawn)) or 1.0
+    plot = Plot((1, len(trace)), (min(drawn) - room, max(drawn) + room), "iteration", whole=True)
+    for steps, values, ours in sorted(runs, key=lambda run: run[2]):  # ours above the others
+        plot.line(steps, values, BLUE if ours else MUTED, 2 if ours else 1)
         if ours:
-            plot.dots(steps[-1:], inertias[-1:], BLUE, 2.5, "iteration {x:g}: {y:.5g}")
+            plot.dots(steps[-1:], values[-1:], BLUE, 2.5, "iteration {x:g}: {y:.5g}")
     return plot.svg()
 
 
@@ -98,8 +93,7 @@ def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]
     low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
     ends, below = (low - room, high + room), "number of components"
-    whole = _whole(numbers[0], numbers[-1])
-    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, x_ticks=whole, top=30.0, clip=True)
+    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, whole=True, top=30.0, clip=True)
     across = plot.left
     for place, (name, each) in enumerate(series.items()):
         plot.line(numbers, each, colour(place))
@@ -113,11 +107,10 @@ def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]
 
 def share_histogram(shares: Floats, below: str) -> str:
     """Bars over 0 to 1, as shares of all rows."""
-    plot = Plot((0.0, 1.0), (0.0, 1.05 * float(shares.max()) or 1.0), below, height=220, percent=True,
-                x_ticks=(0.0, 0.25, 0.5, 0.75, 1.0))  # fmt: skip
-    for i, share in enumerate(shares):
-        ends = [i / len(shares), (i + 1) / len(shares)]
-        plot.bars(ends, [share], BLUE, f"{ends[0]:.2f} to {ends[1]:.2f}: {100 * share:.1f} %", gap=2)
+    plot = Plot((0.0, 1.0), (0.0, 1.05 * float(shares.max()) or 1.0), below, height=220, percent=True)
+    plot.bars(
+        np.linspace(0.0, 1.0, len(shares) + 1).tolist(), shares, BLUE, "{low:.2f} to {high:.2f}: {height:.1%}", gap=2
+    )
     return plot.svg()
 
 
@@ -160,23 +153,8 @@ def likelihood_chart(
     low, high = float(seen.min()), float(seen.max())
     plot = Plot((float(values[0]), float(values[-1])), (low, high + 0.06 * (high - low)), name, 420)
     if all(math.isfinite(end) for end in interval):
-        x, width = plot.x(interval[0]), plot.x(interval[1]) - plot.x(interval[0])
-        size = f'width="{width:.1f}" height="{plot.bottom - plot.top:.1f}"'
-        plot.add(f'<rect x="{x:.1f}" y="{plot.top:.1f}" {size} fill="{ORANGE}" fill-opacity="0.10"/>')
+        plot.bars(interval, [math.inf], TINT)
     plot.line(values, likelihoods, BLUE)
     plot.add(line(plot.x(estimate), plot.top + 8, plot.x(estimate), plot.bottom, ORANGE, 1.5))
     plot.add(text(plot.x(estimate), plot.top + 2, f"{estimate:.5g}", "middle", INK))
-    return plot.svg()
-
-
-def ascent_chart(likelihoods: Sequence[float]) -> str | None:
-    """The log-likelihood at each point of an iterative fit."""
-    if len(likelihoods) < 2:
-        return None
-    low, high, points = min(likelihoods), max(likelihoods), range(1, len(likelihoods) + 1)
-    plot = Plot((1, len(likelihoods)), (low, high + 0.05 * (high - low)), "iteration", 420, 220,
-                x_ticks=_whole(1, len(likelihoods)))  # fmt: skip
-    plot.line(points, likelihoods, BLUE)
-    if len(likelihoods) <= 60:
-        plot.dots(points, likelihoods, BLUE, 3, "{x:g}: {y:.6g}")
     return plot.svg()

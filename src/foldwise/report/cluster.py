@@ -10,7 +10,7 @@ from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
 from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
 from foldwise.report.formats import counted, number, percent, short_number
-from foldwise.report.projection import project_clusters
+from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
 from foldwise.selection.profile import Profile, profile
@@ -38,14 +38,16 @@ def cluster_report(model: Any, source: Source) -> Report:
     caption = "The inertia after every iteration."
     if model.search == "breathing":
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
-    convergence = Chart("Convergence", lambda: convergence_chart(model.trace_, k), caption)
+    convergence = Chart("Convergence", lambda: convergence_chart(model.trace_, "inertia", k), caption)
+    rings = "Numbered rings are the centres."
+    plane = plane_chart(model, source, model.labels_, k, lambda seen: _draw_plane(model, seen), rings)
     return Report(
         f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}",
         about(model, _work(model)),
         _facts(model, found),
         [
             clusters,
-            plane_chart(lambda: _plane(model, source), len(model.labels_), k, "Numbered rings are the centres."),
+            plane,
             Group([convergence, _separation(found, names)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
@@ -87,10 +89,7 @@ def _separation(found: Profile, names: list[str]) -> Table:
     )
 
 
-def _plane(model: Any, source: Source) -> str | None:
-    seen = project_clusters(model, source, model.labels_, model.n_clusters)
-    if seen is None:
-        return None
+def _draw_plane(model: Any, seen: Projection) -> str:
     centres = seen.points(model.cluster_centers_.astype(np.float64))
     return seen.draw(centres=centres if model.n_clusters <= MOST_MARKED else None)
 

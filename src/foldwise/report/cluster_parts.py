@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.data.source import Source
+from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent
-from foldwise.report.projection import MOST_POINTS
+from foldwise.report.projection import MOST_POINTS, Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
-from foldwise.report.values import Chart, Column, Group, Table
+from foldwise.report.values import Chart, Column, Group, Note, Table
 from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
 
@@ -67,10 +70,12 @@ def trait_panels(found: AnyProfile, names: list[str]) -> Group:
     """Bars of each cluster's largest differences, all on one scale."""
     reach = float(np.nanmax(np.abs(found.differences), initial=0.0))
 
-    def panel(i: int) -> Chart:
+    def panel(i: int) -> Chart | Note:
         columns = strongest(found.differences[i], _BARS)
         shown, values = [names[j] for j in columns], found.differences[i, columns]
         title = f"cluster {i} ({counted(int(found.rows[i]), 'row')})"
+        if not columns:
+            return Note(f"{title}: {traits(found.differences[i], names).strip('()')}")
         return Chart(title, lambda: difference_bars(shown, values, reach, colour(i)), colour=colour(i))
 
     shown, hidden = found.differences[:_MOST_PANELS], len(found.differences) - _MOST_PANELS
@@ -108,12 +113,21 @@ def _as_many_as_fit(names: list[str]) -> int:
     return max(most, 1)
 
 
-def plane_chart(draw: Callable[[], str | None], rows: int, clusters: int, marks: str) -> Chart:
-    """The rows on their first two principal components, in the colours of the clusters."""
-    few = rows <= MOST_POINTS
+def plane_chart(
+    model: Any, source: Source, labels: NDArray[Any], groups: int, draw: Callable[[Projection], str], marks: str
+) -> Chart:
+    """The rows, as the model compares them, on their first two principal components, in the colours of the clusters."""
+
+    def drawn() -> str | None:
+        if source.n_columns < 2 or len(labels) < 2:
+            return None
+        compared = model.as_compared(source)
+        return draw(Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups))
+
+    few = len(labels) <= MOST_POINTS
     caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
-    more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if clusters > len(PALETTE) else ""
-    return Chart("The rows on their first two principal components", draw, f"{caption} {marks}{more}")
+    more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
+    return Chart("The rows on their first two principal components", drawn, f"{caption} {marks}{more}")
 
 
 def scaled(model: Any) -> str:

@@ -14,7 +14,7 @@ from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import RefusalError
 from foldwise.models.likelihood.goodness import Goodness, draw
 from foldwise.models.likelihood.repr import TWO_KINDS, estimates, parameter_rows
-from foldwise.report.charts import ascent_chart, density_chart, likelihood_chart, quantile_chart
+from foldwise.report.charts import convergence_chart, density_chart, likelihood_chart, quantile_chart
 from foldwise.report.formats import counted
 from foldwise.report.json import plain
 from foldwise.report.run_header import passes, run_table
@@ -39,6 +39,11 @@ def distribution_report(found: FittedDistribution | Comparison, goodness: Goodne
     best = found.best if isinstance(found, Comparison) else found
     fits, what = found.fits if isinstance(found, Comparison) else (found,), best.column or "values"
     lines = "the best few families, the best one thick" if several else "the fit"
+    ascent = Chart(
+        "Convergence",
+        lambda: convergence_chart(best.trace, "log_likelihood"),
+        "The log-likelihood after every iteration.",
+    )
     parts: list[Part] = [
         Chart(
             f"The values and the fitted distribution{'s' * several}",
@@ -50,7 +55,7 @@ def distribution_report(found: FittedDistribution | Comparison, goodness: Goodne
             lambda: _quantiles(best),
             "Where the points follow the line, the distribution describes the data; bends at the ends are differing tails.",
         ),
-        Group([_parameters(best), Note("\n".join([*_tests(goodness), *best.notes])), _ascent(best)]),
+        Group([_parameters(best), Note("\n".join([*_tests(goodness), *best.notes])), ascent]),
         _likelihoods(best),
         run_table(best.manifest),
     ]
@@ -160,11 +165,6 @@ def _p_value(goodness: Goodness, test: str) -> str:
 
 
 # --------------------------------------------------------------------- charts
-
-
-def _ascent(fit: FittedDistribution) -> Chart:
-    likelihoods = [step["log_likelihood"] for step in fit.trace]
-    return Chart("Convergence", lambda: ascent_chart(likelihoods), "The log-likelihood after every iteration.")
 
 
 def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:

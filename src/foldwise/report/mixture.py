@@ -10,7 +10,7 @@ from foldwise.data.source import Source
 from foldwise.report.charts import criterion_chart, share_histogram
 from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
 from foldwise.report.formats import counted, number, percent
-from foldwise.report.projection import project_clusters
+from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.mixture import MixtureSelection
@@ -47,7 +47,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureSelection | None =
     parts: list[Part] = [] if choice is None else _choice(choice)
     parts += [
         clusters,
-        plane_chart(lambda: _plane(model, source, found), len(found.labels), k, ellipses),
+        plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses),
         Group([certainty, *_merging(model)]),
         trait_panels(found, names),
         means_table(found, names, "Means, in the units of the data"),
@@ -97,7 +97,7 @@ def _choice(choice: MixtureSelection) -> list[Part]:
             ]
             for kind in grid.columns
         }
-        return criterion_chart(numbers, series, best) if len(numbers) > 1 else None
+        return criterion_chart(numbers, series, best) if len(numbers) > 1 and best not in collapsed else None
 
     def cell(kind: str, k: int, value: float) -> str:
         mark = "*" if (kind, k) == best else "!" if (kind, k) in collapsed else " "
@@ -109,8 +109,7 @@ def _choice(choice: MixtureSelection) -> list[Part]:
         columns.append(Column(f"{kind} ", values, [cell(kind, k, v) for k, v in zip(numbers, values, strict=True)]))
     caption = f"{name}, lower is better. *: the best ({best[0]}, {best[1]})"
     caption += "; !: with collapsed components" if collapsed else ""
-    about_chart = f"{name}: lower is better; the ring is the best. What lies far above is cut off"
-    about_chart += "; fits with collapsed components are left out." if collapsed else "."
+    about_chart = f"{name}: the ring is the best. What lies far above is cut off; collapsed components are left out."
     table = Table(f"{name} of all fits", columns, caption, most=1000)
     return [Chart("How many components, of which shape?", draw, about_chart), table]
 
@@ -137,11 +136,8 @@ def _joined(group: Any) -> str:
     return "+".join(map(str, group))
 
 
-def _plane(model: Any, source: Source, found: MixtureProfile) -> str | None:
+def _draw_plane(model: Any, seen: Projection) -> str:
     """The rows with the ellipses of the mixture's components and the numbers of the clusters."""
-    seen = project_clusters(model, source, found.labels, len(found.means))
-    if seen is None:
-        return None
     k = len(model.weights_)
     of = np.asarray(getattr(model, "clusters_", np.arange(k)))
     matrices = model._family().each(model.covariances_, k)

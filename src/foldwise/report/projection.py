@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import PCA
 from foldwise.report.formats import percent
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, colour, line, text
 
@@ -119,11 +118,3 @@ class Projection:
             f'<path fill="{ink}" opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>'
             for (ink, shade), paths in squares.items()
         ]
-
-
-def project_clusters(model: Any, source: Source, labels: NDArray[Any], groups: int) -> Projection | None:
-    """The rows, as the model compares them, on their first two principal components; None if there are no two."""
-    if source.n_columns < 2 or len(labels) < 2:
-        return None
-    compared = model.as_compared(source)
-    return Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups)

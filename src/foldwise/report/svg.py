@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-INK, MUTED, FAINT, BLUE, ORANGE, PALE = "#1f2933", "#7b8794", "#d5dbe1", "#2f6db3", "#c8641b", "#c9d8ea"
+INK, MUTED, FAINT, BLUE, ORANGE = "#1f2933", "#7b8794", "#d5dbe1", "#2f6db3", "#c8641b"
+PALE, TINT = "#c9d8ea", "#faeee7"  # of blue and of orange
 
 # Okabe and Ito's colours (2008), told apart by nearly everybody; yellow darkened, black made grey.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b3a100", "#6b7280")
@@ -74,7 +75,7 @@ def cut(words: str, most: int) -> str:
 class Plot:
     """A chart with a scale on the left and one below; what lies outside is drawn at its edge, or cut off with `clip`.
 
-    `x_ticks` are the numbers below (round ones unless given), `top` is the room above for a legend.
+    `whole` asks for whole numbers below, `percent` for per cent on the left; `top` is the room above for a legend.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Plot:
         width: int = 520,
         height: int = 260,
         *,
-        x_ticks: Sequence[float] | None = None,
+        whole: bool = False,
         percent: bool = False,
         beside: str = "",
         top: float = 14.0,
@@ -99,8 +100,9 @@ class Plot:
         for value, words in marks:
             self._parts.append(line(self.left, self.y(value), self.right, self.y(value), FAINT))
             self._parts.append(text(self.left - 7, self.y(value) + 4, words, "end"))
-        for value in ticks(*self._x, 6) if x_ticks is None else x_ticks:
-            self._parts.append(text(self.x(value), self.bottom + 16, short(value), "middle"))
+        for value in ticks(*self._x, 10 if whole else 6):
+            if value.is_integer() or not whole:
+                self._parts.append(text(self.x(value), self.bottom + 16, short(value), "middle"))
         self._parts.append(text((self.left + self.right) / 2, height - 5, below, "middle"))
         self._more = ""
         if beside:
@@ -158,11 +160,12 @@ class Plot:
     def bars(
         self, edges: Sequence[float], heights: Iterable[float], ink: str, what: str = "", gap: float = 0.6
     ) -> None:
-        """A bar between each edge and the next; `what` has the words that appear over it."""
+        """A bar between each edge and the next; `what` has the words that appear over it, as in "{low:g}: {height:g}"."""
         for low, high, height in zip(edges[:-1], edges[1:], heights, strict=True):
             x, y = self.x(low) + gap / 2, self.y(height)
+            words = _over(what.format(low=low, high=high, height=height))
             size = f'width="{max(self.x(high) - x - gap / 2, 0.6):.1f}" height="{self.bottom - y:.1f}"'
-            self.add(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{ink}">{_over(what)}</rect>')
+            self.add(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{ink}">{words}</rect>')
 
     def svg(self) -> str:
         """The chart as it is now."""

@@ -33,7 +33,13 @@ def _block(part: Part) -> str:
         return ""
     if isinstance(part, Table):
         rows, hidden = part.rows(part.most)
-        lines = [align(part.head, rows, left=[j for j, column in enumerate(part.columns) if column.left])]
+        lines = [
+            align(
+                [column.name for column in part.columns],
+                rows,
+                left=[j for j, column in enumerate(part.columns) if column.left],
+            )
+        ]
         lines += [f"... and {hidden:,} more"] * (hidden > 0) + [fill(part.caption, WIDTH)] * bool(part.caption)
         return "\n".join(lines)
     shown = (_block(one) for one in part.parts if one.only in (None, "text"))

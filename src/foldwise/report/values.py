@@ -44,8 +44,16 @@ class Column:
         return [self.show(value) if value == value else "-" for value in self.values]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Where a part is shown, and whether it takes the whole width of a page."""
+
+    only: Only = None
+    wide: bool = False
+
+
 @dataclass(frozen=True)
-class Table:
+class Table(Shown):
     """Columns of equal length; rows beyond `most` (half as many again on a page) are counted but not shown.
 
     With `total`, the last row sums up the others and is always shown. `colours` has the colour of each row's dot and bar.
@@ -57,13 +65,6 @@ class Table:
     most: int = 40
     total: bool = False
     colours: Sequence[str] = ()
-    wide: bool = False
-    only: Only = None
-
-    @property
-    def head(self) -> list[str]:
-        """The names of the columns."""
-        return [column.name for column in self.columns]
 
     def rows(self, most: int) -> tuple[list[tuple[str, ...]], int]:
         """The rows as they are written, and how many more there are."""
@@ -73,36 +74,30 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Chart:
+class Chart(Shown):
     """A picture, drawn as SVG when a page asks for it; a drawing function that gives None has nothing to show."""
 
     title: str
     draw: Callable[[], str | None]
     caption: str = ""
     colour: str = ""
-    wide: bool = False
-    only: Only = "page"
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(Shown):
     """Sentences, one to a line."""
 
     text: str
-    wide: bool = False
-    only: Only = None
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Shown):
     """Parts that belong together: one card of a page, below each other or, as small panels, side by side."""
 
     parts: Sequence[Table | Chart | Note]
     title: str = ""
     caption: str = ""
     panels: bool = False
-    wide: bool = False
-    only: Only = None
 
 
 Part: TypeAlias = Table | Chart | Note | Group
