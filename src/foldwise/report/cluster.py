@@ -39,7 +39,7 @@ def cluster_report(model: Any, source: Source) -> Report:
     if model.search == "breathing":
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
     convergence = Chart("Convergence", lambda: convergence_chart(model.trace_, "inertia", k), caption)
-    rings = "Numbered rings are the centres."
+    rings = "Numbered rings are the centres." if k <= MOST_MARKED else ""
     plane = plane_chart(model, source, model.labels_, k, lambda seen: _draw_plane(model, seen), rings)
     return Report(
         f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}",
