@@ -31,6 +31,7 @@ def fit_distribution(
     """Fit a distribution to a column by maximum likelihood, or compare several.
 
     Prints the parameters with standard errors and intervals, how families compare, and whether the best one fits at all.
+
     --out writes the results as JSON.
 
     Parameters

@@ -47,8 +47,9 @@ def mixture(
 ) -> int:
     """Find groups of different sizes and shapes, with probabilities for every row (mixture of Gaussians, by EM).
 
-    Fits every number of components with every covariance type, keeps the best by BIC, and prints the table, the clusters,
-    what sets each apart, and their means. Checkpoints and time budgets are for one number and one type.
+    Fits every number of components with every covariance type, and prints the clusters of the best and what sets each apart.
+
+    Checkpoints and time budgets are for one number and one type.
 
     Parameters
     ----------
