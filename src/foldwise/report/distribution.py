@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
         edges = np.linspace(low, high, bars + 1, dtype=np.float64)
         edges[-1] = np.nextafter(edges[-1], np.inf)  # the largest value lies in the last bar
     run = Passes(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
-    weights = run.fold(lambda block: BinWeights.of(block, edges)).weights[1:-1]
+    weights = run.fold(partial(BinWeights.of, edges=edges)).weights[1:-1]
     curves = []
     near = [fit for fit in fits if best.max_log_likelihood - fit.max_log_likelihood < _FAR * best.n]
     for fit in [one for one in near if one.discrete == best.discrete][:_MOST_CURVES]:

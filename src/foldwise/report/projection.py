@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,18 @@ _SHADES = 20
 _SIZE = 520
 
 
+@dataclass(frozen=True)
+class _Scores:
+    """The rows of a block on two directions: a task that can be sent to other machines."""
+
+    directions: Floats
+    mean: Floats
+    scale: Floats | None
+
+    def __call__(self, block: Block) -> Floats:
+        return block.times(self.directions.T, self.mean, self.scale)
+
+
 class Projection:
     """The rows on the first two components of a fitted PCA; memory and drawing stay small for any number of rows."""
 
@@ -30,21 +43,18 @@ class Projection:
         self._points: list[tuple[Floats, NDArray[Any]]] = []
         self._counts = np.zeros((groups, _CELLS, _CELLS), dtype=np.int32)
         run = Passes(source, n_threads=pca.n_threads)
-
-        def scores(block: Block) -> Floats:
-            return block.times(self.directions.T, pca.mean_, pca.scale_)
-
-        def labelled(block: Block) -> tuple[Floats, NDArray[Any]]:
-            here = np.zeros(block.n_rows, dtype=np.int32) if labels is None else labels[block.start :][: block.n_rows]
-            return scores(block), here
-
+        scores = _Scores(self.directions, pca.mean_, pca.scale_)
         reach = 1.03 * np.abs(run.rows(scores)).max(axis=0) if self._few else 2.8 * np.sqrt(pca.explained_variance_[:2])
         self._reach = np.where(reach > 0, reach, 1.0)
-        run.in_order(labelled, lambda told: self._add(*told))
+        self._labels, self._rows = labels, 0
+        run.in_order(scores, self._add)
 
-    def _add(self, scores: Floats, groups: NDArray[Any]) -> None:
+    def _add(self, scores: Floats) -> None:
+        """Take the next rows."""
+        here, self._rows = slice(self._rows, self._rows + len(scores)), self._rows + len(scores)
+        groups = np.zeros(len(scores), dtype=np.int32) if self._labels is None else np.array(self._labels[here])
         if self._few:
-            self._points.append((scores, np.array(groups)))
+            self._points.append((scores, groups))
         else:  # what lies outside is counted at the edge
             cells = np.clip((scores / self._reach + 1) / 2 * _CELLS, 0, _CELLS - 1).astype(int)
             np.add.at(self._counts, (groups, cells[:, 0], cells[:, 1]), 1)
