@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from foldwise import kernels
-from foldwise.report.tables import table
+from foldwise.report.text import align
 
 
 def race(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
@@ -72,4 +72,4 @@ def machine() -> str:
 
 def show(title: str, head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (0,)) -> None:
     """Print a table under its title."""
-    print(f"\n{title}\n{table(head, rows, left=left)}", flush=True)
+    print(f"\n{title}\n{align(head, rows, left=left)}", flush=True)

@@ -28,10 +28,10 @@ def test_it_prints_clusters_traits_and_centres(capsys):
     assert main(["cluster", str(WINE), "-k", "3", "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out, not numbers: cultivar" in out
+    assert "left out (not numeric): cultivar" in out
     assert "converged" in out
     # scikit-learn: KMeans(3, n_init=10) on StandardScaler().fit_transform(wine) has an inertia of 1277.928
-    assert "inertia     1277.9 of scaled columns" in out
+    assert "inertia                    1277.9 of scaled columns" in out
     lines = out.splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("cluster "))
     sizes = [int(line.split()[1]) for line in lines[head + 1 : head + 4]]
@@ -53,7 +53,7 @@ def test_it_looks_right_with_many_clusters_columns_and_no_names(tmp_path, capsys
     assert re.search(r"^\((\d+) columns that differ less between the clusters are not shown\)$", out, re.MULTILINE)
     assert re.search(r"^cluster +x\d+ ", out, re.MULTILINE)
     assert "hint: --search breathing" in out
-    assert re.search(r"hint: distances are mostly x\d+.*--scale", out)
+    assert re.search(r"hint: x\d+ has the largest spread and dominates the distances; --scale", out)
 
 
 @pytest.mark.parametrize("name", ["c.csv", "c.parquet", "c.jsonl", "c.npy"])
@@ -205,7 +205,7 @@ def test_a_budget_that_ran_out_is_resumed_to_the_same_model(tmp_path, capsys):
     assert main([*call, str(model), "--resume", "--time-budget", "1e-9"]) == 0
     out = capsys.readouterr().out
     assert "stopped early: out of time" in out
-    assert f"checkpoint: {model}.checkpoint (run the same command again to go on)" in out
+    assert f"checkpoint: {model}.checkpoint (run the same command again to resume)" in out
     assert main([*call, str(model), "--resume"]) == 0
     assert not Path(f"{model}.checkpoint").exists()
     assert main([*call, str(whole)]) == 0

@@ -1,4 +1,5 @@
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ def test_pca_prints_an_aligned_table(capsys):
     assert main(["pca", str(WINE), "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out, not numbers: cultivar" in out
+    assert "left out (not numeric): cultivar" in out
     lines = out.splitlines()
     head = next(line for line in lines if line.startswith("component"))
     first = next(line for line in lines if line.startswith("pca0"))
@@ -152,3 +153,41 @@ def test_a_wrong_number_of_threads_in_the_environment(monkeypatch, capsys):
     monkeypatch.setenv("FOLDWISE_THREADS", "abc")
     assert main(["pca", str(WINE)]) == 2
     assert "FOLDWISE_THREADS" in capsys.readouterr().err
+
+
+COMMANDS = [
+    ["pca", str(WINE), "-k", "2"],
+    ["cluster", str(WINE), "-k", "3"],
+    ["cluster", str(WINE), "-k", "2:3"],
+    ["mixture", str(WINE), "-k", "2", "--type", "diag"],
+    ["fit-distribution", str(WINE), "-c", "hue", "-f", "normal"],
+]
+
+
+@pytest.mark.parametrize("call", COMMANDS, ids=lambda call: call[0])
+def test_json_is_all_that_is_printed(call, tmp_path, capsys):
+    page = [] if "2:3" in call else ["--model", str(tmp_path / "m.fw")]
+    assert main([*call, "--json", *page]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    if call[0] == "pca":
+        assert printed["tables"]["Components"]["variance"] == fw.load(tmp_path / "m.fw").explained_variance_.tolist()
+    if call[0] == "cluster" and page:
+        assert printed["facts"]["inertia"] == fw.load(tmp_path / "m.fw").inertia_
+        assert sum(printed["tables"]["The clusters"]["rows"]) == 178
+
+
+@pytest.mark.skipif(not hasattr(fw, "engine"), reason="engines are chosen by fw.engine")
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+@pytest.mark.parametrize("call", COMMANDS, ids=lambda call: call[0])
+def test_engines_print_the_same(call, engine, capsys):
+    outputs = []
+    for extra in ([], ["--engine", engine]):
+        assert main([*call, "--json", *extra]) == 0
+        outputs.append({k: v for k, v in json.loads(capsys.readouterr().out).items() if k in ("facts", "parameters")})
+    assert outputs[0] == outputs[1]
+
+
+def test_every_computing_command_has_an_engine(capsys):
+    for command in ("pca", "cluster", "mixture", "fit-distribution", "apply"):
+        assert main([command, "--help"]) == 0
+        assert "--engine" in capsys.readouterr().out

@@ -17,10 +17,10 @@ def test_it_prints_the_table_the_clusters_and_the_means(capsys):
     assert main(["mixture", str(WINE), "-k", "1:4", "--type", "diag,spherical", "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out, not numbers: cultivar" in out
+    assert "left out (not numeric): cultivar" in out
     assert re.search(r"^components +diag +spherical$", out, re.MULTILINE)
     assert "*: the best (diag, 4)" in out
-    assert re.search(r"^cluster +rows +share +sureness +what sets it apart$", out, re.MULTILINE)
+    assert re.search(r"^cluster +rows +share +probability +what sets it apart$", out, re.MULTILINE)
     sizes = [int(line.split()[1]) for line in out.splitlines() if re.match(r"^\d +\d+ +\d+\.\d %", line)]
     assert sum(sizes) == 178
     assert re.search(r"^proline( +[\d,]+){4} +747$", out, re.MULTILINE)
@@ -62,8 +62,8 @@ def test_the_page_is_whole(tmp_path, capsys):
     text = page.read_text()
     for words in (
         "The clusters",
-        "How many, and of which shape",
-        "How sure the rows are",
+        "How many components, of which shape?",
+        "How certain the assignments are",
         "Means, in the units of the data",
     ):
         assert words in text
@@ -81,9 +81,9 @@ def test_one_of_each_can_be_resumed(tmp_path, capsys):
     command = ["mixture", str(WINE), "-k", "3", "--type", "full", "--scale", "--model", str(model), "--resume"]
     assert main([*command, "--max-iter", "3"]) == 0
     assert (tmp_path / "m.fw.checkpoint").exists()
-    assert "stopped early: capped after 3 steps" in capsys.readouterr().out
+    assert "stopped early: capped after 3 iterations" in capsys.readouterr().out
     assert main(command) == 0
-    assert "went on from a checkpoint at step 3" in capsys.readouterr().out
+    assert "resumed from a checkpoint at iteration 3" in capsys.readouterr().out
     assert not (tmp_path / "m.fw.checkpoint").exists()
 
 

@@ -136,10 +136,11 @@ def test_a_nan_is_refused_also_in_a_block_of_weight_zero(solver):
 
 
 def test_the_advice_of_the_report_counts_weights():
-    from foldwise.report.pca import advice
+    from foldwise.report.pca import number_of_components
 
     x = rng.standard_normal((60, 5)) @ np.diag([2.0, 1, 1, 1, 1])
     pca = fw.PCA().fit(x, sample_weight=np.full(60, 100.0))
-    lines = {line.split()[0]: int(line.split()[1]) for line in advice(pca).splitlines()[2:]}
+    rules, numbers, _ = number_of_components(pca).columns
+    kept = dict(zip(rules.values, numbers.values, strict=True))
     for rule in ("parallel", "gavish-donoho", "mle"):
-        assert lines[rule] == fw.PCA(rule).fit(x, sample_weight=np.full(60, 100.0)).n_components_
+        assert kept[rule] == fw.PCA(rule).fit(x, sample_weight=np.full(60, 100.0)).n_components_

@@ -1,4 +1,4 @@
-"""The command `foldwise`: each command parses its arguments and calls public functions; one thin file each."""
+"""The command `foldwise`: one thin file per command, which parses its arguments and calls public functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; errors of ours become one message and exit code 2, not a traceback."""
+    """Run the command line; errors of Foldwise become one message and exit code 2, not a traceback."""
     from foldwise.cli.app import app
     from foldwise.errors import FoldwiseError
 
@@ -21,21 +21,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FoldwiseError as error:
         print(f"foldwise: {_as_options(str(error))}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of a pipe had enough
+    except BrokenPipeError:  # the reader of the pipe has gone
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        print("foldwise: interrupted; no file was left half written", file=sys.stderr)
+        print("foldwise: interrupted; no file was left incomplete", file=sys.stderr)
         return 130
 
 
 def _show(message: Any, *_: Any, **__: Any) -> None:
-    """A warning as one line of ours, without the place in the code that gave it."""
+    """A warning as one line, without its place in the code."""
     print(f"foldwise: {_as_options(str(message))}", file=sys.stderr)
 
 
 def _as_options(text: str) -> str:
-    """Parameters that a message names, by the names that they have here.
+    """A message with its parameters renamed to command-line options.
 
     >>> _as_options('where="a > 0" leaves rows out; choose with column=, or fw.scan(x, columns=[...])')
     '--where "a > 0" leaves rows out; choose with --column'

@@ -16,7 +16,7 @@ app = App(
     help="Find the directions and the groups in unlabelled data, and say how far to trust them.",
     version=foldwise.__version__,
     default_parameter=Parameter(negative=()),
-    help_format="plaintext",  # markdown would have to be imported, which takes longer than all the rest
+    help_format="plaintext",  # importing markdown would take longer than all the rest
 )
 app.command(pca)
 app.command(cluster)

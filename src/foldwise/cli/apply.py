@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldwise.cli.options import File, Threads, Where
+from foldwise.cli.options import COMPUTE, Compute, File, Where
 
 
-def apply(model: Path, file: File, /, *, out: Path, where: Where = None, threads: Threads = None) -> None:
-    """Apply a saved model to new rows and write what it says of each: scores, or clusters.
+def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute: Compute = COMPUTE) -> None:
+    """Apply a saved model to new rows and write the result for each: scores, or clusters.
 
     Parameters
     ----------
     model
-        A file that --model wrote.
+        A model saved with --model.
     file
-        The new rows: the columns of the fit are found by name, others are not read.
+        The new rows. The columns of the fit are found by name; others are ignored.
     out
-        Where to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
+        The file to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
     """
     from foldwise import load
-    from foldwise.cli.options import check_outputs, open_new_rows, write_rows
-    from foldwise.cli.show import show
+    from foldwise.cli.options import check_outputs, scan_quietly
+    from foldwise.cli.output import show, write_rows
     from foldwise.errors import ParameterError
+    from foldwise.models.base import check_columns
 
     check_outputs(file, out)
     fitted = load(model)
     if not hasattr(fitted, "get_params"):
         raise ParameterError(
-            f"{model} holds a fitted distribution, which says nothing of single rows. "
-            "In Python, fw.load(...) has its pdf, cdf and quantiles."
+            f"{model} holds a fitted distribution, which cannot be applied to rows. "
+            "In Python, fw.load(...) gives its pdf, cdf and quantiles."
         )
-    fitted.n_threads = threads
-    show(f"written: {write_rows(fitted, open_new_rows(fitted, file, where), out)}")
+    fitted.n_threads = compute.threads
+    names = getattr(fitted, "feature_names_in_", None)
+    source = scan_quietly(file, columns=None if names is None else list(names), where=where)
+    check_columns(fitted, source)
+    with compute.engine_context():
+        show(f"written: {write_rows(fitted, source, out)}")

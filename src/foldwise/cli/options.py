@@ -1,4 +1,4 @@
-"""What several commands take, and what they do with it."""
+"""Options that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import glob
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -14,17 +15,106 @@ from cyclopts import Parameter, validators
 
 from foldwise.errors import LeftOutWarning, ParameterError
 
-File: TypeAlias = str
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    Parameter(help="Columns to use, as in --columns a,b; numbers from 0 on for .npy. Default: all that are numbers."),
-]
-Where: TypeAlias = Annotated[str | None, Parameter(help='Only rows for which this SQL condition holds, as in "x > 0".')]
-Weights: TypeAlias = Annotated[str | None, Parameter(help="A column that says how many times each row counts.")]
-Threads: TypeAlias = Annotated[
-    int | None,
-    Parameter(help="Threads to use; the result does not depend on it.", validator=validators.Number(gte=1)),
-]
+# fmt: off
+File: TypeAlias = Annotated[str, Parameter(help=
+    'CSV, Parquet, JSON lines or .npy; a quoted glob ("data/*.parquet"), or an SQL query over files.')]
+Where: TypeAlias = Annotated[str | None, Parameter(help=
+    'Use only the rows that satisfy this SQL condition, as in "x > 0".')]
+Weights: TypeAlias = Annotated[str | None, Parameter(help=
+    "A column with the number of times each row counts.")]
+Scale: TypeAlias = Annotated[bool, Parameter(help=
+    "Divide each column by its standard deviation first: for columns in different units.")]
+Seed: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=0), help=
+    "Seed of the random starts; the same seed gives the same model.")]
+Count: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+OptionalCount: TypeAlias = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
+AtLeastZero: TypeAlias = Annotated[float, Parameter(validator=validators.Number(gte=0))]
+OptionalAtLeastZero: TypeAlias = Annotated[float | None, Parameter(validator=validators.Number(gte=0))]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Input:
+    """Which part of a file is read."""
+
+    columns: Annotated[list[str] | None, Parameter(help=
+        "Columns to use, as in --columns a,b; for .npy by position, from 0. Default: all numeric columns.")] = None
+    where: Where = None
+    weights: Weights = None
+
+    def scan(self, file: str) -> Any:
+        """The source of these columns and rows."""
+        return scan_quietly(file, columns=column_list(self.columns, file), where=self.where, weights=self.weights)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Output:
+    """What is written, and where."""
+
+    out: Annotated[Path | None, Parameter(help=
+        "Write the result for every row to this file (.parquet, .csv, .csv.gz, .jsonl or .npy): "
+        "scores, or clusters with distances or probabilities.")] = None
+    model: Annotated[Path | None, Parameter(help=
+        "Save the fitted model to this file; `foldwise apply` applies it to new rows.")] = None
+    report: Annotated[Path | None, Parameter(help=
+        "Write a web page with the results and charts to this file (.html).")] = None
+    json: Annotated[bool, Parameter(help=
+        "Print the results as JSON.")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Resume:
+    """How a long fit is stopped and resumed."""
+
+    checkpoint: Annotated[Path | None, Parameter(help=
+        "Keep the state of the fit in this file, and resume from it if it exists; it is removed when the fit is done.")] = None
+    resume: Annotated[bool, Parameter(help=
+        "Keep the checkpoint beside --model (or --out), with .checkpoint added to the name.")] = False
+    time_budget: Annotated[float | None, Parameter(validator=validators.Number(gt=0), help=
+        "Stop after this many seconds of iterations and keep the best model so far.")] = None
+
+    def place(self, output: Output) -> Path | None:
+        """Where the checkpoint is kept: as given, or with --resume beside what is written."""
+        beside = output.model or output.out
+        if self.checkpoint is not None or not self.resume:
+            return self.checkpoint
+        if beside is None:
+            raise ParameterError("--resume needs a place for its file: give --model or --out too, or use --checkpoint.")
+        return beside.with_name(beside.name + ".checkpoint")
+
+    def refuse(self, why: str, **others: Any) -> None:
+        """An error if any of these options, or of others, was given."""
+        given = {**others, "checkpoint": self.checkpoint, "resume": self.resume, "time_budget": self.time_budget}
+        names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+        if names:
+            raise ParameterError(f"{', '.join(names)}: {why}")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Compute:
+    """Where the work is done; the result does not depend on it."""
+
+    threads: Annotated[int | None, Parameter(validator=validators.Number(gte=1), help=
+        "Number of threads; the result does not depend on it.")] = None
+    engine: Annotated[str | None, Parameter(help=
+        "Where to compute: serial, threads, or the address of a Dask scheduler such as tcp://10.0.0.5:8786. "
+        "Default: threads.")] = None
+
+    def engine_context(self) -> AbstractContextManager[Any]:
+        """The engine that was asked for, for the work inside."""
+        if self.engine is None:
+            return nullcontext()
+        import foldwise
+
+        context: AbstractContextManager[Any] = getattr(foldwise, "engine")(self.engine)  # noqa: B009  # TODO: plain when merged
+        return context
+# fmt: on
+
+
+INPUT, OUTPUT, RESUME, COMPUTE = Input(), Output(), Resume(), Compute()
 
 
 def number_or_rule(text: str | None) -> int | float | str | None:
@@ -44,14 +134,14 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     if text == "0" or 0 < value < 1:
         return value or 0
     raise ParameterError(
-        f"--components {text}: give a number, a share of variance such as 0.95, or mle, parallel, gavish-donoho."
+        f"--components {text}: give a number, a share of variance such as 0.95, or mle, parallel or gavish-donoho."
     )
 
 
-def number_or_range(text: str, option: str = "--clusters") -> int | range:
+def number_or_range(text: str, option: str) -> int | range:
     """`--clusters` or `--components`: one number, or the first and the last of several.
 
-    >>> number_or_range("8"), number_or_range("2:12")
+    >>> number_or_range("8", "--clusters"), number_or_range("2:12", "--clusters")
     (8, range(2, 13))
     """
     first, colon, last = text.partition(":")
@@ -74,57 +164,37 @@ def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] |
     return [int(name) for name in names] if file.endswith(".npy") and all(n.isdigit() for n in names) else names
 
 
-def check_outputs(file: str, *outputs: Path | None, report: Path | None = None) -> None:
-    """Refuse, before any work is done, what could not be written or would overwrite the data."""
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"--report {report}: the report is a web page; give a name that ends in .html.")
-    sources = [path for path in glob.glob(file) if os.path.exists(path)]
-    for output in (*outputs, report):
-        if output is None:
-            continue
-        if not output.absolute().parent.is_dir():
-            raise ParameterError(f"{output}: the folder {output.parent} does not exist. Make it first.")
-        if output.exists() and any(os.path.samefile(output, source) for source in sources):
-            raise ParameterError(
-                f"{output}: this is the file that is read; writing would destroy it. Give another name."
-            )
+def scan_quietly(file: str, **options: Any) -> Any:
+    """`fw.scan` without the warning about columns that are left out: the report names them."""
+    from foldwise import scan
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutWarning)
+        return scan(file, **options)
 
 
 @contextmanager
-def left_out_quietly() -> Iterator[None]:
-    """The summary names the columns that were left out; a warning as well would say it twice."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)
-        yield
+def spooled_scan(file: str, given: Input) -> Iterator[Any]:
+    """The source, for fits that read it many times: kept on disk if reading it again would be slow."""
+    from foldwise.data.spool import spooled
+
+    with spooled(given.scan(file)) as source:
+        yield source
 
 
-def open_new_rows(model: Any, file: str, where: str | None) -> Any:
-    """The columns of the fit, by name where they have names."""
-    from foldwise import scan
-    from foldwise.models.base import check_columns
+def check_outputs(file: str, *others: Path | None, output: Output = OUTPUT, rows: bool = True) -> None:
+    """Refuse, before any work is done, what could not be written or would overwrite the data."""
+    from foldwise.data.files import format_of
 
-    names = getattr(model, "feature_names_in_", None)
-    with left_out_quietly():
-        source = scan(file, columns=None if names is None else list(names), where=where)
-    check_columns(model, source)
-    return source
-
-
-def write_rows(model: Any, source: Any, out: Path) -> str:
-    """Stream what the model says of every row to a file; memory stays bounded."""
-    from foldwise import progress
-    from foldwise.report.write_rows import write_transformed
-
-    with progress():
-        rows = write_transformed(model, source, out)
-    return f"{out} ({rows:,} rows)"
-
-
-def checkpoint_place(checkpoint: Path | None, resume: bool, model: Path | None, out: Path | None) -> Path | None:
-    """Where the state of a fit is kept: as given, or with --resume beside what is written."""
-    if checkpoint is not None or not resume:
-        return checkpoint
-    beside = model or out
-    if beside is None:
-        raise ParameterError("--resume needs a place for its file: give --model or --out as well, or use --checkpoint.")
-    return beside.with_name(beside.name + ".checkpoint")
+    if output.report is not None and output.report.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--report {output.report}: the report is a web page; give a name that ends in .html.")
+    sources = [path for path in glob.glob(file) if os.path.exists(path)]
+    for path in (output.out, output.model, *others, output.report):
+        if path is None:
+            continue
+        if not path.absolute().parent.is_dir():
+            raise ParameterError(f"{path}: the folder {path.parent} does not exist. Create it first.")
+        if path.exists() and any(os.path.samefile(path, source) for source in sources):
+            raise ParameterError(f"{path}: this is the input file; writing would destroy it. Give another name.")
+    if output.out is not None and rows:
+        format_of(os.fspath(output.out))

@@ -1,1 +1,1 @@
-"""What people see: tables, small plots, pages."""
+"""What people see: a report is a value (`values`), made by one function per kind of result and rendered in several ways."""

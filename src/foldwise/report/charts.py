@@ -1,167 +1,160 @@
-"""Pictures about clusters: the curve of the inertia, the way to a solution, and what sets a cluster apart."""
+"""The charts of reports, each as SVG text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from foldwise.report.svg_primitives import BLUE, FAINT, INK, ORANGE, colour, cut, line, short, start, text, ticks
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, cut, line, start, text
 
 _MOST_STEPS = 600
-_MUTED = "#7b8794"
 
 
-class _Axes:
-    """Where values come to lie in a picture with a scale on the left and one below."""
-
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], width: int, height: int) -> None:
-        self._x, self._y = x, y
-        widest = max(len(short(value)) for value in ticks(*y))
-        self.left, self.right, self.top, self.bottom = 20.0 + 7 * widest, width - 14.0, 14.0, height - 40.0
-        self.width, self.height = width, height
-
-    def x(self, value: float) -> float:
-        low, high = self._x
-        return self.left + (self.right - self.left) * ((value - low) / (high - low) if high > low else 0.5)
-
-    def y(self, value: float) -> float:
-        low, high = self._y
-        return self.bottom - (self.bottom - self.top) * ((value - low) / (high - low) if high > low else 0.5)
-
-    def draw(self, below: str, most: int = 10) -> list[str]:
-        parts = [start(self.width, self.height)]
-        for value in ticks(*self._y):
-            parts.append(line(self.left, self.y(value), self.right, self.y(value), FAINT))
-            parts.append(text(self.left - 7, self.y(value) + 4, short(value), "end"))
-        whole = [value for value in ticks(*self._x, most) if value.is_integer()]
-        parts += [text(self.x(value), self.bottom + 16, f"{value:g}", "middle") for value in whole]
-        parts.append(text((self.left + self.right) / 2, self.height - 5, below, "middle"))
-        return parts
-
-    def path(self, points: Sequence[tuple[float, float]], ink: str, width: float = 2, more: str = "") -> str:
-        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        return f'<polyline points="{places}" fill="none" stroke="{ink}" stroke-width="{width:g}" {more}/>'
+def scree(shares: Sequence[float]) -> str:
+    """Bars of the components' shares of the variance, with the cumulative share as a line."""
+    n = len(shares)
+    plot = Plot((-0.5, n - 0.5), (0.0, 1.0), "component", whole=True, percent=True)
+    plot.bars(
+        [i - 0.5 for i in range(n + 1)], shares, BLUE, "component: {height:.1%}", gap=0.3 * (plot.x(1) - plot.x(0))
+    )
+    plot.line(range(n), np.cumsum(shares), ORANGE)
+    return plot.svg()
 
 
-def numbers_chart(
-    ks: Sequence[int], values: Sequence[float], mark: int | None, words: str, *, chord: bool, height: int = 260
+def curve_chart(
+    ks: Sequence[int], values: Floats, mark: int | None, words: str, *, chord: bool, height: int = 260
 ) -> str:
     """A figure over the number of clusters, with one number marked, and the straight line between the ends if wanted."""
-    axes = _Axes((float(ks[0]), float(ks[-1])), (min(0.0, *values), 1.1 * max(values) or 1.0), 520, height)
-    parts = axes.draw("number of clusters")
-    points = [(float(k), float(value)) for k, value in zip(ks, values, strict=True)]
+    ends = (min(0.0, float(values.min())), 1.1 * float(values.max()) or 1.0)
+    plot = Plot((ks[0], ks[-1]), ends, "number of clusters", height=height, whole=True)
     if chord:
-        parts.append(axes.path([points[0], points[-1]], _MUTED, 1, 'stroke-dasharray="4 4"'))
-    parts.append(axes.path(points, BLUE))
-    for x, y in points:
-        known, place = f"<title>{x:g} clusters: {y:.5g}</title>", f'cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"'
-        parts.append(f'<circle {place} r="3.5" fill="{BLUE}">{known}</circle>')
-        if x == mark:
-            parts.append(f'<circle {place} r="8" fill="none" stroke="{ORANGE}" stroke-width="2.5"/>')
-            # To the left of the last points, so as not to leave the picture; above, where the curve is not.
-            right = axes.x(x) < axes.right - 120
-            at = (axes.x(x) + 12, "start") if right else (axes.x(x) - 12, "end")
-            parts.append(text(at[0], max(axes.y(y) - 11, axes.top + 4), f"{words}: {mark}", at[1], ORANGE))
-    return "".join([*parts, "</svg>"])
+        plot.line([ks[0], ks[-1]], [values[0], values[-1]], MUTED, 1, dash=4)
+    plot.line(ks, values, BLUE)
+    plot.dots(ks, values, BLUE, what="{x:g} clusters: {y:.5g}")
+    if mark is not None:
+        y = float(values[list(ks).index(mark)])
+        plot.ring(mark, y)
+        # To the left of the last points, so as not to leave the chart; above, where the curve is not.
+        x, anchor = (12, "start") if plot.x(mark) < plot.right - 120 else (-12, "end")
+        plot.add(text(plot.x(mark) + x, max(plot.y(y) - 11, plot.top + 4), f"{words}: {mark}", anchor, ORANGE))
+    return plot.svg()
 
 
-def trace_chart(trace: Sequence[dict[str, Any]], clusters: int, width: int = 520, height: int = 260) -> str | None:
-    """The inertia after every step; runs with other numbers of centres, on the way out of an optimum, are faint."""
+def convergence_chart(trace: Sequence[Mapping[str, Any]], figure: str, clusters: int | None = None) -> str | None:
+    """A figure after every iteration; runs with other numbers of clusters, on the way out of an optimum, are grey."""
     if len(trace) < 2:
         return None
-    runs: list[list[tuple[float, float]]] = []
-    kinds: list[bool] = []
+    runs: list[tuple[list[float], list[float], bool]] = []
     every = len(trace) // _MOST_STEPS + 1
     for number, step in enumerate(trace):
-        if number == 0 or step["run"] != trace[number - 1]["run"]:
-            runs.append([])
-            kinds.append(step["clusters"] == clusters)
-        if not runs[-1] or number % every == 0 or number == len(trace) - 1:
-            runs[-1].append((float(number + 1), float(step["inertia"])))
-    values = [value for run in runs for _, value in run]
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or abs(high) or 1.0
-    axes = _Axes((1.0, float(len(trace))), (max(0.0, low - room), high + room), width, height)
-    parts = axes.draw("step")
-    for run, ours in sorted(zip(runs, kinds, strict=True), key=lambda pair: pair[1]):  # ours above the others
-        ink = BLUE if ours else _MUTED
-        parts.append(axes.path(run, ink, 2 if ours else 1))
+        if number == 0 or step.get("run") != trace[number - 1].get("run"):
+            runs.append(([], [], step.get("clusters") == clusters))
+        steps, values, _ = runs[-1]
+        if not steps or number % every == 0 or number == len(trace) - 1:
+            steps.append(number + 1)
+            values.append(float(step[figure]))
+    drawn = [value for _, values, _ in runs for value in values]
+    room = 0.06 * (max(drawn) - min(drawn)) or abs(max(drawn)) or 1.0
+    plot = Plot((1, len(trace)), (min(drawn) - room, max(drawn) + room), "iteration", whole=True)
+    for steps, values, ours in sorted(runs, key=lambda run: run[2]):  # ours above the others
+        plot.line(steps, values, BLUE if ours else MUTED, 2 if ours else 1)
         if ours:
-            x, y = run[-1]
-            parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="2.5" fill="{ink}"/>')
-    return "".join([*parts, "</svg>"])
+            plot.dots(steps[-1:], values[-1:], BLUE, 2.5, "iteration {x:g}: {y:.5g}")
+    return plot.svg()
 
 
 def difference_bars(
-    names: Sequence[str], values: Sequence[float], reach: float, ink: str, width: int = 330, row: int = 20
+    names: Sequence[str], values: Floats, reach: float, ink: str, width: int = 330, row: int = 20
 ) -> str:
-    """Differences from the mean of all rows as bars to the left and to the right; `reach` is where they would end."""
+    """Differences from the overall mean as bars to the left and to the right; `reach` is the longest bar."""
     left, height = 150.0, row * len(values) + 6
     middle, half = left + (width - left) / 2, (width - left) / 2 - 42  # room for the figures at both ends
     parts = [start(width, height)]
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         top, length = 3 + i * row, half * min(abs(value) / reach, 1.0) if reach > 0 else 0.0
-        known = f"<title>{escape(name)}: {value:+.2f}</title>"
-        parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 20), 'end')}{known}</g>")
+        words = f"<title>{escape(name)}: {value:+.2f}</title>"
+        parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 20), 'end')}{words}</g>")
         x = middle if value >= 0 else middle - length
         parts.append(f'<rect x="{x:.1f}" y="{top + 2:g}" width="{length:.1f}" height="{row - 5}" fill="{ink}"/>')
         beside, anchor = (middle + length + 4, "start") if value >= 0 else (middle - length - 4, "end")
         parts.append(text(beside, top + row * 0.7, f"{value:+.1f}", anchor, INK))
-    parts.append(line(middle, 0, middle, height, _MUTED))
+    parts.append(line(middle, 0, middle, height, MUTED))
     return "".join([*parts, "</svg>"])
 
 
-def lines_chart(
-    numbers: Sequence[int],
-    series: Mapping[str, Sequence[float]],
-    best: tuple[str, int],
-    below: str,
-    width: int = 520,
-    height: int = 300,
-) -> str:
-    """Several figures over a number, lower being better; what is far above the rest is cut off, the best is marked."""
+def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]], best: tuple[str, int]) -> str:
+    """A criterion over the number of components, one line for each covariance type; what is far above is cut off."""
     values = sorted(value for each in series.values() for value in each if value == value)
     low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
-    axes = _Axes((float(numbers[0]), float(numbers[-1])), (low - room, high + room), width, height)
-    axes.top = 30.0  # room for the names
-    parts, across = axes.draw(below), axes.left
-    frame = f'x="{axes.left:.1f}" y="{axes.top:.1f}" width="{axes.right - axes.left:.1f}"'
-    parts.append(f'<clipPath id="lines"><rect {frame} height="{axes.bottom - axes.top:.1f}"/></clipPath>')
+    ends, below = (low - room, high + room), "number of components"
+    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, whole=True, top=30.0, clip=True)
+    across = plot.left
     for place, (name, each) in enumerate(series.items()):
-        ink = colour(place)
-        points = [(float(k), float(v)) for k, v in zip(numbers, each, strict=True) if v == v]
-        parts.append(f'<g clip-path="url(#lines)">{axes.path(points, ink)}')
-        for x, y in points:
-            known = f"<title>{escape(name)}, {x:g}: {y:.2f}</title>"
-            parts.append(f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="3.5" fill="{ink}">{known}</circle>')
-        parts.append("</g>")
-        parts.append(
-            f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>{text(across + 14, 18, name, "start")}'
-        )
+        plot.line(numbers, each, colour(place))
+        plot.dots(numbers, each, colour(place), what=f"{name}, {{x:g}}: {{y:.2f}}")
+        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{colour(place)}"/>')
+        plot.add(text(across + 14, 18, name, "start"))
         across += 34.0 + 7 * len(name)
-        if name == best[0]:
-            y = float(each[list(numbers).index(best[1])])
-            spot = f'cx="{axes.x(best[1]):.1f}" cy="{axes.y(y):.1f}"'
-            parts.append(f'<circle {spot} r="8" fill="none" stroke="{ORANGE}" stroke-width="2.5"/>')
-    return "".join([*parts, "</svg>"])
+    plot.ring(best[1], series[best[0]][list(numbers).index(best[1])])
+    return plot.svg()
 
 
-def histogram(shares: Sequence[float], below: str, width: int = 520, height: int = 220) -> str:
-    """Bars over 0 to 1, as shares of all."""
-    axes = _Axes((0.0, 1.0), (0.0, 1.05 * max(shares) or 1.0), width, height)
-    axes.left = 52.0
-    parts = [start(width, height)]
-    for value in ticks(0.0, 1.05 * max(shares) or 1.0):
-        parts.append(line(axes.left, axes.y(value), axes.right, axes.y(value), FAINT))
-        parts.append(text(axes.left - 7, axes.y(value) + 4, f"{100 * value:.0f} %", "end"))
-    step = 1.0 / len(shares)
-    for i, value in enumerate(shares):
-        x, y = axes.x(i * step) + 1, axes.y(value)
-        known = f"<title>{i * step:.2f} to {(i + 1) * step:.2f}: {100 * value:.1f} %</title>"
-        size = f'width="{axes.x((i + 1) * step) - x - 1:.1f}" height="{axes.bottom - y:.1f}"'
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{BLUE}">{known}</rect>')
-    parts += [text(axes.x(value), axes.bottom + 16, f"{value:g}", "middle") for value in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    parts.append(text((axes.left + axes.right) / 2, height - 5, below, "middle"))
-    return "".join([*parts, "</svg>"])
+def share_histogram(shares: Floats, below: str) -> str:
+    """Bars over 0 to 1, as shares of all rows."""
+    plot = Plot((0.0, 1.0), (0.0, 1.05 * float(shares.max()) or 1.0), below, height=220, percent=True)
+    plot.bars(
+        np.linspace(0.0, 1.0, len(shares) + 1).tolist(), shares, BLUE, "{low:.2f} to {high:.2f}: {height:.1%}", gap=2
+    )
+    return plot.svg()
+
+
+def density_chart(
+    edges: Floats, heights: Floats, curves: Sequence[tuple[str, Floats, Floats]], below: str, *, dots: bool
+) -> str:
+    """Bars of the data's density, and lines of fitted ones with their names; for counts with a dot at each."""
+    tops = [float(_finite(ys).max(initial=0.0)) for _, _, ys in curves]
+    least = max(float(heights.max(initial=0.0)), tops[0])
+    top = 1.08 * min(max(least, *tops), 2.5 * least)
+    plot = Plot((float(edges[0]), float(edges[-1])), (0.0, top or 1.0), below, height=300)
+    plot.bars(edges.tolist(), heights, PALE)
+    for number, (name, xs, ys) in reversed(list(enumerate(curves))):
+        plot.line(xs, ys, colour(number), 2.4 if number == 0 else 1.4)
+        if dots:
+            plot.dots(xs, ys, colour(number), 2.5, f"{name}, {{x:g}}: {{y:.4g}}")
+        plot.add(text(plot.right - 6, plot.top + 12 + 16 * number, name, "end", colour(number)))
+    return plot.svg()
+
+
+def _finite(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def quantile_chart(fitted: Floats, observed: Floats, below: str, beside: str) -> str:
+    """Quantiles of the data over those of the fit: along the line where both agree."""
+    both = np.concatenate([_finite(fitted), observed])
+    ends = float(both.min()), float(both.max())
+    plot = Plot(ends, ends, below, 420, 340, beside=beside)
+    plot.line(ends, ends, ORANGE, 1.5)
+    plot.dots(fitted, observed, BLUE, 2.5, opacity=0.6)
+    return plot.svg()
+
+
+def likelihood_chart(
+    name: str, values: Floats, likelihoods: Floats, estimate: float, interval: tuple[float, float]
+) -> str:
+    """The log-likelihood along a parameter, with the estimate and its interval."""
+    seen = _finite(likelihoods)
+    low, high = float(seen.min()), float(seen.max())
+    plot = Plot((float(values[0]), float(values[-1])), (low, high + 0.06 * (high - low)), name, 420)
+    if all(math.isfinite(end) for end in interval):
+        plot.bars(interval, [math.inf], TINT)
+    plot.line(values, likelihoods, BLUE)
+    plot.add(line(plot.x(estimate), plot.top + 8, plot.x(estimate), plot.bottom, ORANGE, 1.5))
+    plot.add(text(plot.x(estimate), plot.top + 2, f"{estimate:.5g}", "middle", INK))
+    return plot.svg()

@@ -1,69 +1,71 @@
-"""The curve of the inertia in words and figures."""
+"""The report on the curve of the inertia: how many clusters?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from foldwise.data.source import Source
-from foldwise.report.cluster import in_units
-from foldwise.report.run_header import counted
-from foldwise.report.tables import percent, table
+from foldwise.report.charts import curve_chart
+from foldwise.report.cluster import SILHOUETTE
+from foldwise.report.formats import counted, in_units, percent
+from foldwise.report.run_header import left_out
+from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 from foldwise.selection.curve import InertiaCurve
 
 
-def summary(curve: InertiaCurve, source: Source) -> str:
-    """The data, the table, and what it suggests."""
-    parts = [header(curve, source), curve_table(curve), "\n".join(verdict(curve))]
-    return "\n\n".join(parts) + "\n"
-
-
-def header(curve: InertiaCurve, source: Source) -> str:
-    """One line on the data, and what was left out."""
-    rows = "" if source.n_rows is None else f"{counted(source.n_rows, 'row')}, "
-    lines = [f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})"]
-    told = curve.parameters
-    words = ["scaled columns"] if told.get("scale") else []
-    words.append("k-means")
-    words += ["cosine"] if told.get("metric") == "cosine" else []
-    words += [f"{told['search']} search"] if told.get("search", "none") != "none" else []
-    lines.append(", ".join([*words, f"{curve.ks[0]} to {curve.ks[-1]} clusters"]))
-    if source.left_out:
-        lines.append(f"left out, not numbers: {', '.join(source.left_out)}")
-    return "\n".join(lines)
-
-
-def curve_table(curve: InertiaCurve) -> str:
-    """One line for each number of clusters."""
-    before = np.append(np.nan, curve.inertias[:-1])
-    fall = 1.0 - np.divide(curve.inertias, before, out=np.full(len(before), np.nan), where=before > 0)
-    best = best_silhouette(curve)
-    inertias = in_units(curve.inertias, float(curve.inertias.max()) / 1000)
-    lines = [
-        [
-            str(k),
-            inertias[i],
-            "" if np.isnan(fall[i]) else f"-{percent(float(fall[i]))}",
-            "" if np.isnan(curve.silhouettes[i]) else f"{curve.silhouettes[i]:.2f}",
-            ", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)),
-        ]
-        for i, k in enumerate(curve.ks)
-    ]
-    return table(["clusters", "inertia", "change", "silhouette", ""], lines, left=(4,))
-
-
-def best_silhouette(curve: InertiaCurve) -> int | None:
-    """The number of clusters with the largest mean silhouette."""
+def curve_report(curve: InertiaCurve, source: Source) -> Report:
+    """The data, one row for each number of clusters, and what it suggests."""
     some = ~np.isnan(curve.silhouettes)
-    return curve.ks[int(np.nanargmax(curve.silhouettes))] if some.any() else None
+    best = curve.ks[int(np.nanargmax(curve.silhouettes))] if some.any() else None
+    before = np.append(np.nan, curve.inertias[:-1])
+    change = np.divide(curve.inertias, before, out=np.full(len(before), np.nan), where=before > 0) - 1.0
+    marks = [", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)) for k in curve.ks]
+    numbers = Table(
+        "Numbers of clusters",
+        [
+            Column("clusters", curve.ks),
+            Column("inertia", curve.inertias.tolist(), in_units(curve.inertias, float(curve.inertias.max()) / 1000)),
+            Column("change", change.tolist(), percent),
+            Column("silhouette", curve.silhouettes.tolist(), "{:.2f}".format),
+            Column("", marks, left=True),
+        ],
+        most=1000,
+    )
+    inertia = Chart(
+        "Inertia",
+        lambda: curve_chart(curve.ks, curve.inertias, curve.knee, "knee", chord=True),
+        "Dashed: the straight line between the ends. The knee is where the curve lies farthest below it.",
+    )
+    known = [k for k, judged in zip(curve.ks, some, strict=True) if judged]
+
+    def silhouettes() -> str | None:
+        values = curve.silhouettes[some]
+        return curve_chart(known, values, best, "largest", chord=False, height=220) if len(known) > 1 else None
+
+    silhouette = Chart("Mean silhouette", silhouettes, f"{SILHOUETTE.capitalize()}.")
+    verdict = Note("\n".join(_verdict(curve, best)))
+    parts = [Group([inertia, silhouette]), Group([numbers, verdict])]
+    return Report("How many clusters?", _about(curve, source), parts=parts)
 
 
-def verdict(curve: InertiaCurve) -> list[str]:
+def _about(curve: InertiaCurve, source: Source) -> list[str]:
+    rows = "" if source.n_rows is None else f"{counted(source.n_rows, 'row')}, "
+    given = curve.parameters
+    words = [*(["scaled columns"] if given.get("scale") else []), "k-means"]
+    words += ["cosine"] if given.get("metric") == "cosine" else []
+    words += [f"{given['search']} search"] if given.get("search", "none") != "none" else []
+    return [
+        f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})",
+        ", ".join([*words, f"{curve.ks[0]} to {curve.ks[-1]} clusters"]),
+        *left_out(source.left_out),
+    ]
+
+
+def _verdict(curve: InertiaCurve, best: int | None) -> list[str]:
     """What the curve suggests, and how far to trust it."""
     if curve.knee is None:
-        return ["knee: none (it takes at least three numbers, and a curve that bends)"]
+        return ["knee: none (that takes at least three numbers of clusters, and a curve that bends)"]
     lines = [f"knee: {curve.knee} (where the curve lies farthest below the straight line between its ends)"]
-    best = best_silhouette(curve)
     if best is not None and best != curve.knee:
         lines.append(f"the mean silhouette is largest at {best}: look at both")
-    lines.append("knee and silhouette are rules of thumb: they name a number even where there are no clusters")
-    return lines
+    return [*lines, "knee and silhouette are rules of thumb: they give a number even where there are no clusters"]

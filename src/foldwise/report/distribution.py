@@ -1,126 +1,236 @@
-"""Fitted distributions in words and figures, and as plain values for JSON."""
+"""The report on a fitted distribution, or on several compared."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood import Comparison, FittedDistribution
-from foldwise.models.likelihood.goodness import Goodness
-from foldwise.models.likelihood.repr import TWO_KINDS, compared, estimates, figures, parameter_rows
-from foldwise.report.run_header import counted
-from foldwise.report.tables import table
+from foldwise.models.likelihood.families import FAMILIES
+from foldwise.models.likelihood.families.base import RefusalError
+from foldwise.models.likelihood.goodness import Goodness, draw
+from foldwise.models.likelihood.repr import TWO_KINDS, estimates, parameter_rows
+from foldwise.report.charts import convergence_chart, density_chart, likelihood_chart, quantile_chart
+from foldwise.report.formats import counted
+from foldwise.report.json import plain
+from foldwise.report.run_header import passes, run_table
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+from foldwise.stats.term_sums import BinWeights
 
-_DECIDES = 10.0
+_DECIDES = 10.0  # of AIC or BIC: a family so far behind is out of the question
+_MOST_BARS = 60
+_MOST_CURVES = 4
+_FAR = 0.5  # of log-likelihood for each value behind the best: such a family is not worth a line
+_MOST_PASSES = 20_000_000  # values: beyond these a likelihood curve that takes passes is not drawn
+_DOTS = 200
+_SCALES = {"log": "on a logarithmic scale", "logit": "on the scale of log odds", "plain": "on its own scale"}
 
 
-def summary(found: FittedDistribution | Comparison, goodness: Goodness | None) -> str:
-    """What was fitted to what, the comparison if there is one, and the (best) fit with its test."""
+def distribution_report(found: FittedDistribution | Comparison, goodness: Goodness | None = None) -> Report:
+    """What was fitted to what, the comparison if there is one, and the (best) fit with its tests.
+
+    For the charts of a page the data are passed over again. There must be at least one fit.
+    """
+    several = isinstance(found, Comparison)
+    best = found.best if isinstance(found, Comparison) else found
+    fits, what = found.fits if isinstance(found, Comparison) else (found,), best.column or "values"
+    lines = "the best few families, the best one thick" if several else "the fit"
+    ascent = Chart(
+        "Convergence",
+        lambda: convergence_chart(best.trace, "log_likelihood"),
+        "The log-likelihood after every iteration.",
+    )
+    parts: list[Part] = [
+        Chart(
+            f"The values and the fitted distribution{'s' * several}",
+            lambda: _density(fits, what),
+            f"Bars: the data. Lines: {lines}.",
+        ),
+        Chart(
+            f"Quantiles: data against {best.family}",
+            lambda: _quantiles(best),
+            "Where the points follow the line, the distribution describes the data; bends at the ends are differing tails.",
+        ),
+        Group([_parameters(best), Note("\n".join([*_tests(goodness), *best.notes])), ascent]),
+        _likelihoods(best),
+        run_table(best.manifest),
+    ]
     if isinstance(found, Comparison):
-        if not found.fits:
-            return compared(found) + "\n"
-        parts = [
-            header(found.best, len(found.fits)),
-            comparison_table(found),
-            refusals(found),
-            "\n".join(verdict(found)),
-        ]
-        parts += [f"the best, {found.best.family}:\n{fit_table(found.best)}"]
-        best = found.best
-    else:
-        parts, best = [header(found), fit_table(found)], found
-    parts.append("\n".join([criteria(best), *tests(goodness), *best.notes]))
-    return "\n\n".join(part for part in parts if part) + "\n"
+        parts[2:2] = [_comparison(found), Note(f"the best, {best.family}:", only="text")]
+    title = f"{'Distributions' if len(fits) > 1 else best.family.capitalize()} of {what}"
+    return Report(title, _about(best, len(fits)), _facts(best, goodness), parts)
 
 
-def header(fit: FittedDistribution, compared_with: int = 1) -> str:
-    """One line on the data, one on the work done."""
+def _about(fit: FittedDistribution, families: int) -> list[str]:
     ran = fit.manifest
     column = "" if fit.column is None else f", column {fit.column}"
     weights = "" if fit.n == ran.rows else f", weight {fit.n:,.10g}"
-    lines = [f"{ran.source}{column}: {counted(ran.rows, 'value')}{weights} ({ran.dtype})"]
-    how = f"{fit.family}, {fit.method}" if compared_with == 1 else f"{compared_with} families"
-    if fit.trace and compared_with == 1:
-        how += f", {fit.outcome.reason} after {counted(len(fit.trace), 'point')}"
-    lines.append(f"{how}, {counted(ran.passes, 'pass', 'passes')}, {ran.seconds:.2f} s")
-    if ran.resumed_at:
-        lines.append(f"went on from a checkpoint at step {ran.resumed_at}")
-    return "\n".join(lines)
+    how = f"{fit.family}, {fit.method}" if families == 1 else f"{families} families"
+    if fit.trace and families == 1:
+        how += f", {fit.outcome.reason} after {counted(len(fit.trace), 'iteration')}"
+    resumed = [f"resumed from a checkpoint at iteration {ran.resumed_at}"] if ran.resumed_at else []
+    return [
+        f"{ran.source}{column}: {counted(ran.rows, 'value')}{weights} ({ran.dtype})",
+        f"{how}, {passes(ran)}",
+        *resumed,
+    ]
 
 
-def fit_table(fit: FittedDistribution) -> str:
-    """The parameters with standard errors and intervals."""
-    head, *rows = parameter_rows(fit)
-    return table(head, rows, left=(0, 3))
+def _facts(fit: FittedDistribution, goodness: Goodness | None) -> list[Fact]:
+    figures = {"log-likelihood": fit.max_log_likelihood, "AIC": fit.aic, "BIC": fit.bic}
+    facts = [Fact("family", fit.family, fit.family)]
+    facts += [Fact(name, value, f"{value:.5g}", only="page") for name, value in fit.parameters.items()]
+    facts += [Fact(name, value, f"{value:.3f}") for name, value in figures.items()]
+    if goodness is not None and goodness.p_values:
+        name = next(iter(goodness.p_values))
+        facts.append(Fact("p-value", goodness.p_value, _p_value(goodness, name), f"({name})"))
+    return facts
 
 
-def criteria(fit: FittedDistribution) -> str:
-    """The log-likelihood and what is made of it."""
-    return f"log-likelihood {fit.max_log_likelihood:.3f}, AIC {fit.aic:.3f}, BIC {fit.bic:.3f}"
-
-
-def comparison_table(found: Comparison) -> str:
-    """One line for each family, best first."""
-    rows = [[fit.family, *figures(found, fit), estimates(fit)] for fit in found.fits]
-    return table(["family", "log-likelihood", "AIC", "BIC", "behind", "parameters"], rows, left=(0, 5))
+def _comparison(found: Comparison) -> Group:
+    """One row for each family, best first; what it says; and why other families were not fitted."""
+    columns = [Column("family", [fit.family for fit in found.fits], left=True)]
+    for name, key in (("log-likelihood", "max_log_likelihood"), ("AIC", "aic"), ("BIC", "bic")):
+        columns.append(Column(name, [getattr(fit, key) for fit in found.fits], "{:.3f}".format))
+    columns.append(Column("behind", [found.behind(fit) for fit in found.fits], "{:.2f}".format))
+    columns.append(Column("parameters", [estimates(fit) for fit in found.fits], left=True))
+    return Group(
+        [Table("Families compared", columns), Note(refusals(found)), Note("\n".join(_verdict(found)))], wide=True
+    )
 
 
 def refusals(found: Comparison) -> str:
-    """Why families were left out, those with one reason together."""
+    """Why families were not fitted, those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for name, reason in found.refused.items():
         reasons.setdefault(reason, []).append(name)
     return "\n".join(f"not fitted: {', '.join(names)}: {reason}" for reason, names in reasons.items())
 
 
-def verdict(found: Comparison) -> list[str]:
+def _verdict(found: Comparison) -> list[str]:
     """What the comparison says, and what it does not."""
-    name, lines = found.criterion.upper(), []
-    together = found.comparable
+    name, lines, together = found.criterion.upper(), [], found.comparable
     for discrete in (True,) if together else (True, False):
         kind = [fit for fit in found.fits if together or fit.discrete is discrete]
         if len(kind) < 2:
             continue
-        first, second = kind[:2]
-        behind = found.behind(second)
+        first, second, behind = kind[0].family, kind[1].family, found.behind(kind[1])
         if behind < 2:
-            lines.append(f"{first.family} and {second.family} describe the data about equally well ({name})")
+            lines.append(f"{first} and {second} describe the data about equally well ({name})")
         elif behind < _DECIDES:
             lines.append(
-                f"{first.family} is ahead of {second.family}, but not by much ({name}; {_DECIDES:g} would decide)"
+                f"{first} is ahead of {second}, but not by much ({name}; a difference of {_DECIDES:g} would decide)"
             )
         else:
-            lines.append(f"{first.family} is clearly ahead of {second.family} ({name})")
-    if not together:
-        lines.append(TWO_KINDS)
-    return lines
+            lines.append(f"{first} is clearly ahead of {second} ({name})")
+    return lines if together else [*lines, TWO_KINDS]
 
 
-def tests(goodness: Goodness | None) -> list[str]:
-    """The tests of fit."""
+def _parameters(fit: FittedDistribution) -> Table:
+    head, *rows = parameter_rows(fit)
+    texts = list(zip(*rows, strict=True))
+    scales = "; ".join(f"{name} {_SCALES[scale]}" for name, scale in fit.interval_scales.items())
+    return Table(
+        f"{fit.family}: parameters",
+        [
+            Column(head[0], texts[0], left=True),
+            Column(head[1], list(fit.parameters.values()), texts[1]),
+            Column(head[2], [fit.standard_errors.get(name) for name in fit.parameters], texts[2]),
+            Column(head[3], [fit.intervals.get(name) for name in fit.parameters], texts[3], left=True),
+        ],
+        f"Standard errors by the observed Fisher information. Intervals are symmetric: {scales}.",
+    )
+
+
+def _tests(goodness: Goodness | None) -> list[str]:
+    """The tests of fit, and what they mean."""
     if goodness is None:
         return []
-    smallest = 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
-    lines = []
-    for name, value in goodness.statistics.items():
-        p = goodness.p_values[name]
-        lines.append(f"{name}: {value:.4g}, p-value {'at most ' if p <= smallest else ''}{_p(p)}")
+    lines = [f"{name}: {v:.4g}, p-value {_p_value(goodness, name)}" for name, v in goodness.statistics.items()]
     lines.append(f"({goodness.note})")
     if goodness.p_values and goodness.p_value < 0.01:
-        lines.append(
-            "values from this family would hardly ever lie so far from it: it does not describe all of the data"
-        )
+        lines.append("data from this family would hardly ever lie so far from it: it does not describe all of the data")
     elif goodness.p_values and goodness.p_value < 0.05:
-        lines.append("values from this family seldom lie so far from it: take it with care")
+        lines.append("data from this family seldom lie so far from it: use it with care")
     return lines
 
 
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+def _p_value(goodness: Goodness, test: str) -> str:
+    p, smallest = goodness.p_values[test], 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
+    return f"{'at most ' if p <= smallest else ''}{f'{p:.3f}' if p >= 0.001 else f'{p:.1e}'}"
+
+
+# --------------------------------------------------------------------- charts
+
+
+def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
+    """The data as a histogram, with the densities of the best few families."""
+    best = fits[0]
+    low, high = best.known.low, best.known.high
+    # Heavy tails would leave nothing to see of the rest: what lies outside of all but a thousandth is not drawn.
+    with np.errstate(all="ignore"):
+        inner = np.asarray(best.quantile([0.001, 0.999]), dtype=np.float64)
+    if np.isfinite(inner).all():
+        low = max(low, float(inner[0]) - 0.05 * float(np.ptp(inner)))
+        high = min(high, float(inner[1]) + 0.3 * float(np.ptp(inner)))
+    if best.discrete:
+        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+        step = max(1, math.ceil((high - low + 1) / _MOST_BARS))
+        edges: Floats = np.arange(low, high + step + 1, step, dtype=np.float64) - 0.5
+    else:
+        if not high > low:
+            low, high = low - 0.5, high + 0.5
+        bars = int(np.clip(math.ceil(2 * best.manifest.rows ** (1 / 3)), 8, _MOST_BARS))
+        edges = np.linspace(low, high, bars + 1, dtype=np.float64)
+        edges[-1] = np.nextafter(edges[-1], np.inf)  # the largest value lies in the last bar
+    run = Passes(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
+    weights = run.fold(partial(BinWeights.of, edges=edges)).weights[1:-1]
+    curves = []
+    near = [fit for fit in fits if best.max_log_likelihood - fit.max_log_likelihood < _FAR * best.n]
+    for fit in [one for one in near if one.discrete == best.discrete][:_MOST_CURVES]:
+        xs = np.arange(math.ceil(edges[0]), math.floor(edges[-1]) + 1) if best.discrete else np.linspace(low, high, 400)
+        with np.errstate(all="ignore"):
+            curves.append((fit.family, np.asarray(xs, dtype=np.float64), np.asarray(fit.pdf(xs), dtype=np.float64)))
+    dots = best.discrete and len(curves[0][1]) <= _MOST_BARS
+    return density_chart(edges, weights / best.n / np.diff(edges), curves, what, dots=dots)
+
+
+def _quantiles(fit: FittedDistribution) -> str | None:
+    try:
+        values: Floats = np.sort(draw(fit, 2000, 0))
+    except RefusalError:
+        return None
+    dots = min(_DOTS, len(values))
+    levels = (np.arange(dots) + 0.5) / dots
+    with np.errstate(all="ignore"):
+        fitted = np.asarray(fit.quantile(levels), dtype=np.float64)
+    sample = f" ({counted(len(values), 'value')} drawn at random)" if len(values) < fit.n else ""
+    below, beside = f"quantiles of the {fit.family} distribution", f"quantiles of the data{sample}"
+    return quantile_chart(fitted, np.quantile(values, levels), below, beside)
+
+
+def _likelihoods(fit: FittedDistribution) -> Group:
+    """The log-likelihood along each parameter."""
+
+    def along(name: str) -> str | None:
+        values, likelihoods = fit.curve(name, points=65)
+        if np.isfinite(likelihoods).sum() < 2:
+            return None
+        return likelihood_chart(name, values, likelihoods, fit.parameters[name], fit.intervals[name])
+
+    costly = FAMILIES[fit.family].passes and fit.manifest.rows > _MOST_PASSES
+    charts = [Chart(f"Log-likelihood along {name}", lambda name=name: along(name)) for name in fit.free]  # type: ignore[misc]
+    caption = "Other parameters stay at their estimates. Shaded: the interval."
+    return Group([] if costly else charts, caption="" if costly else caption, only="page")
 
 
 def as_values(found: FittedDistribution | Comparison, goodness: Goodness | None = None) -> dict[str, Any]:
-    """Everything as plain values; what does not exist is None."""
+    """Everything that is known about the fits as plain values; what does not exist is None."""
     if isinstance(found, Comparison):
         return {
             "criterion": found.criterion,
@@ -128,40 +238,15 @@ def as_values(found: FittedDistribution | Comparison, goodness: Goodness | None 
             "fits": [as_values(fit, goodness if fit is found.fits[0] else None) for fit in found.fits],
             "refused": dict(found.refused),
         }
-    plain = {
-        "family": found.family,
-        "parameters": found.parameters,
-        "fixed": list(found.fixed),
-        "standard_errors": found.standard_errors,
-        "intervals": {name: list(ends) for name, ends in found.intervals.items()},
-        "interval_scales": found.interval_scales,
-        "confidence": found.confidence,
+    same = ("family", "parameters", "fixed", "standard_errors", "intervals", "interval_scales", "confidence")
+    values = {name: getattr(found, name) for name in same} | {
         "log_likelihood": found.max_log_likelihood,
-        "aic": found.aic,
-        "bic": found.bic,
-        "n": found.n,
-        "method": found.method,
-        "notes": list(found.notes),
+        **{name: getattr(found, name) for name in ("aic", "bic", "n", "method", "notes")},
         "outcome": str(found.outcome.reason),
         "trace": [dict(step) for step in found.trace],
         "manifest": found.manifest.as_dict(),
     }
     if goodness is not None:
-        plain["goodness_of_fit"] = {
-            "statistics": goodness.statistics,
-            "p_values": goodness.p_values,
-            "n": goodness.n,
-            "note": goodness.note,
-        }
-    finite: dict[str, Any] = _finite(plain)
+        values["goodness_of_fit"] = {name: getattr(goodness, name) for name in ("statistics", "p_values", "n", "note")}
+    finite: dict[str, Any] = plain(values)
     return finite
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value

@@ -1,4 +1,4 @@
-"""A fitted mixture in words and figures."""
+"""The report on clusters by a mixture of Gaussians."""
 
 from __future__ import annotations
 
@@ -6,112 +6,156 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.report import run_header
-from foldwise.report.cluster import centres_table, share, traits
-from foldwise.report.run_header import column_names, counted
-from foldwise.report.tables import number, percent, table
+from foldwise.data.source import Source
+from foldwise.report.charts import criterion_chart, share_histogram
+from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
+from foldwise.report.formats import counted, number, percent
+from foldwise.report.projection import Projection
+from foldwise.report.run_header import about, column_names, run_table
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.mixture import MixtureSelection
-from foldwise.selection.mixture_profile import DOUBT, MixtureProfile
+from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
 
-_MOST_LINES = 40
 SHAPES = {
     "full": "each an ellipsoid of its own",
-    "tied": "all ellipsoids alike",
+    "tied": "ellipsoids all alike",
     "diag": "each an ellipsoid along the columns",
     "spherical": "each a sphere of its own size",
     "ppca": "each a few directions and noise",
 }
 
 
-def summary(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> str:
-    """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data."""
-    parts = [header(model, choice), "" if choice is None else str(choice), overall(model, found), merging_text(model)]
-    parts += [clusters_table(model, found), centres_table(model, found), "\n".join(hints(model, found, choice))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def mixture_report(model: Any, source: Source, choice: MixtureSelection | None = None) -> Report:
+    """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data.
 
-
-def header(model: Any, choice: MixtureSelection | None = None) -> str:
-    """What ran."""
-    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
-    words.append(counted(model.outcome_.steps, "step") + " of EM")
-    if model.outcome_.converged:
-        words.append("converged")
-    text = run_header.header(model, ", ".join(words))
-    if choice is None:
-        return text
-    first, second, *rest = text.split("\n")
-    all_seconds = sum(entry.seconds for entry in choice.entries)
-    told = f"the best of {counted(len(choice.entries), 'fit')}, which took {all_seconds:.2f} s"
-    return "\n".join([first, second, told, *rest])
-
-
-def overall(model: Any, found: MixtureProfile) -> str:
-    """Likelihood, criteria and doubt."""
-    figures = found.criteria
-    units = " of scaled columns" if model.scale_ is not None else ""
-    return "\n".join(
-        [
-            f"log-likelihood  {number(figures['log_likelihood'])}{units}, {int(figures['parameters'])} parameters",
-            f"criteria        BIC {number(figures['bic'])}, ICL {number(figures['icl'])}, AIC {number(figures['aic'])} "
-            "(lower is better)",
-            f"in doubt        {percent(found.in_doubt)} of the rows (no cluster has a probability of {DOUBT:g})",
-        ]
+    The rows, which must be those of the fit, are passed over four times, and a few times more for a page.
+    """
+    found, names = mixture_profile(model, source), column_names(model)
+    k = len(found.means)
+    clusters = clusters_table(
+        found,
+        names,
+        [Column("probability", found.sureness.tolist(), percent)],
+        "Rows count towards their most probable cluster. Probability: the mean probability of the cluster over its rows.",
     )
+    ellipses = "Ellipses: two standard deviations of each Gaussian, seen in this plane."
+    certainty = Chart(
+        "How certain the assignments are",
+        lambda: share_histogram(found.histogram / found.histogram.sum(), "probability of the row's cluster"),
+        f"Rows by the probability of their most probable cluster. Below {DOUBT:g} a row counts as uncertain.",
+    )
+    parts: list[Part] = [] if choice is None else _choice(choice)
+    parts += [
+        clusters,
+        plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses),
+        Group([certainty, *_merging(model)]),
+        trait_panels(found, names),
+        means_table(found, names, "Means, in the units of the data"),
+        Note("\n".join(_hints(model, found, choice)), only="text"),
+        run_table(model.manifest_),
+    ]
+    title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
+    return Report(title, _about(model, choice), _facts(model, found), parts)
 
 
-def merging_text(model: Any) -> str:
+def _about(model: Any, choice: MixtureSelection | None) -> list[str]:
+    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
+    words.append(counted(model.outcome_.steps, "EM iteration"))
+    lines = about(model, ", ".join([*words, *(["converged"] if model.outcome_.converged else [])]))
+    if choice is not None:
+        seconds = sum(entry.seconds for entry in choice.entries)
+        lines.insert(2, f"the best of {counted(len(choice.entries), 'fit')}, which took {seconds:.2f} s")
+    return lines
+
+
+def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
+    facts, lower = found.criteria, "(lower is better)"
+    parameters = f"({int(facts['parameters'])} parameters)"
+    return [
+        Fact(
+            "log-likelihood",
+            facts["log_likelihood"],
+            number(facts["log_likelihood"]),
+            f"{scaled(model)} {parameters}".strip(),
+        ),
+        *(Fact(name.upper(), facts[name], number(facts[name]), lower) for name in ("bic", "icl", "aic")),
+        Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), f"(no cluster has a probability of {DOUBT:g})"),
+    ]
+
+
+def _choice(choice: MixtureSelection) -> list[Part]:
+    """The criterion of all fits, as a chart and as a table."""
+    grid, best = choice.grid(), (choice.best.covariance_type, choice.best.n_components)
+    collapsed = {(e.covariance_type, e.n_components) for e in choice.entries if e.collapsed}
+    numbers, name = [int(row) for row in grid.rows], choice.criterion.upper()
+
+    def draw() -> str | None:
+        # A fit with collapsed components speaks of a few rows only.
+        series = {
+            kind: [
+                float("nan") if (kind, k) in collapsed else float(v) for k, v in zip(numbers, grid[kind], strict=True)
+            ]
+            for kind in grid.columns
+        }
+        return criterion_chart(numbers, series, best) if len(numbers) > 1 and best not in collapsed else None
+
+    def cell(kind: str, k: int, value: float) -> str:
+        mark = "*" if (kind, k) == best else "!" if (kind, k) in collapsed else " "
+        return f"{'-' if np.isnan(value) else f'{value:.2f}'}{mark}"
+
+    columns = [Column("components", numbers, left=True)]
+    for kind in grid.columns:
+        values = [float(value) for value in grid[kind]]
+        columns.append(Column(f"{kind} ", values, [cell(kind, k, v) for k, v in zip(numbers, values, strict=True)]))
+    caption = f"{name}, lower is better. *: the best ({best[0]}, {best[1]})"
+    caption += "; !: with collapsed components" if collapsed else ""
+    about_chart = f"{name}: the ring is the best. What lies far above is cut off; collapsed components are left out."
+    table = Table(f"{name} of all fits", columns, caption, most=1000)
+    return [Chart("How many components, of which shape?", draw, about_chart), table]
+
+
+def _merging(model: Any) -> list[Table]:
     """How components were merged, if they were."""
-    way = getattr(model, "merging_", None)
-    if way is None:
-        return ""
-    lines = []
-    for place, (n, entropy) in enumerate(zip(way.numbers, way.entropies, strict=True)):
-        pair = way.pairs[place - 1] if place else None
-        text = "" if pair is None else f"{_named(pair[0])} with {_named(pair[1])}"
-        lines.append([str(n), number(entropy), text, "chosen" if n == way.chosen else ""])
-    made = ", ".join(f"{i}: {_named(g)}" for i, g in enumerate(_groups(model)))
-    head = table(["clusters", "entropy", "merged", ""], lines, left=(2, 3))
-    return f"{head}\n(components merged by entropy; {way.rule}; clusters and their components: {made})"
+    merging = getattr(model, "merging_", None)
+    if merging is None:
+        return []
+    pairs = ["", *(f"{_joined(a)} with {_joined(b)}" for a, b in merging.pairs)][: len(merging.numbers)]
+    groups = [np.flatnonzero(model.clusters_ == i) for i in range(int(model.clusters_.max()) + 1)]
+    made = ", ".join(f"{i}: {_joined(group)}" for i, group in enumerate(groups))
+    columns = [
+        Column("clusters", list(merging.numbers)),
+        Column("entropy", [float(value) for value in merging.entropies], number),
+        Column("merged", pairs, left=True),
+        Column("", ["chosen" if n == merging.chosen else "" for n in merging.numbers], left=True),
+    ]
+    caption = f"Components merged by entropy; {merging.rule}. Clusters and their components: {made}."
+    return [Table("Components merged into clusters", columns, caption)]
 
 
-def _groups(model: Any) -> list[tuple[int, ...]]:
-    clusters = model.clusters_
-    return [tuple(int(c) for c in np.flatnonzero(clusters == i)) for i in range(int(clusters.max()) + 1)]
-
-
-def _named(group: tuple[int, ...]) -> str:
+def _joined(group: Any) -> str:
     return "+".join(map(str, group))
 
 
-def clusters_table(model: Any, found: MixtureProfile) -> str:
-    """Sizes, sureness and traits, aligned."""
-    names, k = column_names(model), len(found.means)
-    weighted = bool((found.rows != found.weights).any())
-    head = ["cluster", "rows", *(["weight"] if weighted else []), "share", "sureness", "what sets it apart"]
-    lines = []
-    for i in range(min(k, _MOST_LINES)):
-        line = [str(i), f"{found.rows[i]:,}", *([number(float(found.weights[i]))] if weighted else [])]
-        line += [percent(share(found, i)), sureness(found, i)]
-        lines.append([*line, traits(found.differences[i], names)])
-    text = table(head, lines, left=(0, len(head) - 1))
-    hidden = k - len(lines)
-    note = "(sureness: mean probability that rows have of their cluster; traits: mean less that of all, in standard deviations)"
-    return "\n".join([text, *([f"... and {hidden} more"] if hidden > 0 else []), note])
+def _draw_plane(model: Any, seen: Projection) -> str:
+    """The rows with the ellipses of the mixture's components and the numbers of the clusters."""
+    k = len(model.weights_)
+    of = np.asarray(getattr(model, "clusters_", np.arange(k)))
+    matrices = model._family().each(model.covariances_, k)
+    ellipses = [
+        (seen.points(model.means_[j]), seen.covariance(matrices[j]), int(of[j])) for j in range(min(k, MOST_MARKED))
+    ]
+    groups = [of == i for i in range(min(int(of.max()) + 1, MOST_MARKED))]
+    means = [np.average(model.means_[group], axis=0, weights=model.weights_[group]) for group in groups]
+    return seen.draw(centres=seen.points(np.array(means)), ellipses=ellipses)
 
 
-def sureness(found: MixtureProfile, cluster: int) -> str:
-    """How sure the rows of a cluster are."""
-    value = float(found.sureness[cluster])
-    return "-" if np.isnan(value) else percent(value)
-
-
-def hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:
-    """What to try next."""
+def _hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:
+    """What to try next on the command line."""
     lines = []
     if choice is None:
         lines.append("hint: -k 1:9 --type full,tied,diag,spherical compares numbers and shapes by BIC")
     elif choice.best.n_components == max(numbers := {e.n_components for e in choice.entries}) and len(numbers) > 1:
-        lines.append("hint: the best is the largest number tried; a wider range may hold a better one")
+        lines.append("hint: the best is the largest number tried; a wider range may contain a better one")
     if getattr(model, "merging_", None) is None and model.n_components > 2 and found.in_doubt > 0.05:
-        lines.append("hint: many rows are in doubt; --merge joins components that share them into clusters")
+        lines.append("hint: many rows are uncertain; --merge joins components that share them into clusters")
     return lines

@@ -1,4 +1,4 @@
-"""A fitted PCA in words and figures."""
+"""The report on a fitted PCA."""
 
 from __future__ import annotations
 
@@ -6,49 +6,65 @@ from typing import Any
 
 import numpy as np
 
+from foldwise.data.block import Floats
+from foldwise.data.source import Source
 from foldwise.models.pca import rank
-from foldwise.report import run_header
-from foldwise.report.run_header import column_names
-from foldwise.report.tables import number, percent, table
+from foldwise.report.charts import scree
+from foldwise.report.formats import number, percent
+from foldwise.report.projection import Projection
+from foldwise.report.run_header import about, column_names, run_table
+from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 
-_MOST_LINES = 20
+_MOST_COMPONENTS = 30
+_MOST_ARROWS = 12
 _LOADINGS = 4
 
 
-def summary(pca: Any) -> str:
-    """What ran, the variance of each component, and the columns that make it up."""
-    parts = [header(pca), components_table(pca)]
-    if (hint := advice(pca)) is not None:
-        parts.append(hint)
-    return "\n\n".join(parts) + "\n"
+def pca_report(pca: Any, source: Source) -> Report:
+    """What ran, the variance of each component, the columns that make it up, and how many components to keep.
 
-
-def header(pca: Any) -> str:
-    """What ran."""
-    return run_header.header(pca, pca.manifest_.algorithm)
-
-
-def components_table(pca: Any) -> str:
-    """Variances, shares and top loadings, aligned."""
+    The charts of a page take another pass over the rows.
+    """
     names, loadings = column_names(pca), np.asarray(pca.loadings_)
-    cumulative = np.cumsum(pca.explained_variance_ratio_)
-    rows = [
+    shares = pca.explained_variance_ratio_
+    components = Table(
+        "Components",
         [
-            name,
-            number(float(pca.explained_variance_[i])),
-            percent(float(pca.explained_variance_ratio_[i])),
-            percent(float(cumulative[i])),
-            top_loadings(loadings[:, i], names),
-        ]
-        for i, name in enumerate(pca.get_feature_names_out()[:_MOST_LINES])
-    ]
-    text = table(["component", "variance", "share", "cumulative", "top loadings"], rows, left=(0, 4))
-    hidden = pca.n_components_ - len(rows)
-    return f"{text}\n... and {hidden} more" if hidden > 0 else text
+            Column("component", list(pca.get_feature_names_out()), left=True),
+            Column("variance", pca.explained_variance_.tolist(), number),
+            Column("share", shares.tolist(), percent),
+            Column("cumulative", np.cumsum(shares).tolist(), percent),
+            Column("top loadings", [top_loadings(each, names) for each in loadings.T], left=True),
+        ],
+        most=20,
+        wide=True,
+    )
+    scree_chart = Chart(
+        "Share of variance",
+        lambda: scree(shares[:_MOST_COMPONENTS].tolist()),
+        "Bars: each component. Line: the cumulative share.",
+    )
+    plane = Chart(
+        "The rows on the first two components",
+        lambda: _plane(pca, source, names),
+        "Orange: the columns with the largest loadings; the longer the line, the larger the loading.",
+    )
+    residual = f"{float(pca.residuals_.max(initial=0.0)):.1e}"
+    advice = number_of_components(pca)
+    return Report(
+        "Principal components",
+        about(pca, pca.manifest_.algorithm),
+        parts=[
+            components,
+            plane,
+            Group([scree_chart] if advice is None else [scree_chart, advice]),
+            run_table(pca.manifest_, **{"largest residual |S v - l v|": residual}),
+        ],
+    )
 
 
-def top_loadings(loadings: Any, names: list[str]) -> str:
-    """The largest few of a component's loadings, with their columns; what is next to nothing is left out."""
+def top_loadings(loadings: Floats, names: list[str]) -> str:
+    """The largest few of a component's loadings, with their columns; negligible ones are left out."""
     order = np.argsort(-np.abs(loadings), kind="stable")[:_LOADINGS]
     floor = 0.005 * float(np.abs(loadings).max(initial=0.0))
     return ", ".join(f"{loadings[j]:+.{_digits(loadings[j])}f} {names[j]}" for j in order if abs(loadings[j]) > floor)
@@ -59,22 +75,36 @@ def _digits(value: float) -> int:
     return int(np.clip(2 - np.floor(np.log10(max(abs(value), 1e-12))), 0, 8)) if abs(value) < 0.1 else 2
 
 
-def advice(pca: Any) -> str | None:
-    """How many components to keep, by rules that need not agree, and how sure each is."""
-    if pca.rank_ is not None:
-        chosen = pca.rank_
-        return (
-            f"{chosen.rule} keeps {chosen.chosen} (would also defend {chosen.low} to {chosen.high}: {chosen.meaning})"
-        )
+def number_of_components(pca: Any) -> Table | Note | None:
+    """How many components to keep: by the rule that was asked for, or by several that need not agree."""
+    if (chosen := pca.rank_) is not None:
+        return Note(f"{chosen.rule} keeps {chosen.chosen} (plausible: {chosen.low} to {chosen.high}, {chosen.meaning})")
     variances = pca.explained_variance_
     rows, columns = pca.total_weight_, pca.n_features_in_
     if pca.n_components_ < min(rows, columns) or columns > 500 or columns < 3 or rows < 3 or variances.sum() == 0:
         return None
-    total = float(variances.sum())
-    rules = [rank.by_share(variances, total, 0.9, rows)]
-    rules.append(rank.by_parallel_analysis(variances, pca.column_variances_, rows, seed=0))
-    rules.append(rank.by_gavish_donoho(variances, rows, columns))
-    if rows >= columns:
-        rules.append(rank.by_minka(variances, rows, columns))
-    lines = [[rule.rule, str(rule.chosen), f"{rule.low} to {rule.high}"] for rule in rules]
-    return table(["how many to keep", "components", "would defend"], lines)
+    rules = [
+        rank.by_share(variances, float(variances.sum()), 0.9, rows),
+        rank.by_parallel_analysis(variances, pca.column_variances_, rows, seed=0),
+        rank.by_gavish_donoho(variances, rows, columns),
+        *([rank.by_minka(variances, rows, columns)] if rows >= columns else []),
+    ]
+    return Table(
+        "How many components?",
+        [
+            Column("how many to keep", [rule.rule for rule in rules], left=True),
+            Column("components", [rule.chosen for rule in rules]),
+            Column("plausible", [f"{rule.low} to {rule.high}" for rule in rules]),
+        ],
+        "The rules ask different questions and need not agree; each has a range of numbers it finds plausible.",
+    )
+
+
+def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
+    """The rows on the first two components, and the columns with the largest loadings."""
+    if pca.n_components_ < 2:
+        return None
+    seen = Projection(pca, source)
+    strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
+    ends = seen.directions[:, strongest] / (float(np.abs(seen.directions[:, strongest]).max()) or 1.0) * 0.8
+    return seen.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from foldwise.fold import events
 
-_TELLING = ("inertia", "moved", "lower_bound")  # of the figures of a step, where there are many
+_SHOWN = ("inertia", "moved", "lower_bound")  # the figures that matter, where a step has many
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def progress() -> Iterator[None]:
                     rows=f"{event.done:,}{of} rows",
                 )
             else:
-                names = [name for name in _TELLING if name in event.figures] or list(event.figures)
+                names = [name for name in _SHOWN if name in event.figures] or list(event.figures)
                 shown = ", ".join(f"{name} {event.figures[name]:.4g}" for name in names)
                 figures = f", step {event.number} ({shown})"
 

@@ -1,48 +1,51 @@
-"""What ran, in a few lines: the head of every summary."""
+"""What ran, in a few lines at the head of a report, and in full in a table at its end."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from foldwise.fold.manifest import Manifest
+from foldwise.report.formats import counted
+from foldwise.report.values import Column, Table
 
 
-def header(model: Any, work: str) -> str:
+def about(model: Any, work: str) -> list[str]:
     """One line on the data, one on the work done, and what was left out, repaired or cut short."""
     ran = model.manifest_
     lines = [
         f"{ran.source}: {counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})",
-        f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {counted(ran.passes, 'pass', 'passes')}, "
-        f"{ran.seconds:.2f} s",
+        f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {passes(ran)}",
+        *left_out(ran.left_out),
     ]
-    if ran.left_out:
-        lines.append(f"left out, not numbers: {', '.join(ran.left_out)}")
     if ran.resumed_at:
-        lines.append(f"went on from a checkpoint at step {ran.resumed_at}")
+        lines.append(f"resumed from a checkpoint at iteration {ran.resumed_at}")
     lines += [f"repaired: {repair}" for repair in ran.repairs]
     if not model.outcome_.converged:
-        lines.append(f"stopped early: {model.outcome_.reason} after {model.outcome_.steps} steps")
-    return "\n".join(lines)
+        lines.append(f"stopped early: {model.outcome_.reason} after {counted(model.outcome_.steps, 'iteration')}")
+    return lines
 
 
-def manifest_lines(manifest: Manifest) -> dict[str, str]:
-    """The manifest for a page, in words."""
+def passes(ran: Manifest) -> str:
+    """How often the data were read, and how long it took."""
+    return f"{counted(ran.passes, 'pass', 'passes')}, {ran.seconds:.2f} s"
 
-    def said(name: str, value: Any) -> str:
+
+def left_out(columns: tuple[str, ...]) -> list[str]:
+    """A line on columns that were not used."""
+    return [f"left out (not numeric): {', '.join(columns)}"] if columns else []
+
+
+def run_table(ran: Manifest, **more: str) -> Table:
+    """The whole manifest, for a page."""
+    entries = {name.replace("_", " "): value for name, value in ran.as_dict().items()} | more
+
+    def written(value: Any) -> str:
         if isinstance(value, (tuple, list)):
-            return ", ".join(str(one) for one in value) or "none"
-        return f"{value:.2f}" if name == "seconds" else str(value)
+            return ", ".join(map(str, value)) or "none"
+        return f"{value:.2f}" if isinstance(value, float) else str(value)
 
-    return {name: said(name, value) for name, value in manifest.as_dict().items()}
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "pass", "passes"), counted(1200, "row")
-    ('1 pass', '1,200 rows')
-    """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    names, values = Column("", list(entries), left=True), Column("", list(entries.values()), written, left=True)
+    return Table("What ran", [names, values], wide=True, only="page")
 
 
 def column_names(model: Any) -> list[str]:

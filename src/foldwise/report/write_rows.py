@@ -1,4 +1,4 @@
-"""What a model says of every row, to a file, in bounded memory."""
+"""Write a model's result for every row to a file, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldwise.models.base import each_row
 
 
 def write_transformed(model: Any, source: Any, path: str | os.PathLike[str]) -> int:
-    """Stream scores, or clusters and distances, of all rows to `path`; gives the number of rows written."""
+    """Stream scores, or clusters with distances or probabilities, to `path`; returns the number of rows written."""
     told = each_row(model, source)
     with open_writer(path, told.names, told.dtype) as writer:
         Passes(told.source, n_threads=model.n_threads).in_order(told.of, writer.write)

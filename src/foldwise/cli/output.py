@@ -1,0 +1,80 @@
+"""How every command ends: print the report, save the model, write rows and page, and say so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foldwise.cli.options import Output
+    from foldwise.report.values import Report
+
+
+def show(text: str) -> None:
+    """Print to standard output; if its reader has gone (as `head` does), files are still written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_rows(model: Any, source: Any, out: Path) -> str:
+    """Write what the model gives for every row to a file, in bounded memory."""
+    from foldwise import progress
+    from foldwise.report.write_rows import write_transformed
+
+    with progress():
+        rows = write_transformed(model, source, out)
+    return f"{out} ({rows:,} rows)"
+
+
+def as_json(values: dict[str, Any]) -> str:
+    """Values as indented text."""
+    import json
+
+    return json.dumps(values, indent=2)
+
+
+def finish(
+    report: Report,
+    output: Output,
+    *,
+    model: Any = None,
+    source: Any = None,
+    rows: str = "",
+    checkpoint: Path | None = None,
+    values: dict[str, Any] | None = None,
+    interrupted: bool = False,
+) -> int:
+    """Print the report and write what was asked for; gives the exit code.
+
+    `rows` says what --out has of each row (without it, --out has the JSON); `values` replace the report's own as JSON.
+    """
+    from foldwise import progress, save
+    from foldwise.data.atomic import replacing
+    from foldwise.report.html import write_html
+    from foldwise.report.json import as_dict
+
+    values = as_dict(report) if values is None else values
+    show(as_json(values) if output.json else f"{report}\n")
+    done = []
+    if checkpoint is not None and checkpoint.exists():
+        done.append(f"checkpoint: {checkpoint} (run the same command again to resume)")
+    if output.model is not None and model is not None:
+        save(model, output.model)
+        done.append(f"model: {output.model}")
+    if output.out is not None and rows:
+        done.append(f"{rows}: {write_rows(model, source, output.out)}")
+    elif output.out is not None:
+        with replacing(output.out) as stream:
+            stream.write((as_json(values) + "\n").encode())
+        done.append(f"figures: {output.out}")
+    if output.report is not None:
+        with progress():
+            write_html(report, output.report)
+        done.append(f"report: {output.report}")
+    if done and not output.json:  # then only JSON goes to standard output
+        show("\n".join(done))
+    return 130 if interrupted else 0

@@ -1,0 +1,135 @@
+"""What reports on clusters share, whether by k-means or by a mixture: sizes, traits, means, and the plane of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.data.source import Source
+from foldwise.models.pca import PCA
+from foldwise.report.charts import difference_bars
+from foldwise.report.formats import counted, in_units, number, percent
+from foldwise.report.projection import MOST_POINTS, Projection
+from foldwise.report.svg import PALETTE, colour
+from foldwise.report.text import WIDTH
+from foldwise.report.values import Chart, Column, Group, Note, Table
+from foldwise.selection.mixture_profile import MixtureProfile
+from foldwise.selection.profile import Profile
+
+AnyProfile: TypeAlias = Profile | MixtureProfile
+
+MOST_MARKED = 60  # centres that are drawn in the plane
+_MOST_COLUMNS = 20  # of the data, as rows of the table of means
+_SIDE_BY_SIDE = 8  # clusters that fit beside each other
+_MOST_PANELS = 24
+_TRAITS, _BARS = 4, 6
+_LEAST = 0.25  # standard deviations: a smaller difference does not set a cluster apart
+_APART = "What sets it apart: cluster mean minus overall mean, in standard deviations."
+
+
+def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], caption: str) -> Table:
+    """Sizes and traits of the clusters, with `figures` between them."""
+    k, weighted = len(found.rows), bool((found.rows != found.weights).any())
+    shares = found.weights / found.weights.sum()
+    columns = [
+        Column("cluster", range(k), left=True),
+        Column("rows", found.rows.tolist(), "{:,}".format),
+        *([Column("weight", found.weights.tolist(), number)] if weighted else []),
+        Column("share", shares.tolist(), percent, bar=float(shares.max())),
+        *figures,
+        Column("what sets it apart", [traits(each, names) for each in found.differences], left=True),
+    ]
+    return Table("The clusters", columns, f"{caption} {_APART}", colours=[colour(i) for i in range(k)], wide=True)
+
+
+def strongest(differences: Floats, most: int) -> list[int]:
+    """The columns in which a cluster differs most, as far as it differs at all."""
+    if np.isnan(differences).any():
+        return []
+    order = np.argsort(-np.abs(differences), kind="stable")[:most]
+    return [int(j) for j in order if abs(differences[j]) >= _LEAST]
+
+
+def traits(differences: Floats, names: list[str]) -> str:
+    """What sets a cluster apart.
+
+    >>> traits(np.array([1.24, 0.01, -0.9]), ["alcohol", "ash", "hue"])
+    'alcohol +1.2, hue -0.9'
+    """
+    if np.isnan(differences).any():
+        return "(empty)"
+    listed = strongest(differences, _TRAITS)
+    return ", ".join(f"{names[j]} {differences[j]:+.1f}" for j in listed) or "(close to the overall mean)"
+
+
+def trait_panels(found: AnyProfile, names: list[str]) -> Group:
+    """Bars of each cluster's largest differences, all on one scale."""
+    reach = float(np.nanmax(np.abs(found.differences), initial=0.0))
+
+    def panel(i: int) -> Chart | Note:
+        columns = strongest(found.differences[i], _BARS)
+        shown, values = [names[j] for j in columns], found.differences[i, columns]
+        title = f"cluster {i} ({counted(int(found.rows[i]), 'row')})"
+        if not columns:
+            return Note(f"{title}: {traits(found.differences[i], names).strip('()')}")
+        return Chart(title, lambda: difference_bars(shown, values, reach, colour(i)), colour=colour(i))
+
+    shown, hidden = found.differences[:_MOST_PANELS], len(found.differences) - _MOST_PANELS
+    more = f" {counted(hidden, 'more cluster')} are not drawn." if hidden > 0 else ""
+    caption = f"Cluster mean minus overall mean, in standard deviations; the largest few.{more}"
+    return Group(
+        [panel(i) for i in range(len(shown))], "What sets each cluster apart", caption, True, wide=True, only="page"
+    )
+
+
+def means_table(found: AnyProfile, names: list[str], title: str) -> Table:
+    """Means in the units of the data: clusters side by side if they are few, else one below the other."""
+    clusters, everything = len(found.means), np.vstack([found.means, found.mean])
+    order = [int(j) for j in np.argsort(-found.separation, kind="stable")]
+    side_by_side = clusters <= _SIDE_BY_SIDE
+    chosen = sorted(order[: _MOST_COLUMNS if side_by_side else _as_many_as_fit([names[j] for j in order])])
+    cells = [in_units(everything[:, j], float(found.deviation[j])) for j in chosen]
+    rows, columns = [*map(str, range(clusters)), "all"], [names[j] for j in chosen]
+    values = everything[:, chosen]
+    if side_by_side:
+        head, rows, columns, values = "mean of cluster", columns, rows, values.T
+        cells = [list(column) for column in zip(*cells, strict=True)]
+    else:
+        head = "cluster"
+    figures = [Column(name, values[:, i].tolist(), cells[i]) for i, name in enumerate(columns)]
+    hidden = len(names) - len(chosen)
+    caption = f"({counted(hidden, 'column')} that differ less between the clusters are not shown)" if hidden else ""
+    return Table(title, [Column(head, rows, left=True), *figures], caption, total=not side_by_side, wide=True)
+
+
+def _as_many_as_fit(names: list[str]) -> int:
+    room, most = WIDTH - len("cluster"), 0
+    while most < len(names) and room >= (need := 2 + max(8, len(names[most]))):
+        room, most = room - need, most + 1
+    return max(most, 1)
+
+
+def plane_chart(
+    model: Any, source: Source, labels: NDArray[Any], groups: int, draw: Callable[[Projection], str], marks: str
+) -> Chart:
+    """The rows, as the model compares them, on their first two principal components, in the colours of the clusters."""
+
+    def drawn() -> str | None:
+        if source.n_columns < 2 or len(labels) < 2:
+            return None
+        compared = model.as_compared(source)
+        return draw(Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups))
+
+    few = len(labels) <= MOST_POINTS
+    caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
+    more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
+    return Chart("The rows on their first two principal components", drawn, f"{caption} {marks}{more}")
+
+
+def scaled(model: Any) -> str:
+    """The remark on figures of scaled columns."""
+    return "of scaled columns" if model.scale_ is not None else ""

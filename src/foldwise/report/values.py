@@ -1,0 +1,135 @@
+"""A report as a value: made once for a result, then rendered as text, web page, JSON or notebook output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Only: TypeAlias = Literal["text", "page"] | None  # where something is shown; None: everywhere
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One headline figure: its name, its value, how it is written, and a remark such as its units."""
+
+    name: str
+    value: Any
+    text: str
+    remark: str = ""
+    only: Only = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: values, and how each is written (a function of the value, or the texts themselves).
+
+    NaN is written as "-". `bar` is the value that fills a bar beside the figure on a page.
+
+    >>> Column("share", [0.25, float("nan")], "{:.0%}".format).cells
+    ['25%', '-']
+    """
+
+    name: str
+    values: Sequence[Any]
+    show: Callable[[Any], str] | Sequence[str] = str
+    left: bool = False
+    bar: float | None = None
+
+    @property
+    def cells(self) -> list[str]:
+        """The values as they are written."""
+        if not callable(self.show):
+            return list(self.show)
+        return [self.show(value) if value == value else "-" for value in self.values]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Where a part is shown, and whether it takes the whole width of a page."""
+
+    only: Only = None
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Table(Shown):
+    """Columns of equal length; rows beyond `most` (half as many again on a page) are counted but not shown.
+
+    With `total`, the last row sums up the others and is always shown. `colours` has the colour of each row's dot and bar.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    caption: str = ""
+    most: int = 40
+    total: bool = False
+    colours: Sequence[str] = ()
+
+    def rows(self, most: int) -> tuple[list[tuple[str, ...]], int]:
+        """The rows as they are written, and how many more there are."""
+        rows = list(zip(*(column.cells for column in self.columns), strict=True))
+        end = [rows.pop()] if self.total else []
+        return rows[:most] + end, max(0, len(rows) - most)
+
+
+@dataclass(frozen=True)
+class Chart(Shown):
+    """A picture, drawn as SVG when a page asks for it; a drawing function that gives None has nothing to show."""
+
+    title: str
+    draw: Callable[[], str | None]
+    caption: str = ""
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class Note(Shown):
+    """Sentences, one to a line."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Group(Shown):
+    """Parts that belong together: one card of a page, below each other or, as small panels, side by side."""
+
+    parts: Sequence[Table | Chart | Note]
+    title: str = ""
+    caption: str = ""
+    panels: bool = False
+
+
+Part: TypeAlias = Table | Chart | Note | Group
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known about a result: what ran (`about`), headline figures, and tables, charts and notes.
+
+    >>> print(Report("Two numbers", parts=[Table("Numbers", [Column("n", [1, 20])])]))
+     n
+     1
+    20
+    """
+
+    title: str
+    about: Sequence[str] = ()
+    facts: Sequence[Fact] = ()
+    parts: Sequence[Part] = ()
+
+    def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
+        """The facts and parts that are shown there."""
+        facts = [fact for fact in self.facts if fact.only in (None, where)]
+        return facts, [part for part in self.parts if part.only in (None, where)]
+
+    def __str__(self) -> str:
+        from foldwise.report.text import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from foldwise.report.html import as_html
+
+        return as_html(self, page=False)
