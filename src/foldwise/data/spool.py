@@ -50,11 +50,14 @@ class SpooledSource:
     sparse: bool
     dtype: np.dtype[np.floating]
 
-    def __init__(self, source: Source, limit: int | None = None) -> None:
+    def __init__(
+        self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)
+    ) -> None:
+        """`part` are the first block and the end of those that will be passed over."""
         if limit is None:
             asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
             limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
-        self._source, self._limit = source, limit
+        self._source, self._limit, self._part = source, limit, part
         self._spool: _Spool | None = None
         self._off = False
         self.__dict__.update(like(source))
@@ -97,13 +100,14 @@ class SpooledSource:
         if spool is not None:
             yield from spool.pieces(first, last)
             return
-        if self._off or first or last is not None or (self._spool is not None and self._spool.full):
-            if not first and last is None:
+        whole = (first, last) == self._part
+        if self._off or not whole or (self._spool is not None and self._spool.full):
+            if whole:
                 self._off, self._spool = True, None
             yield from self._source.pieces(first, last)
             return
         self._spool = spool = _Spool(self._source, self._limit)  # a pass that was not finished counts for nothing
-        for piece in self._source.pieces():
+        for piece in self._source.pieces(first, last):
             spool.given += 1
             yield _Keeping(piece, spool)
         spool.ended = True

@@ -1,14 +1,125 @@
-"""Blocks on a Dask cluster."""
+"""The engine of a Dask cluster: every worker keeps a range of blocks and what tasks leave beside them, and merges its own.
+
+Each worker has one actor, a `LocalBlocks` over its range. A pass is one message to each: the task goes out, one merged record (or
+what was asked for) comes back. Workers read files themselves; rows of this process are sent to them once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.mapped import count_rows
+from foldwise.data.shard import Shard, shard
+from foldwise.data.source import Source
+from foldwise.errors import MissingDependencyError, ParameterError
 from foldwise.fold.engine import Engine
+from foldwise.fold.local import LocalBlocks
+from foldwise.fold.row_arrays import for_blocks
 
 
 class DaskEngine(Engine):
-    """Being written."""
+    """A Dask cluster, by a `distributed.Client` or the address of its scheduler."""
+
+    remote = True
 
     def __init__(self, client: Any) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
+        if isinstance(client, str):
+            client = Client(client, set_as_default=False)
+        if not isinstance(client, Client) or client.asynchronous:
+            raise ParameterError(f"engine='dask' takes a distributed.Client or an address, not {client!r}.")
         self.client = client
+
+    def place(self, source: Source, n_threads: int) -> DaskBlocks:
+        """A range of blocks on every worker."""
+        return DaskBlocks(self.client, source)
+
+
+class DaskBlocks:
+    """The blocks of one source on the workers of a cluster, in ranges of neighbours."""
+
+    remote = True
+
+    def __init__(self, client: Any, source: Source) -> None:
+        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        n_rows = count_rows(source)
+        blocks = -(-n_rows // self._block_rows)
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"].items())[:blocks]
+        if not workers:
+            raise ParameterError("the Dask cluster has no workers: start some, or use engine='threads'.")
+        ends = [blocks * (i + 1) // len(workers) for i in range(len(workers))]
+        self._ranges = list(zip([0, *ends[:-1]], ends, strict=True))
+        opened = [
+            client.submit(
+                _open,
+                *_arguments(client, source, first, last, n_rows),
+                about["nthreads"],
+                workers=[address],
+                actor=True,
+                pure=False,
+            )
+            for (first, last), (address, about) in zip(self._ranges, workers, strict=True)
+        ]
+        self._actors = [future.result() for future in opened]
+
+    # ------------------------------------------------------------ what engines offer
+
+    def nodes(self, task: Any) -> Iterable[tuple[int, int, Any]]:
+        """Results merged by every worker as far as they are neighbours in the fixed tree."""
+        return [node for part in self._all("nodes", task) for node in part]
+
+    def each(self, task: Any) -> list[Any]:
+        """The result of every block, in row order."""
+        return [result for part in self._all("each", task) for result in part]
+
+    def total(self, task: Any, zero: Callable[[], Any], split: int = 0, progress: Any = None) -> Any:
+        """All results added up: by every worker, and then here."""
+        total = zero()
+        for part in self._all("total", task, zero):
+            total.add(part)
+        return total
+
+    def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """Results of some blocks, by number."""
+        mine = self._by_worker(requests)
+        waiting = [actor.ask(task, {n: requests[n] for n in some}) for actor, some in mine]
+        return {number: result for future in waiting for number, result in future.result().items()}
+
+    def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:
+        """Results from what is kept beside blocks, in row order."""
+        if numbers is None:
+            return [result for part in self._all("update", task) for result in part]
+        waiting = [actor.update(task, some) for actor, some in self._by_worker(numbers)]
+        return [result for future in waiting for result in future.result()]
+
+    # ------------------------------------------------------------ how
+
+    def _all(self, method: str, task: Any, *given: Any) -> list[Any]:
+        """Call a method of every actor at once; the answers in the order of their blocks."""
+        waiting = [
+            getattr(actor, method)(for_blocks(task, first, last, self._block_rows), *given)
+            for actor, (first, last) in zip(self._actors, self._ranges, strict=True)
+        ]
+        return [future.result() for future in waiting]
+
+    def _by_worker(self, numbers: Iterable[int]) -> list[tuple[Any, list[int]]]:
+        wanted = sorted(numbers)
+        pairs = zip(self._actors, self._ranges, strict=True)
+        found = [(actor, [n for n in wanted if first <= n < last]) for actor, (first, last) in pairs]
+        return [(actor, some) for actor, some in found if some]
+
+
+def _arguments(client: Any, source: Any, first: int, last: int, n_rows: int) -> tuple[Any, ...]:
+    """What a worker needs to open its range; chunks of a Dask collection are arguments of their own, as futures."""
+    collection = getattr(source, "collection_shard", None)
+    return (shard(source, first, last, n_rows), []) if collection is None else collection(client, first, last, n_rows)
+
+
+def _open(part: Shard, chunks: list[Any], n_threads: int) -> LocalBlocks:
+    source = part.open() if not chunks else part.source.with_chunks(chunks, part)
+    return LocalBlocks(source, n_threads, part.first, part.last)
