@@ -98,6 +98,10 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.sparse import open_sparse
 
         return open_sparse(x, **given)
+    if homes & {"dask", "dask_expr"} and hasattr(x, "to_delayed"):
+        from foldwise.data.dask import open_dask
+
+        return open_dask(x, **given)
     if homes & {"duckdb", "_duckdb"} and hasattr(x, "project"):
         from foldwise.data.duckdb_source import open_relation
 

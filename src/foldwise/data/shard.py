@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.mapped import MappedSource
-from foldwise.data.source import Loaded, Piece, Source, like
+from foldwise.data.source import Loaded, Piece, like
 from foldwise.data.spool import SpooledSource
 
 
@@ -42,30 +42,41 @@ class LoadedBlocks:
 
 @dataclass(frozen=True)
 class Shard:
-    """Blocks `first` to `last` - 1 of a source of that many rows."""
+    """Blocks `first` to `last` - 1 of a source, and the changes through which they are seen, in order."""
 
     source: Any
     first: int
     last: int
-    n_rows: int
+    changes: tuple[Any, ...] = ()
 
-    def open(self) -> Any:
-        """The source, where the shard has arrived; what is slow to decode is kept in a scratch file there."""
+    def open(self, chunks: Sequence[Any] = ()) -> Any:
+        """The source, where the shard has arrived, with chunks of a collection if it needs any.
+
+        What is slow to decode is kept in a scratch file there.
+        """
         source = self.source
-        if source.slow and not source.sparse:
-            return SpooledSource(source, part=(self.first, self.last))
+        if hasattr(source, "with_chunks"):
+            source = source.with_chunks(chunks, self.first, self.last)
+        elif source.slow and not source.sparse:
+            source = SpooledSource(source, part=(self.first, self.last))
+        for change, dtype in self.changes:
+            source = MappedSource(source, change, dtype)
         return source
 
 
-def shard(source: Source, first: int, last: int, n_rows: int) -> Shard:
-    """Blocks of a source, ready to travel."""
-    if isinstance(source, MappedSource) and not source.in_memory:
-        inner = shard(source.source, first, last, n_rows)
-        return Shard(MappedSource(inner.source, source.change, source.dtype), first, last, n_rows)
-    if not source.in_memory:
-        return Shard(source, first, last, n_rows)
-    blocks = [_checked(piece.load()) for piece in source.pieces(first, last)]
-    return Shard(LoadedBlocks(blocks, first, like(source), n_rows), first, last, n_rows)
+def shard(source: Any, first: int, last: int, n_rows: int) -> tuple[Shard, list[Any]]:
+    """Blocks of a source, ready to travel, and chunks of a collection that must come along, still to be computed."""
+    changes: list[Any] = []
+    while isinstance(source, MappedSource) and not source.in_memory:
+        changes.insert(0, (source.change, source.dtype))
+        source = source.source
+    if hasattr(source, "collection_shard"):
+        chunks, source = source.collection_shard(first, last)
+        return Shard(source, first, last, tuple(changes)), chunks
+    if source.in_memory:
+        blocks = [_checked(piece.load()) for piece in source.pieces(first, last)]
+        source = LoadedBlocks(blocks, first, like(source), n_rows)
+    return Shard(source, first, last, tuple(changes)), []
 
 
 def _checked(block: Block) -> Block:

@@ -50,9 +50,7 @@ class SpooledSource:
     sparse: bool
     dtype: np.dtype[np.floating]
 
-    def __init__(
-        self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)
-    ) -> None:
+    def __init__(self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)) -> None:
         """`part` are the first block and the end of those that will be passed over."""
         if limit is None:
             asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")

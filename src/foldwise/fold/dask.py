@@ -1,7 +1,7 @@
 """The engine of a Dask cluster: every worker keeps a range of blocks and what tasks leave beside them, and merges its own.
 
-Each worker has one actor, a `LocalBlocks` over its range. A pass is one message to each: the task goes out, one merged record (or
-what was asked for) comes back. Workers read files themselves; rows of this process are sent to them once.
+Each worker has one actor, a `LocalBlocks` over its range. A pass is one message to each: the task goes out, one merged record
+comes back. Workers read files themselves; rows of this process are sent to them once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DaskEngine(Engine):
         except ImportError:
             raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
         if isinstance(client, str):
-            client = Client(client, set_as_default=False)
+            client = Client(client, set_as_default=False)  # type: ignore[no-untyped-call]
         if not isinstance(client, Client) or client.asynchronous:
             raise ParameterError(f"engine='dask' takes a distributed.Client or an address, not {client!r}.")
         self.client = client
@@ -49,27 +49,22 @@ class DaskBlocks:
         self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
         n_rows = count_rows(source)
         blocks = -(-n_rows // self._block_rows)
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"].items())[:blocks]
+        workers = sorted(client.nthreads().items())[:blocks]
         if not workers:
             raise ParameterError("the Dask cluster has no workers: start some, or use engine='threads'.")
         ends = [blocks * (i + 1) // len(workers) for i in range(len(workers))]
         self._ranges = list(zip([0, *ends[:-1]], ends, strict=True))
-        opened = [
-            client.submit(
-                _open,
-                *_arguments(client, source, first, last, n_rows),
-                about["nthreads"],
-                workers=[address],
-                actor=True,
-                pure=False,
-            )
-            for (first, last), (address, about) in zip(self._ranges, workers, strict=True)
-        ]
+        opened = []
+        for (first, last), (address, n_threads) in zip(self._ranges, workers, strict=True):
+            part, chunks = shard(source, first, last, n_rows)
+            given = client.compute(chunks) if chunks else []  # on the cluster, where they stay
+            part = client.scatter(part, workers=[address], hash=False)  # rows do not belong in a task graph
+            opened.append(client.submit(_open, part, given, n_threads, workers=[address], actor=True, pure=False))
         self._actors = [future.result() for future in opened]
 
     # ------------------------------------------------------------ what engines offer
 
-    def nodes(self, task: Any) -> Iterable[tuple[int, int, Any]]:
+    def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
         """Results merged by every worker as far as they are neighbours in the fixed tree."""
         return [node for part in self._all("nodes", task) for node in part]
 
@@ -114,12 +109,5 @@ class DaskBlocks:
         return [(actor, some) for actor, some in found if some]
 
 
-def _arguments(client: Any, source: Any, first: int, last: int, n_rows: int) -> tuple[Any, ...]:
-    """What a worker needs to open its range; chunks of a Dask collection are arguments of their own, as futures."""
-    collection = getattr(source, "collection_shard", None)
-    return (shard(source, first, last, n_rows), []) if collection is None else collection(client, first, last, n_rows)
-
-
 def _open(part: Shard, chunks: list[Any], n_threads: int) -> LocalBlocks:
-    source = part.open() if not chunks else part.source.with_chunks(chunks, part)
-    return LocalBlocks(source, n_threads, part.first, part.last)
+    return LocalBlocks(part.open(chunks), n_threads, part.first, part.last)
