@@ -1,0 +1,249 @@
+"""Engines crossed with sources and models: one hash each, on this machine's threads and on Dask workers in other processes."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import foldwise as fw
+from foldwise.errors import DataError, MissingFileError, ParameterError
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'foldwise[dask]'")
+dask_array = pytest.importorskip("dask.array")
+dask_frame = pytest.importorskip("dask.dataframe")
+
+N, D = 100_000, 6
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own making
+
+
+@contextmanager
+def cluster(n_workers: int) -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            ) as started,
+            distributed.Client(started) as client,
+        ):
+            yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster(2) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def data() -> np.ndarray:
+    rng = np.random.default_rng(5)
+    return rng.normal(size=(N, D)) * [1, 2, 3, 1, 2, 3] + 6.0 * rng.integers(0, 3, size=(N, 1))
+
+
+@pytest.fixture(scope="module")
+def sources(data: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same rows in every form, of several blocks."""
+    folder = tmp_path_factory.mktemp("sources")
+    frame = pd.DataFrame(data, columns=list("abcdef"))
+    np.save(folder / "x.npy", data)
+    frame.to_parquet(folder / "x.parquet", row_group_size=17_000)
+    frame.to_csv(folder / "x.csv", index=False)
+    array = dask_array.from_array(data, chunks=(13_001, 4))
+    return {
+        "array": data,
+        "frame": frame,
+        "npy": str(folder / "x.npy"),
+        "parquet": str(folder / "x.parquet"),
+        "csv": str(folder / "x.csv"),
+        "sql": f"SELECT * FROM '{folder / 'x.parquet'}'",
+        "dask array": array,
+        "dask array, unknown chunks": array[array[:, 0] > -1e9],
+        "dask frame": dask_frame.from_pandas(frame, npartitions=5),
+    }
+
+
+def digest(*arrays: Any) -> str:
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()[:16]
+
+
+def pca(x: Any, engine: Any) -> str:
+    model = fw.PCA(3).fit(x, engine=engine)
+    return digest(model.components_, model.explained_variance_, model.mean_)
+
+
+def krylov(x: Any, engine: Any) -> str:
+    model = fw.PCA(2, svd_solver="krylov").fit(x, engine=engine)
+    return digest(model.components_, model.explained_variance_)
+
+
+def kmeans(x: Any, engine: Any) -> str:
+    model = fw.KMeans(4, max_iter=5, tol=0).fit(x, engine=engine)
+    return digest(model.cluster_centers_, model.labels_, model.inertia_)
+
+
+def kmeans_parallel(x: Any, engine: Any) -> str:
+    model = fw.KMeans(4, init="k-means||", scale=True, max_iter=5, tol=0).fit(x, engine=engine)
+    return digest(model.cluster_centers_, model.labels_, model.inertia_)
+
+
+def kmeans_breathing(x: Any, engine: Any) -> str:
+    model = fw.KMeans(4, search="breathing", metric="cosine", max_iter=3).fit(x, engine=engine)
+    return digest(model.cluster_centers_, model.labels_, model.inertia_)
+
+
+def minibatch(x: Any, engine: Any) -> str:
+    model = fw.MiniBatchKMeans(4, max_iter=3).fit(x, engine=engine)
+    return digest(model.cluster_centers_, model.labels_, model.inertia_)
+
+
+def mixture(x: Any, engine: Any) -> str:
+    model = fw.GaussianMixture(3, max_iter=3).fit(x, engine=engine)
+    return digest(model.means_, model.covariances_, model.weights_)
+
+
+def distribution(x: Any, engine: Any) -> str:
+    chosen = fw.scan(x, columns=[0]) if not isinstance(x, str) or x.endswith(".npy") else fw.scan(x, columns=["a"])
+    fit = fw.fit_distribution(chosen, ["normal", "logistic"], engine=engine)
+    return digest(*(list(fit[name].parameters.values()) for name in ("normal", "logistic")))
+
+
+def silhouette(x: Any, engine: Any) -> str:
+    labels = np.arange(N) % 3
+    return digest(fw.silhouette(x, labels, engine=engine).mean)
+
+
+def predictions(x: Any, engine: Any) -> str:
+    model = fw.KMeans(3, max_iter=2).fit(np.linspace(-9, 9, 600).reshape(100, 6) ** 3)
+    with fw.engine(engine):
+        return digest(model.predict(x), model.transform(x))
+
+
+MODELS: list[Callable[[Any, Any], str]] = [
+    pca,
+    krylov,
+    kmeans,
+    kmeans_parallel,
+    kmeans_breathing,
+    minibatch,
+    mixture,
+    distribution,
+    silhouette,
+    predictions,
+]
+ENGINES = ["serial", ("threads", 2), ("threads", 3)]
+
+
+def reference(model: Callable[[Any, Any], str], sources: dict[str, Any], name: str) -> str:
+    """What one thread finds for the rows in memory; nested batches draw blocks of what is not in memory, and rows of what is."""
+    memory = name in ("array", "frame") or model is not minibatch
+    return model(sources["array" if memory else "npy"], "serial")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_threads_and_sources_do_not_change_a_bit(model: Callable[[Any, Any], str], sources: dict[str, Any]) -> None:
+    wanted = {name: reference(model, sources, name) for name in ("array", "npy")}
+    for number, (name, source) in enumerate(sources.items()):
+        kind = "array" if name in ("array", "frame") else "npy"
+        engine = ENGINES[number % len(ENGINES)]
+        chosen = fw.engine(*engine) if isinstance(engine, tuple) else engine
+        assert model(source, chosen) == wanted[kind], (name, engine)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_dask_does_not_change_a_bit(model: Callable[[Any, Any], str], sources: dict[str, Any], client: Any) -> None:
+    wanted = {name: reference(model, sources, name) for name in ("array", "npy")}
+    for name, source in sources.items():
+        assert model(source, client) == wanted["array" if name in ("array", "frame") else "npy"], name
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_the_number_of_workers_does_not_change_a_bit(n_workers: int, sources: dict[str, Any]) -> None:
+    with cluster(n_workers) as client:
+        for model in (pca, kmeans, mixture):
+            for name in ("array", "npy", "dask frame"):
+                assert model(sources[name], client) == reference(model, sources, "array"), (model.__name__, name)
+
+
+# ---------------------------------------------------------------- what users meet
+
+
+def test_an_engine_is_a_context_and_an_address(data: np.ndarray, client: Any) -> None:
+    wanted = fw.KMeans(3, max_iter=3).fit(data).labels_
+    with fw.engine("dask", client):
+        assert np.array_equal(fw.KMeans(3, max_iter=3).fit_predict(data), wanted)
+    found = fw.KMeans(3, max_iter=3).fit(data, engine=client.scheduler.address)
+    assert np.array_equal(found.labels_, wanted)
+
+
+def test_weights_go_to_the_workers_that_need_them(data: np.ndarray, sources: dict[str, Any], client: Any) -> None:
+    weights = np.random.default_rng(0).integers(0, 4, N).astype(float)
+    wanted = fw.KMeans(3, max_iter=4).fit(data, sample_weight=weights)
+    for name in ("array", "npy", "csv", "dask array", "dask frame"):
+        found = fw.KMeans(3, max_iter=4).fit(sources[name], sample_weight=weights, engine=client)
+        assert found.cluster_centers_.tobytes() == wanted.cluster_centers_.tobytes(), name
+        assert np.array_equal(found.labels_, wanted.labels_)
+
+
+def test_a_bad_value_on_a_worker_is_the_same_error(data: np.ndarray, tmp_path: Path, client: Any) -> None:
+    x = data.copy()
+    x[71_234, 4] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    for source in (x, str(tmp_path / "x.npy"), dask_array.from_array(x, chunks=(9_000, 6))):
+        with pytest.raises(DataError, match=r"row 71234 .*column 4.*NaN"):
+            fw.KMeans(3).fit(source, engine=client)
+    assert fw.KMeans(3, max_iter=1).fit(data, engine=client).labels_.shape == (N,)  # and the workers still work
+
+
+def test_empty_clusters_are_filled_on_workers(client: Any) -> None:
+    x = np.repeat(np.arange(4.0), 40_000).reshape(-1, 1) * np.ones((1, 5))
+    start = np.zeros((4, 5)) + np.array([[0.0], [50.0], [60.0], [70.0]])
+    here = fw.KMeans(4, init=start).fit(x)
+    there = fw.KMeans(4, init=start).fit(x, engine=client)
+    assert there.inertia_ == here.inertia_ == 0.0
+    assert np.array_equal(here.labels_, there.labels_)
+
+
+def test_killed_between_engines(data: np.ndarray, tmp_path: Path, client: Any) -> None:
+    """A checkpoint that threads wrote is taken up by Dask."""
+    wanted = fw.KMeans(5, max_iter=12, tol=0).fit(data)
+    file = tmp_path / "fit.checkpoint"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fw.KMeans(5, max_iter=4, tol=0, checkpoint=file).fit(data)
+        found = fw.KMeans(5, max_iter=12, tol=0, checkpoint=file).fit(data, engine=client)
+    assert found.manifest_.resumed_at == 4
+    assert found.cluster_centers_.tobytes() == wanted.cluster_centers_.tobytes()
+
+
+def test_what_is_no_engine() -> None:
+    with pytest.raises(ParameterError, match="'sparks' is not known"):
+        fw.KMeans(2).fit(np.eye(3), engine="sparks")
+    with pytest.raises(ParameterError, match=r"takes a distributed\.Client"):
+        fw.engine("dask", 3)
+    with pytest.raises(ParameterError, match="at least one thread"):
+        fw.engine("threads", 0)
+
+
+def test_collections_are_checked_like_arrays(client: Any) -> None:
+    x = dask_array.zeros((100, 3), chunks=(30, 3))
+    with pytest.raises(DataError, match="where= is not possible for a Dask collection"):
+        fw.scan(x, where="a > 1")
+    with pytest.raises(DataError, match="Expected 2D array"):
+        fw.scan(x[:, 0])
+    with pytest.raises(DataError, match="99 weights were given for 100 rows"):
+        fw.PCA().fit(x, sample_weight=np.ones(99))
+    frame = dask_frame.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), npartitions=1)
+    with pytest.raises(DataError, match="does not hold numbers"):
+        fw.scan(frame, columns=["b"])
+    assert fw.scan(frame, columns="numeric").left_out == ("b",)
+    with pytest.raises(MissingFileError):
+        fw.KMeans(2).fit("nowhere.npy", engine=client)
