@@ -59,7 +59,7 @@ def same(a: Any, b: Any, rtol: float = 1e-9) -> None:
 def test_weights_are_repetition(family: str) -> None:
     x = DATA[family]
     times = np.random.default_rng(1).integers(0, 4, len(x))
-    same(fitted(family, weights=times), fitted(family, np.repeat(x, times)))
+    same(fitted(family, sample_weight=times), fitted(family, np.repeat(x, times)))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -274,7 +274,7 @@ def test_forbidden_values_are_named(family: str, bad: float, words: str, tmp_pat
         fitted(family, path, column="x")
     w = np.ones(len(x))
     w[43] = 0.0  # it does not count
-    assert fitted(family, x, weights=w).n == len(x) - 1
+    assert fitted(family, x, sample_weight=w).n == len(x) - 1
     assert "row 43" in fw.fit_distribution(x, [family], fixed={family: GIVEN.get(family, {})}).refused[family]
 
 

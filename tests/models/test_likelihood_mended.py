@@ -22,7 +22,7 @@ from foldwise.errors import DataError
     ],
 )
 def test_a_median_knows_its_weights(x: Any, weights: Any, location: float, scale: float) -> None:
-    fit: Any = fw.fit_distribution(x, "laplace", weights=weights)
+    fit: Any = fw.fit_distribution(x, "laplace", sample_weight=weights)
     assert fit.parameters == {"location": location, "scale": pytest.approx(scale)}
 
 
@@ -30,7 +30,7 @@ def test_a_median_knows_its_weights(x: Any, weights: Any, location: float, scale
 def test_a_mask_of_weights_leaves_rows_out(family: str) -> None:
     x = np.random.default_rng(0).standard_cauchy(400)
     mask = np.arange(400) % 3 > 0
-    masked: Any = fw.fit_distribution(np.where(mask, x, -1e6), family, weights=mask * 1.0)
+    masked: Any = fw.fit_distribution(np.where(mask, x, -1e6), family, sample_weight=mask * 1.0)
     plain: Any = fw.fit_distribution(x[mask], family)
     assert masked.parameters == pytest.approx(plain.parameters, rel=1e-9)
     assert masked.max_log_likelihood == pytest.approx(plain.max_log_likelihood, rel=1e-12)
@@ -203,11 +203,11 @@ def test_weibull_with_a_scale_below_the_values() -> None:
 
 def test_chi_square_refuses_what_is_no_repetition() -> None:
     x = np.random.default_rng(0).poisson(3.0, 300) * 1.0
-    found: Any = fw.fit_distribution(x, "poisson", weights=np.full(300, 0.5))
+    found: Any = fw.fit_distribution(x, "poisson", sample_weight=np.full(300, 0.5))
     told = found.goodness_of_fit()
     assert told.p_values == {}
     assert "not whole numbers" in told.note
-    twice: Any = fw.fit_distribution(x, "poisson", weights=np.full(300, 2.0))
+    twice: Any = fw.fit_distribution(x, "poisson", sample_weight=np.full(300, 2.0))
     assert twice.goodness_of_fit().p_values.keys() == {"chi-square"}
 
 
@@ -215,12 +215,12 @@ def test_quick_fits_of_cauchy_with_a_given_scale_are_the_usual_ones() -> None:
     """The bootstrap must not begin in the tail, where the ascent may end at a lower maximum."""
     from foldwise.data.block import DenseBlock
     from foldwise.models.likelihood.families import FAMILIES
-    from foldwise.models.likelihood.solve import quickly
+    from foldwise.models.likelihood.solve import estimate
 
     for seed in range(20):
         x = np.random.default_rng(seed).standard_cauchy(40) * 5
         usual: Any = fw.fit_distribution(x, "cauchy", fixed={"scale": 0.2})
-        quick = quickly(FAMILIES["cauchy"], DenseBlock(x.reshape(-1, 1)), {"scale": 0.2})
+        quick = estimate(FAMILIES["cauchy"], DenseBlock(x.reshape(-1, 1)), {"scale": 0.2})
         assert usual.log_likelihood(quick) >= usual.max_log_likelihood - 1e-6
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,8 @@ def row_output(model: Any, source: Source) -> RowOutput:
     return output
 
 
-EachRow, each_row = RowOutput, row_output  # TEMPORARY, until all models and reports use the new names
+EachRow: TypeAlias = RowOutput  # TEMPORARY, until all models and reports use the new names
+each_row = row_output
 
 
 def n_clusters_of(model: Any) -> int:

@@ -60,7 +60,9 @@ def write_curve_page(curve: InertiaCurve, source: Source, path: str | os.PathLik
         path,
         "curve.html",
         header=curve_header(curve, source).splitlines(),
-        chart=numbers_chart(curve.ks, [float(value) for value in curve.inertias], curve.knee, "knee", chord=True),
+        chart=numbers_chart(
+            curve.n_clusters, [float(value) for value in curve.inertias], curve.knee, "knee", chord=True
+        ),
         silhouettes=_silhouettes(curve),
         table=curve_table(curve),
         verdict=verdict(curve),
@@ -68,7 +70,9 @@ def write_curve_page(curve: InertiaCurve, source: Source, path: str | os.PathLik
 
 
 def _silhouettes(curve: InertiaCurve) -> str | None:
-    known = [(k, float(value)) for k, value in zip(curve.ks, curve.silhouettes, strict=True) if not np.isnan(value)]
+    known = [
+        (k, float(value)) for k, value in zip(curve.n_clusters, curve.silhouettes, strict=True) if not np.isnan(value)
+    ]
     if len(known) < 2:
         return None
     ks, values = zip(*known, strict=True)

@@ -26,7 +26,7 @@ def header(curve: InertiaCurve, source: Source) -> str:
     words.append("k-means")
     words += ["cosine"] if told.get("metric") == "cosine" else []
     words += [f"{told['search']} search"] if told.get("search", "none") != "none" else []
-    lines.append(", ".join([*words, f"{curve.ks[0]} to {curve.ks[-1]} clusters"]))
+    lines.append(", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"]))
     if source.left_out:
         lines.append(f"left out, not numbers: {', '.join(source.left_out)}")
     return "\n".join(lines)
@@ -46,7 +46,7 @@ def curve_table(curve: InertiaCurve) -> str:
             "" if np.isnan(curve.silhouettes[i]) else f"{curve.silhouettes[i]:.2f}",
             ", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)),
         ]
-        for i, k in enumerate(curve.ks)
+        for i, k in enumerate(curve.n_clusters)
     ]
     return table(["clusters", "inertia", "change", "silhouette", ""], lines, left=(4,))
 
@@ -54,7 +54,7 @@ def curve_table(curve: InertiaCurve) -> str:
 def best_silhouette(curve: InertiaCurve) -> int | None:
     """The number of clusters with the largest mean silhouette."""
     some = ~np.isnan(curve.silhouettes)
-    return curve.ks[int(np.nanargmax(curve.silhouettes))] if some.any() else None
+    return curve.n_clusters[int(np.nanargmax(curve.silhouettes))] if some.any() else None
 
 
 def verdict(curve: InertiaCurve) -> list[str]:

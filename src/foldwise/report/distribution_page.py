@@ -89,7 +89,7 @@ def _scales(fit: FittedDistribution) -> str:
 
 def _histogram(fits: tuple[FittedDistribution, ...], what: str) -> str:
     best = fits[0]
-    low, high = best.known.low, best.known.high
+    low, high = best.statistics.low, best.statistics.high
     # Heavy tails would leave nothing to see of the rest: what lies outside of all but a thousandth is not drawn.
     with np.errstate(all="ignore"):
         inner = np.asarray(best.quantile([0.001, 0.999]), dtype=np.float64)

@@ -11,7 +11,10 @@ from foldwise.models.pca.solver import Solver
 from foldwise.models.pca.solvers import BY_PARAMETER, SOLVERS
 
 # Flops per second, one core, in units of the dense float32 scatter kernel's; only ratios matter.
-_EIGEN_ALL, _EIGEN_SOME = 9.0 / 0.2, 3.0 / 0.2  # factors of d^3 of a full and a partial diagonalisation, which run slower
+_EIGEN_ALL, _EIGEN_SOME = (
+    9.0 / 0.2,
+    3.0 / 0.2,
+)  # times d^3: a full and a partial diagonalisation, at a fifth of the speed
 _PRODUCT = 4.0 / 0.25  # a block product with its transpose, in float64, with centring
 _STEPS = 12  # passes that Krylov usually takes
 _OVERSAMPLING = 8

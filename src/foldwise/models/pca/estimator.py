@@ -35,10 +35,12 @@ from foldwise.models.session import session
 from foldwise.stats.moments import Moments
 
 # What a partial fit works out when it is first read: all that `_set_attributes` sets.
-_LAZY = frozenset(
-    """column_variances_ components_ explained_variance_ explained_variance_ratio_ mean_ n_components_ n_iter_ n_samples_
-    noise_variance_ outcome_ rank_ residuals_ scale_ singular_values_ total_weight_ trace_""".split()
-)
+# fmt: off
+_LAZY = {
+    "column_variances_", "components_", "explained_variance_", "explained_variance_ratio_", "mean_", "n_components_", "n_iter_",
+    "n_samples_", "noise_variance_", "outcome_", "rank_", "residuals_", "scale_", "singular_values_", "total_weight_", "trace_",
+}
+# fmt: on
 
 
 class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -152,7 +154,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             source = open_for_use(self, X, sample_weight)
         if stream.sparse != source.sparse:
             raise DataError(
-                "one batch is sparse and another is dense", advice="Give all batches to partial_fit in the same form"
+                "one batch is sparse and another dense", advice="Give all batches to partial_fit in the same form"
             )
         if np.promote_types(stream.dtype, source.dtype) != stream.dtype:
             raise DataError(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from foldwise.models.pca.spectrum import Spectrum
 
 EPS = float(np.finfo(np.float64).eps)
-_LEAST_VARIANCE = 1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
+_LEAST_VARIANCE = (
+    1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
+)
 
 
 class Solver:

@@ -72,19 +72,19 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Known(Univariate):
-    """The record with what some families need besides: quantiles, and the sum over a second pass."""
+class SufficientStatistics(Univariate):
+    """The record of the values with what some families need besides: quantiles, and sums over a second pass."""
 
     quantiles: Floats | None = None
-    second: Floats | None = None
+    second_sums: Floats | None = None
 
 
 class Family:
     """A family: frozen, without state; parameters are dicts by name, in units of 2 to the record's exponent.
 
-    `parts` is what a record must have beyond moments (`Values.of`). In the parameters named in `corners` the likelihood has a
-    corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says that a
-    point of the likelihood may take a pass over the values, as no record of fixed size says all.
+    `parts` is what a record must have beyond moments (`Univariate.of`). In the parameters named in `corners` the likelihood
+    has a corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says
+    that a point of the likelihood may take a pass over the values, as no record of fixed size says all.
     """
 
     name: ClassVar[str]
@@ -108,11 +108,13 @@ class Family:
         """Raise `RefusalError` unless the likelihood of these values has a maximum inside of the family."""
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
-        """The quantiles that `Known` must have."""
+        """The quantiles that `SufficientStatistics` must have."""
         return ()
 
-    def second(self, values: Known, fixed: Mapping[str, float]) -> Callable[[Floats], list[Floats]] | None:
-        """Terms whose sum `Known` must have, and which take quantiles to write down."""
+    def second_terms(
+        self, values: SufficientStatistics, fixed: Mapping[str, float]
+    ) -> Callable[[Floats], list[Floats]] | None:
+        """Terms whose sums `SufficientStatistics` must have, and which take quantiles to write down; picklable."""
         return None
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
@@ -173,7 +175,7 @@ class Chart:
         raise NotImplementedError
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
-        """What is to be summed over the values, as they are in the data, for a point; for the other families."""
+        """What is to be summed over the values of the data for a point, as a picklable function; for the other families."""
         raise NotImplementedError
 
     def finish(self, eta: Floats, sums: Floats) -> Point:

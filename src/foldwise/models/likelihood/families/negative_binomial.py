@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class _SizeAndMean(Chart):
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
         size, mean = self._pair(eta)
-        return lambda x: _terms(x, size, mean)
+        return partial(_terms, r=size, mean=mean)
 
     def at(self, eta: Floats) -> Point:
         counts = self._values.counts
