@@ -60,8 +60,10 @@ def test_weights_and_files(three, tmp_path):
 
 def test_wrong_parameters_and_early_stops(three):
     for ks in ([], [0, 2]):
-        with pytest.raises(ParameterError, match="ks="):
+        with pytest.raises(ParameterError, match="n_clusters="):
             fw.inertia_curve(three, ks)
+        with pytest.raises(ParameterError, match="n_clusters="):
+            fw.inertia_curve(three, n_clusters=ks)
     with pytest.raises(ParameterError, match="checkpoint"):
         fw.inertia_curve(three, [2], checkpoint="c")
     with pytest.warns(NotFinishedWarning) as told:

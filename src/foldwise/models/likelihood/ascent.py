@@ -25,21 +25,6 @@ _NOISE = 1e-13  # of a mean log-likelihood: smaller differences are rounding
 _REACH = 2.0  # no coordinate changes by more at once
 _MOST_CUTS = 60
 
-# What a climb keeps: all of it arrays, for checkpoints. `status`: 0 not begun, 1 under way, 2 arrived, 3 stuck.
-_FIELDS = (
-    "eta",
-    "value",
-    "gradient",
-    "hessian",
-    "trial",
-    "direction",
-    "length",
-    "cuts",
-    "status",
-    "before",
-    "slope_before",
-)
-
 
 @dataclass(frozen=True)
 class Climb:
@@ -124,6 +109,7 @@ def _all_terms(x: Floats, terms: tuple[Callable[[Floats], list[Floats]], ...]) -
 
 
 def _begin(dimension: int) -> State:
+    """What a climb keeps, all of it arrays, for checkpoints. `status`: 0 not begun, 1 under way, 2 arrived, 3 stuck."""
     nothing = np.zeros(dimension)
     return {
         "eta": nothing,
@@ -138,6 +124,9 @@ def _begin(dimension: int) -> State:
         "before": nothing,
         "slope_before": nothing,
     }
+
+
+_FIELDS = tuple(_begin(0))
 
 
 def _per_value(point: Point, weight: float) -> Point:

@@ -30,11 +30,9 @@ def solver_for(asked: str, n_components: Any, source: Source) -> Solver:
         if n is None and d > _WIDE:  # how many rows there are decides between ways that differ by gigabytes
             n = count_rows(source)
         return SOLVERS[cheapest(n, d, k, sparse=source.sparse, fill=getattr(source, "fill", 1.0))]
-    solver = BY_PARAMETER[asked]
-    solver.check(asked, n_components, source)
-    if solver.name == "covariance_eigh" and n is not None and n < d and not source.sparse:
+    if asked == "covariance_eigh" and n is not None and n < d and not source.sparse:
         return SOLVERS["gram"]  # the same decomposition seen from the smaller side
-    return solver
+    return BY_PARAMETER[asked]
 
 
 def cheapest(n_rows: int | None, n_columns: int, n_components: int | None, *, sparse: bool, fill: float = 1.0) -> str:

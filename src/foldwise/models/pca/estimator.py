@@ -118,7 +118,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             solver = solver_for(self.svd_solver, self.n_components, opened.data)
-            k = solver.count(self.svd_solver, self._number, opened.data)
+            k = solver.count(self.svd_solver, self.n_components, opened.data)
             options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True))
             spectrum = solver.solve(opened.passes, options)
             self._set_attributes(spectrum, opened.data.dtype, opened.seed)
@@ -175,12 +175,9 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if stream is None or name not in _LAZY or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         seed = seed_of(self.random_state)
-        self._set_attributes(from_moments(stream.value(), self._options(self._number, seed)), stream.dtype, seed)
+        k = int(self.n_components) if isinstance(self.n_components, Integral) else None
+        self._set_attributes(from_moments(stream.value(), self._options(k, seed)), stream.dtype, seed)
         return getattr(self, name)
-
-    @property
-    def _number(self) -> int | None:
-        return int(self.n_components) if isinstance(self.n_components, Integral) else None
 
     def _reads_again(self, source: Source) -> bool:
         solver = solver_for(self.svd_solver, self.n_components, source)

@@ -38,8 +38,10 @@ class Krylov(Solver):
     name = "krylov"
     names = ("krylov", "randomized", "arpack")
 
-    def check(self, asked: str, n_components: Any, source: Source) -> None:
-        """A number of components is needed."""
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
+        """A number of components is needed; as in scikit-learn, "arpack" leaves out at least one direction."""
+        if asked == "auto":
+            return super().count(asked, n_components, source)
         if isinstance(n_components, str):
             raise ParameterError(f"n_components={n_components!r} cannot be a string with svd_solver={asked!r}")
         if isinstance(n_components, float) or (n_components == 0 and asked != "krylov"):
@@ -47,18 +49,15 @@ class Krylov(Solver):
                 f"n_components={n_components} must be between 1 and min(n_samples, n_features) with "
                 f"svd_solver={asked!r}: a share of variance needs all of the variances"
             )
-
-    def count(self, asked: str, n_components: int | None, source: Source) -> int | None:
-        """As in scikit-learn, "arpack" leaves out at least one direction."""
         if asked != "arpack" or source.n_rows is None:
-            return n_components
+            return super().count(asked, n_components, source)
         most = min(source.n_rows, source.n_columns)
         if n_components == most:
             raise ParameterError(
                 f"n_components={n_components} must be strictly less than min(n_samples, n_features)={most} with "
                 "svd_solver='arpack'"
             )
-        return most - 1 if n_components is None else n_components
+        return most - 1 if n_components is None else int(n_components)
 
     def reads_again(self, *, checkpoint: bool) -> bool:
         """At every step."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -12,10 +13,14 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.moments import Moments
+from foldwise.stats.qr_factor import QRFactor
 
 if TYPE_CHECKING:
     from foldwise.models.pca.spectrum import Spectrum
 
+ColumnSummary: TypeAlias = ColumnMoments | Moments | QRFactor  # all know weight, rows, means and sums of squares
 EPS = float(np.finfo(np.float64).eps)
 _LEAST_VARIANCE = (
     1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
@@ -28,12 +33,12 @@ class Solver:
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]] = ()  # the values of svd_solver that mean it
 
-    def check(self, asked: str, n_components: Any, source: Source) -> None:
-        """Raise ParameterError for what this solver cannot do; `asked` is the name it was chosen by."""
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
+        """How many directions n_components asks for (None: all); what this solver cannot do is refused.
 
-    def count(self, asked: str, n_components: int | None, source: Source) -> int | None:
-        """How many directions to find, None for all of them."""
-        return n_components
+        `asked` is the value of svd_solver that it was chosen by.
+        """
+        return int(n_components) if isinstance(n_components, Integral) else None
 
     def reads_again(self, *, checkpoint: bool) -> bool:
         """Whether it passes over the rows more than once, so that decoding them once is worth a scratch file."""
@@ -42,26 +47,6 @@ class Solver:
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Find the leading directions."""
         raise NotImplementedError
-
-
-class ColumnSummary(Protocol):
-    """A statistic that knows the columns' weight, rows, means and centred sums of squares."""
-
-    @property
-    def weight(self) -> float:
-        """Total weight."""
-
-    @property
-    def rows(self) -> int:
-        """Rows with weight."""
-
-    @property
-    def mean(self) -> Floats:
-        """The mean of each column."""
-
-    @property
-    def squares(self) -> Floats:
-        """The centred sum of squares of each column."""
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,13 @@ class FullSVD(Solver):
     name = "full"
     names = ("full",)
 
-    def check(self, asked: str, n_components: Any, source: Source) -> None:
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
         """Sparse rows would have to be filled in."""
         if source.sparse:
             raise ParameterError(
                 "svd_solver='full' would make sparse data dense; use 'auto', 'covariance_eigh' or 'krylov'"
             )
+        return super().count(asked, n_components, source)
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Fold the triangular factor and take its singular values."""

@@ -102,6 +102,12 @@ class Family:
 
     def scipy(self, theta: Mapping[str, float]) -> Any:
         """The same distribution as a frozen one of scipy.stats."""
+        from scipy import stats
+
+        return self.frozen(stats, theta)
+
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
+        """The same, made by `stats`."""
         raise NotImplementedError
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

@@ -22,9 +22,7 @@ class Beta(Family):
     parts = frozenset({"logs", "complement"})
     support = "between 0 and 1, without these"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.beta(theta["a"], theta["b"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

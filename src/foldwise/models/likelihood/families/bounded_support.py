@@ -30,9 +30,7 @@ class Uniform(Family):
     parameters = (Parameter("low", "real", "value"), Parameter("high", "real", "value"))
     corners = frozenset({"low", "high"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.uniform(theta["low"], theta["high"] - theta["low"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -67,9 +65,7 @@ class Pareto(Family):
     support = "greater than 0"
     corners = frozenset({"scale"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.pareto(theta["shape"], scale=theta["scale"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

@@ -157,9 +157,7 @@ class Logistic(LocationScale):
 
     name = "logistic"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.logistic(theta["location"], theta["scale"])
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
@@ -178,9 +176,7 @@ class Gumbel(LocationScale):
 
     name = "gumbel"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.gumbel_r(theta["location"], theta["scale"])
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
@@ -198,9 +194,7 @@ class Cauchy(LocationScale):
 
     name = "cauchy"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.cauchy(theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
@@ -255,9 +249,7 @@ class Laplace(LocationScale):
     name = "laplace"
     corners = frozenset({"location"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.laplace(theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
@@ -297,9 +289,7 @@ class Weibull(LocationScale):
     parts = frozenset({"logs", "log squares"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.weibull_min(theta["shape"], scale=theta["scale"])
 
     def in_order(self) -> tuple[str, str]:

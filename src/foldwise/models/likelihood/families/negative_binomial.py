@@ -36,9 +36,7 @@ class NegativeBinomial(Family):
     passes = True
     support = "0, 1, 2, ..."
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.nbinom(theta["size"], theta["size"] / (theta["size"] + theta["mean"]))
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

@@ -25,9 +25,7 @@ class Exponential(Family):
     parameters = (Parameter("rate", "positive", "inverse"),)
     support = "at least 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.expon(scale=1.0 / theta["rate"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -55,9 +53,7 @@ class Rayleigh(Family):
     parts = frozenset({"logs"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.rayleigh(scale=theta["scale"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -85,9 +81,7 @@ class InverseGaussian(Family):
     parts = frozenset({"logs", "inverse"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.invgauss(theta["mean"] / theta["shape"], scale=theta["shape"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
