@@ -103,7 +103,9 @@ def test_weights_and_counts(tmp_path: Path) -> None:
     given = {"fixed": {"binomial": {"n": 100}}}
 
     def run(data: Any, n_threads: int) -> str:
-        return fit_hash(fw.fit_distribution(data, [*OTHERS, *FAMILIES[:-1]], sample_weight=w, n_threads=n_threads, **given))
+        return fit_hash(
+            fw.fit_distribution(data, [*OTHERS, *FAMILIES[:-1]], sample_weight=w, n_threads=n_threads, **given)
+        )
 
     one = run(x, 1)
     assert run(x, 3) == one

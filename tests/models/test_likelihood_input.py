@@ -287,7 +287,7 @@ EQUAL = ["normal", "logistic", "laplace", "cauchy", "gumbel", "uniform", "gamma"
 @pytest.mark.parametrize("family", [*EQUAL, "beta"])
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_equal_values_have_no_maximum(family: str, n: int) -> None:
-    with pytest.raises(DataError, match=r"all values are equal \(0\.3.*\), so that the likelihood grows without end"):
+    with pytest.raises(DataError, match=r"all values are equal \(0\.3.*\), so the likelihood grows without bound"):
         fitted(family, np.full(n, 0.3))
 
 
@@ -420,7 +420,7 @@ def test_binomial_needs_its_number_of_trials() -> None:
         fw.fit_distribution([1, 2, 3], "binomial")
     with pytest.raises(DataError, match="3 hits are more than n = 2 trials"):
         fw.fit_distribution([1, 2, 3], "binomial", fixed={"n": 2})
-    with pytest.raises(DataError, match="do not lie between the limits given"):
+    with pytest.raises(DataError, match="do not lie between the given limits"):
         fw.fit_distribution([1, 2, 3], "uniform", fixed={"low": 2.0})
 
 

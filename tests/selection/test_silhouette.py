@@ -120,7 +120,13 @@ def test_groups_obey_the_laws(rows):
 
 @pytest.mark.parametrize(
     "model",
-    [fw.GaussianMixture(3), fw.GaussianMixture(3, scale=True), fw.SoftKMeans(3), fw.KernelKMeans(3), fw.MiniBatchKMeans(3)],
+    [
+        fw.GaussianMixture(3),
+        fw.GaussianMixture(3, scale=True),
+        fw.SoftKMeans(3),
+        fw.KernelKMeans(3),
+        fw.MiniBatchKMeans(3),
+    ],
 )
 def test_of_any_model_with_clusters(rows, model):
     x = rows[0]

@@ -71,9 +71,9 @@ def test_a_pickled_fit_has_no_data() -> None:
     assert fit.source is not None
     assert again.source is None
     assert again.quantile(0.5) == fit.quantile(0.5)
-    with pytest.raises(ParameterError, match="takes the data"):
+    with pytest.raises(ParameterError, match="needs the data"):
         again.log_likelihood(shape=2.0)
-    with pytest.raises(ParameterError, match="takes the data"):
+    with pytest.raises(ParameterError, match="needs the data"):
         again.goodness_of_fit()
 
 

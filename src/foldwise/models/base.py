@@ -53,7 +53,7 @@ each_row = row_output
 
 
 def n_clusters_of(model: Any) -> int:
-    """How many clusters a fitted model has found: `n_clusters_` where that is not what it was asked for, else `n_clusters`."""
+    """How many clusters a fitted model has: `n_clusters_` if the fit decides it, else the parameter `n_clusters`."""
     return int(model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_clusters)
 
 

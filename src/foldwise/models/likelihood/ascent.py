@@ -55,7 +55,7 @@ def climb(
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> dict[str, Climb]:
-    """Climb in all charts at once; `evaluate` gives the points at the coordinates asked for, in one pass for all."""
+    """Climb in all charts at once; `evaluate` gives the points at given coordinates, in one pass for all."""
 
     def start() -> State:
         state: State = {}
@@ -86,7 +86,7 @@ def climb(
 
 
 def over_passes(passes: Passes, charts: Mapping[str, Chart]) -> Callable[[dict[str, Floats]], dict[str, Point]]:
-    """Points that take a sum over the values: one pass for all that are asked for together."""
+    """Points that take a sum over the values: one pass for all that are wanted together."""
 
     def evaluate(wanted: dict[str, Floats]) -> dict[str, Point]:
         terms = {name: (charts[name].terms(eta), charts[name].n_terms) for name, eta in wanted.items()}

@@ -192,11 +192,11 @@ def _prepared(passes: Passes, family: Family, values: Any, given: dict[str, floa
         what = " and ".join(sorted(free & family.corners))
         raise RefusalError(
             f"the likelihood has a corner at the {what}, which no ascent can climb",
-            advice='Use method="auto": a formula',
+            advice='Use method="auto", which has a formula',
         )
     fixed = [p for p in family.parameters if p.name in given]
     if not all(math.isfinite(p.scaled(given[p.name], -values.exponent)) for p in fixed):
-        raise RefusalError("the values and the parameters given are too far apart for float64")
+        raise RefusalError("the values and the fixed parameters are too far apart for float64")
     return prepare(passes, family, values, given)
 
 

@@ -47,7 +47,7 @@ class Goodness:
 def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int, engine: Any = None) -> Goodness:
     """See `FittedDistribution.goodness_of_fit`."""
     if fit.source is None:
-        raise ParameterError("goodness of fit takes the data, which a loaded fit does not have.")
+        raise ParameterError("goodness of fit needs the data, which a loaded fit does not have.")
     try:
         if fit.discrete:
             with open_passes(fit.source, engine=engine, n_threads=fit.manifest.threads) as passes:
@@ -154,7 +154,7 @@ def _repetitions(passes: Passes) -> NDArray[np.int64]:
     """How many values each block stands for; weights that are no repetition are refused."""
     found = passes.each(_weight)
     if not all(whole for _, whole in found):
-        raise RefusalError("weights that are not whole numbers are no repetition, so there is no sample to test")
+        raise RefusalError("weights that are not whole numbers do not mean repetition, so there is no sample to test")
     return np.array([weight for weight, _ in found]).astype(np.int64)
 
 

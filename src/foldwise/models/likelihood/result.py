@@ -234,7 +234,7 @@ class Comparison:
         for fit in self.fits:
             if fit.family == family:
                 return fit
-        raise KeyError(self.refused.get(family, f"{family} was not asked for"))
+        raise KeyError(self.refused.get(family, f"{family} is not one of the families that were compared"))
 
     def __iter__(self) -> Any:
         return iter(self.fits)

@@ -1,4 +1,4 @@
-"""What a fit keeps of the data: one record for all families, and what some of them need besides."""
+"""What a fit keeps of the data: one record for all families, and what some of them need in addition."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def in_safe_units(family: Family, values: Univariate, fixed: Mapping[str, float]
         ratio = math.log(fixed[p.name]) - (power * math.log(size) if size > 0 else 0.0)
         apart |= abs(ratio) > math.log(_FAR) or (scaled and power == 1 and fixed[p.name] < far / _FAR)
     if apart:
-        raise RefusalError("the values and the parameters given are too far apart for float64")
+        raise RefusalError("the values and the fixed parameters are too far apart for float64")
     return values.in_units(math.frexp(far)[1]) if scaled else values
 
 
@@ -91,7 +91,7 @@ def log_likelihoods(
         else:
             found[i] = family.log_likelihood(statistics, inside)
     if charts and passes is None:
-        raise ParameterError(f"the likelihood of {family.name} takes the data, which a loaded fit does not have.")
+        raise ParameterError(f"the likelihood of {family.name} needs the data, which a loaded fit does not have.")
     names, nowhere = list(charts), np.zeros(0)
     for start in range(0, len(names), _POINTS_PER_PASS):
         some = {name: charts[name] for name in names[start : start + _POINTS_PER_PASS]}

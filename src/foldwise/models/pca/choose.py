@@ -1,4 +1,4 @@
-"""Which solver runs: the one that was asked for or, for "auto", the cheapest. Nothing else knows or decides this."""
+"""Which solver runs: the one that svd_solver names or, for "auto", the cheapest. Nothing else decides this."""
 
 from __future__ import annotations
 

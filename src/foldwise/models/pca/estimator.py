@@ -233,10 +233,12 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _projection(self, *, whiten: bool = False) -> Projection:
         check_is_fitted(self)
+        if not whiten:
+            return Projection(self.components_, self.mean_, self.scale_)
         # As in scikit-learn: a component without variance is divided by almost nothing (in the data's units), not by zero.
         roots = np.sqrt(self.explained_variance_)
         least = np.finfo(np.float64).eps * (roots.max(initial=0.0) or 1.0)
-        return Projection(self.components_, self.mean_, self.scale_, np.maximum(roots, least) if whiten else None)
+        return Projection(self.components_, self.mean_, self.scale_, np.maximum(roots, least))
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
         return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)

@@ -53,7 +53,7 @@ class Gram(Solver):
         raw = strips.fold(partial(_transposed_times, codes=codes)).value
         with blas.single(d * k * k):
             # Householder's QR makes directions orthonormal even where a variance is nothing but rounding.
-            # Weights can stand for more rows than there are: what is then asked for beyond them has no variance.
+            # Weights can stand for more rows than there are: any further directions have no variance.
             beyond = np.random.default_rng(options.seed).standard_normal((d, k - raw.shape[1]))
             directions, _ = np.linalg.qr(np.hstack([raw, beyond]))
         images = strips.fold(partial(_times, directions=directions)).value
@@ -79,7 +79,7 @@ class ColumnStrips:
     left_out: tuple[str, ...] = ()
     sparse = slow = False
     in_memory = True
-    n_rows: int | None = None  # strips do not follow the grid of rows, by which small tables are told apart
+    n_rows: int | None = None  # strips do not follow the grid of rows, by which small tables are recognised
     dtype: np.dtype[np.floating] = np.dtype(np.float64)
 
     def __init__(self, rows: NDArray[Any]) -> None:

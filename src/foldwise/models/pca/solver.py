@@ -1,4 +1,4 @@
-"""What every PCA solver is, and what it is asked for: `Spectrum` is its answer."""
+"""What a PCA solver is, and the options it gets; its answer is a `Spectrum`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SolverOptions:
         return float(np.count_nonzero(squares)) if self.scale else total
 
     def _count(self, columns: ColumnSummary) -> int:
-        """As many directions as were asked for, or all that these rows, repeated by their weights, can have."""
+        """As many directions as n_components says, or all that these rows, repeated by their weights, can have."""
         most = min(max(columns.rows, int(columns.weight)), len(columns.mean))
         asked = most if self.n_components is None else self.n_components
         if not 0 <= asked <= most:

@@ -41,7 +41,7 @@ class FullSVD(Solver):
         divisor = rows.weight - options.ddof
         with blas.single(factor.size * factor.shape[1]):
             _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
-            # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
+            # Weighted data can have fewer rows in the factor than directions are wanted; the others have no variance.
             singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])
             directions = directions[:k]
             variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor

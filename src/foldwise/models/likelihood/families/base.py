@@ -73,7 +73,7 @@ class Point:
 
 @dataclass(frozen=True)
 class SufficientStatistics(Univariate):
-    """The record of the values with what some families need besides: quantiles, and sums over a second pass."""
+    """The record of the values with what some families need in addition: quantiles, and sums over a second pass."""
 
     quantiles: Floats | None = None
     second_sums: Floats | None = None
@@ -249,7 +249,7 @@ def need(values: Univariate, support: str) -> None:
     """Raise `RefusalError` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
     kinds = {
         "positive": (("negative", "zero"), "greater than 0"),
-        "inside": (("negative", "zero", "one", "above one"), "between 0 and 1, without these"),
+        "inside": (("negative", "zero", "one", "above one"), "strictly between 0 and 1"),
         "not negative": (("negative",), "at least 0"),
         "counts": (("fraction", "negative"), "a count (0, 1, 2, ...)"),
         "from one": (("fraction", "negative", "zero"), "a count from 1 on (1, 2, 3, ...)"),
@@ -260,13 +260,13 @@ def need(values: Univariate, support: str) -> None:
         row, value = min(found)
         raise RefusalError(f"{plain(value)} is not {kinds[1]}", row=row)
     if support in ("counts", "from one") and values.high >= 2.0**53:
-        raise RefusalError(f"{values.high:.3g} is too large for a count: float64 does not tell it from the next one")
+        raise RefusalError(f"{values.high:.3g} is too large for a count: float64 cannot tell it from the next one")
 
 
 def spread(values: Univariate, what: str) -> None:
     """Raise `RefusalError` where all values are equal."""
     if values.low == values.high:
         raise RefusalError(
-            f"all values are equal ({plain(values.low)}), so that the likelihood grows without end as {what}",
+            f"all values are equal ({plain(values.low)}), so the likelihood grows without bound as {what}",
             advice="At least two different values are needed",
         )

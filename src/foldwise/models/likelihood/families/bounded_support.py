@@ -37,10 +37,10 @@ class Uniform(Family):
         low, high = edges(values)
         if fixed.get("low", low) > low or fixed.get("high", high) < high:
             raise RefusalError(
-                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the limits given"
+                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the given limits"
             )
         if len(fixed) == 2 and fixed["low"] == fixed["high"]:
-            raise RefusalError("the limits given are equal, so that there is no density between them")
+            raise RefusalError("the given limits are equal, so there is no density between them")
         if fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
 
@@ -73,7 +73,7 @@ class Pareto(Family):
         if edges(values)[0] == 0:
             raise RefusalError("the least and the greatest value are too far apart for float64")
         if fixed.get("scale", 0.0) > edges(values)[0]:
-            raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
+            raise RefusalError(f"{plain(values.low)} lies below the given scale, where the distribution begins")
         if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
             spread(values, "the shape does")
 

@@ -216,7 +216,7 @@ class Cauchy(LocationScale):
                 here = math.ldexp(middle, -values.exponent)
                 if heap * 2 >= values.weight and fixed.get("location", here) == here:
                     raise RefusalError(
-                        f"half of the values or more are equal ({plain(middle)}), so that the likelihood does not fall as the "
+                        f"half of the values or more are equal ({plain(middle)}), so the likelihood does not fall as the "
                         "scale goes to 0"
                     )
 

@@ -31,7 +31,7 @@ class Exponential(Family):
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "not negative")
         if values.high == 0 and "rate" not in fixed:
-            raise RefusalError("all values are 0, so that the likelihood grows without end as the rate does")
+            raise RefusalError("all values are 0, so the likelihood grows without bound as the rate does")
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"rate": fixed.get("rate", 1.0 / (values.mean or 1.0))}
