@@ -63,3 +63,18 @@ def test_every_public_name_is_there() -> None:
     assert "PCA" in foldwise.__all__
     with pytest.raises(AttributeError, match="no attribute 'KMeens'"):
         _ = foldwise.KMeens
+
+
+@pytest.mark.parametrize("first", ["fw.PCA", "fw.fold", "import foldwise.fold.passes", "fw.engine", "pass"])
+def test_fold_can_be_called_whatever_was_imported_before(first: str) -> None:
+    """The function used to be shadowed by the package of the same name as soon as a model was touched."""
+    code = f"""
+import json
+import foldwise as fw
+{first}
+from foldwise.stats.column_moments import ColumnMoments
+import foldwise.fold
+mean = fw.fold(fw.scan([[1.0, 2.0], [3.0, 6.0]]), ColumnMoments.of).mean
+print(json.dumps([mean.tolist(), fw.fold is foldwise.fold, foldwise.fold.__name__]))
+"""
+    assert run(code) == [[2.0, 4.0], True, "foldwise.fold"]

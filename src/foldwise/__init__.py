@@ -13,73 +13,67 @@ if TYPE_CHECKING:
     from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
     from foldwise.fold.engine import engine as engine
+    from foldwise.fold.manifest import Manifest as Manifest
+    from foldwise.fold.outcome import Outcome as Outcome
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
     from foldwise.models.kmeans import MiniBatchKMeans as MiniBatchKMeans
+    from foldwise.models.labelled_matrix import LabelledMatrix as LabelledMatrix
+    from foldwise.models.likelihood import Comparison as Comparison
+    from foldwise.models.likelihood import FittedDistribution as FittedDistribution
+    from foldwise.models.likelihood import Goodness as Goodness
     from foldwise.models.likelihood import fit_distribution as fit_distribution
     from foldwise.models.mixture import GaussianMixture as GaussianMixture
     from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
+    from foldwise.models.pca.rank import RankChoice as RankChoice
     from foldwise.report.progress import progress as progress
+    from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
+    from foldwise.selection.curve import InertiaCurve as InertiaCurve
     from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.mixture import MixtureSelection as MixtureSelection
     from foldwise.selection.mixture import select_mixture as select_mixture
+    from foldwise.selection.silhouette import Silhouette as Silhouette
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
 
 __version__ = "0.1.0"
 
-# Where each public name lives. It is imported when it is first used: `import foldwise` itself stays light.
-_PUBLIC = {
-    "BisectingKMeans": "foldwise.models.kmeans",
-    "GaussianMixture": "foldwise.models.mixture",
-    "KMeans": "foldwise.models.kmeans",
-    "KernelKMeans": "foldwise.models.kernel",
-    "MiniBatchKMeans": "foldwise.models.kmeans",
-    "PCA": "foldwise.models.pca",
-    "SoftKMeans": "foldwise.models.mixture",
-    "choose_components": "foldwise.selection.components",
-    "engine": "foldwise.fold.engine",
-    "fit_distribution": "foldwise.models.likelihood",
-    "fold": "foldwise.fold",
-    "inertia_curve": "foldwise.selection.curve",
-    "load": "foldwise.store",
-    "progress": "foldwise.report.progress",
-    "save": "foldwise.store",
-    "scan": "foldwise.data.scan",
-    "select_mixture": "foldwise.selection.mixture",
-    "silhouette": "foldwise.selection.silhouette",
+# Where public names live. They are imported when they are first used: `import foldwise` itself stays light.
+_HOMES = {
+    "data.scan": "scan",
+    "fold": "fold",
+    "fold.engine": "engine",
+    "fold.manifest": "Manifest",
+    "fold.outcome": "Outcome",
+    "models.kernel": "KernelKMeans",
+    "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
+    "models.labelled_matrix": "LabelledMatrix",
+    "models.likelihood": "Comparison FittedDistribution Goodness fit_distribution",
+    "models.mixture": "GaussianMixture SoftKMeans",
+    "models.pca": "PCA",
+    "models.pca.rank": "RankChoice",
+    "report.progress": "progress",
+    "selection.components": "ComponentChoice choose_components",
+    "selection.curve": "InertiaCurve inertia_curve",
+    "selection.mixture": "MixtureSelection select_mixture",
+    "selection.silhouette": "Silhouette silhouette",
+    "store": "load save",
 }
+_PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "PCA",
-    "BisectingKMeans",
-    "GaussianMixture",
-    "KMeans",
-    "KernelKMeans",
-    "MiniBatchKMeans",
-    "SoftKMeans",
-    "__version__",
-    "choose_components",
-    "engine",
-    "fit_distribution",
-    "fold",
-    "inertia_curve",
-    "load",
-    "progress",
-    "save",
-    "scan",
-    "select_mixture",
-    "silhouette",
-]
+__all__ = sorted(["__version__", *_PUBLIC])
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    home = importlib.import_module(_PUBLIC[name])
+    # `fold` names a package as well as its function: it stays the package, which can be called, whoever imports it first.
+    value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

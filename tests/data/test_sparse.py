@@ -37,7 +37,7 @@ def test_dtypes(matrix):
 def test_duplicates_are_added_up():
     x = sp.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     source = scan(x)
-    assert np.array_equal(next(source.pieces())().matrix.data, [3.0])
+    assert np.array_equal(next(source.pieces()).load().matrix.data, [3.0])
     assert x.nnz == 2  # the caller's matrix is left alone
 
 

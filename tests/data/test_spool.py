@@ -73,10 +73,10 @@ def test_limit(path, table, monkeypatch, how):
 
 def test_an_unfinished_pass_counts_for_nothing(path, table):
     with spooled(scan(path, columns=list("abcde"))) as spool:
-        next(spool.pieces())()
+        next(spool.pieces()).load()
         assert spool.spooled_bytes == 0
         pieces = list(spool.pieces())
-        pieces[0]()  # handed out to the end, but not all loaded
+        pieces[0].load()  # handed out to the end, but not all loaded
         assert spool.spooled_bytes == 0
         assert np.array_equal(rows(spool), table)
         assert spool.spooled_bytes == table.nbytes

@@ -88,7 +88,7 @@ def test_pieces_in_threads(folder, table):
 def test_two_passes_at_once_and_an_unfinished_one(folder, table):
     source = scan(folder / "t.parquet")
     first, second = source.pieces(), source.pieces()
-    assert np.array_equal(next(first)().values, next(second)().values)
+    assert np.array_equal(next(first).load().values, next(second).load().values)
     first.close()
     second.close()
     assert np.array_equal(rows(source), table)

@@ -143,7 +143,7 @@ ENGINES = ["serial", ("threads", 2), ("threads", 3)]
 
 
 def reference(model: Callable[[Any, Any], str], sources: dict[str, Any], name: str) -> str:
-    """What one thread finds for the rows in memory; nested batches draw blocks of what is not in memory, and rows of what is."""
+    """What one thread finds for the rows in memory; nested batches draw blocks of files, and rows of what is in memory."""
     memory = name in ("array", "frame") or model is not minibatch
     return model(sources["array" if memory else "npy"], "serial")
 

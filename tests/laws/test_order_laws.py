@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import foldwise as fw
 from foldwise.data.block import Block, DenseBlock
-from foldwise.data.block_grid import cuts, rows_per_block
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.source import row_ranges
 from foldwise.fold import fold
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.tree import Tree
@@ -140,11 +142,19 @@ def test_grid_is_made_of_whole_tiles_and_bounded_bytes(n_columns: int, dtype: ty
     assert rows == 1 or rows * n_columns * np.dtype(dtype).itemsize <= 16 << 20
 
 
-@given(n=st.integers(0, 1000), rows=st.integers(1, 300))
-def test_cuts_cover_all_rows_once(n: int, rows: int) -> None:
-    taken = [i for start, stop in cuts(n, rows) for i in range(start, stop)]
-    assert taken == list(range(n))
-    assert all(stop - start == rows for start, stop in list(cuts(n, rows))[:-1])
+def cuts(n: int, rows: int) -> list[tuple[int, int]]:
+    """The first row of each block, and that of the next."""
+    return [(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+@given(n=st.integers(0, 60_000), data=st.data())
+def test_pieces_cover_all_rows_once(n: int, data: st.DataObject) -> None:
+    source = SimpleNamespace(n_rows=n, n_columns=200, dtype=np.dtype(np.float64), sparse=False)
+    rows = rows_per_block(200, source.dtype)
+    assert [(piece.start, piece.stop) for piece in row_ranges(source, 0, None)] == cuts(n, rows)
+    first = data.draw(st.integers(0, 20))
+    last = data.draw(st.integers(first, 20))
+    assert [(piece.start, piece.stop) for piece in row_ranges(source, first, last)] == cuts(n, rows)[first:last]
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])

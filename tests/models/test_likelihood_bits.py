@@ -103,7 +103,9 @@ def test_weights_and_counts(tmp_path: Path) -> None:
     given = {"fixed": {"binomial": {"n": 100}}}
 
     def run(data: Any, n_threads: int) -> str:
-        return fit_hash(fw.fit_distribution(data, [*OTHERS, *FAMILIES[:-1]], weights=w, n_threads=n_threads, **given))
+        return fit_hash(
+            fw.fit_distribution(data, [*OTHERS, *FAMILIES[:-1]], sample_weight=w, n_threads=n_threads, **given)
+        )
 
     one = run(x, 1)
     assert run(x, 3) == one
@@ -131,7 +133,7 @@ def test_quantiles_narrowed_down_are_those_of_sorting(monkeypatch: pytest.Monkey
 
             exact = quantiles.quantiles(Passes(source), levels, *about)
             with monkeypatch.context() as patch:
-                patch.setattr(quantiles, "_HELD", 0)
+                patch.setattr(quantiles, "_IN_MEMORY", 0)
                 np.testing.assert_array_equal(quantiles.quantiles(Passes(source), levels, *about), exact)
             assert exact[2] == np.median(np.repeat(x, w.astype(int)) if weights is not None else x)
 
@@ -139,5 +141,5 @@ def test_quantiles_narrowed_down_are_those_of_sorting(monkeypatch: pytest.Monkey
 def test_large_data_take_the_same_median(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(3).laplace(1.0, 2.0, 3000)
     usual = fw.fit_distribution(x, "laplace")
-    monkeypatch.setattr(quantiles, "_HELD", 100)
+    monkeypatch.setattr(quantiles, "_IN_MEMORY", 100)
     assert fw.fit_distribution(x, "laplace").parameters == usual.parameters

@@ -59,7 +59,7 @@ def same(a: Any, b: Any, rtol: float = 1e-9) -> None:
 def test_weights_are_repetition(family: str) -> None:
     x = DATA[family]
     times = np.random.default_rng(1).integers(0, 4, len(x))
-    same(fitted(family, weights=times), fitted(family, np.repeat(x, times)))
+    same(fitted(family, sample_weight=times), fitted(family, np.repeat(x, times)))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -274,7 +274,7 @@ def test_forbidden_values_are_named(family: str, bad: float, words: str, tmp_pat
         fitted(family, path, column="x")
     w = np.ones(len(x))
     w[43] = 0.0  # it does not count
-    assert fitted(family, x, weights=w).n == len(x) - 1
+    assert fitted(family, x, sample_weight=w).n == len(x) - 1
     assert "row 43" in fw.fit_distribution(x, [family], fixed={family: GIVEN.get(family, {})}).refused[family]
 
 
@@ -287,7 +287,7 @@ EQUAL = ["normal", "logistic", "laplace", "cauchy", "gumbel", "uniform", "gamma"
 @pytest.mark.parametrize("family", [*EQUAL, "beta"])
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_equal_values_have_no_maximum(family: str, n: int) -> None:
-    with pytest.raises(DataError, match=r"all values are equal \(0\.3.*\), so that the likelihood grows without end"):
+    with pytest.raises(DataError, match=r"all values are equal \(0\.3.*\), so the likelihood grows without bound"):
         fitted(family, np.full(n, 0.3))
 
 
@@ -420,7 +420,7 @@ def test_binomial_needs_its_number_of_trials() -> None:
         fw.fit_distribution([1, 2, 3], "binomial")
     with pytest.raises(DataError, match="3 hits are more than n = 2 trials"):
         fw.fit_distribution([1, 2, 3], "binomial", fixed={"n": 2})
-    with pytest.raises(DataError, match="do not lie between the limits given"):
+    with pytest.raises(DataError, match="do not lie between the given limits"):
         fw.fit_distribution([1, 2, 3], "uniform", fixed={"low": 2.0})
 
 

@@ -152,15 +152,15 @@ def test_large_data_are_sampled_and_it_is_said() -> None:
     assert found == fit.goodness_of_fit(resamples=19, most=500)
     w = np.ones(600_000)
     w[::2] = 2.0
-    assert fw.fit_distribution(x, "exponential", weights=w).goodness_of_fit(resamples=19, most=500).n == 500
-    weighted = fw.fit_distribution(x[:100], "exponential", weights=w[:100] + 0.5).goodness_of_fit()
+    assert fw.fit_distribution(x, "exponential", sample_weight=w).goodness_of_fit(resamples=19, most=500).n == 500
+    weighted = fw.fit_distribution(x[:100], "exponential", sample_weight=w[:100] + 0.5).goodness_of_fit()
     assert weighted.p_values == {}
     assert "not whole numbers" in weighted.note
 
 
 def test_repeated_values_are_tested_as_such() -> None:
     x, w = GAMMA[:80], np.arange(80) % 3
-    fit = fw.fit_distribution(x, "gamma", weights=w)
+    fit = fw.fit_distribution(x, "gamma", sample_weight=w)
     again = fw.fit_distribution(np.repeat(x, w), "gamma")
     a, b = fit.goodness_of_fit(resamples=19), again.goodness_of_fit(resamples=19)
     for name, value in a.statistics.items():

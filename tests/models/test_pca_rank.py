@@ -138,7 +138,7 @@ def test_wrapper_with_a_classifier(table: Any, labels: Any) -> None:
 
     x, y = table("iris"), labels("iris")
     choice = fw.choose_components(x, y, estimator=KNeighborsClassifier())
-    assert choice.numbers == (1, 2, 3, 4)
+    assert choice.n_components == (1, 2, 3, 4)
     assert choice.mean[choice.best - 1] == choice.mean.max() > 0.94
     assert 1 <= choice.simplest <= choice.best
     assert choice.fold_scores.shape == (5, 4)
@@ -151,8 +151,8 @@ def test_wrapper_equals_a_pipeline_under_cross_validation(table: Any, labels: An
     from sklearn.pipeline import make_pipeline
 
     x, y = table("iris"), labels("iris")
-    choice = fw.choose_components(x, y, estimator=LogisticRegression(), numbers=[1, 3], scale=True)
-    for place, k in enumerate(choice.numbers):
+    choice = fw.choose_components(x, y, estimator=LogisticRegression(), n_components=[1, 3], scale=True)
+    for place, k in enumerate(choice.n_components):
         expected = cross_val_score(make_pipeline(fw.PCA(k, scale=True), LogisticRegression()), x, y)
         np.testing.assert_allclose(choice.fold_scores[:, place], expected, rtol=1e-12)
 
@@ -191,8 +191,8 @@ def test_wrapper_with_a_single_split(table: Any, labels: Any) -> None:
 
     cv = ShuffleSplit(1, test_size=0.3, random_state=0)
     choice = fw.choose_components(table("iris"), labels("iris"), estimator=KNeighborsClassifier(), cv=cv)
-    assert choice.best in choice.numbers
-    assert choice.simplest in choice.numbers
+    assert choice.best in choice.n_components
+    assert choice.simplest in choice.n_components
 
 
 @pytest.mark.parametrize("numbers", [[], [0], [1, 9]])
@@ -200,4 +200,4 @@ def test_wrapper_refuses_numbers_that_cannot_be(table: Any, labels: Any, numbers
     from sklearn.neighbors import KNeighborsClassifier
 
     with pytest.raises(ParameterError, match="must lie between 1 and 4"):
-        fw.choose_components(table("iris"), labels("iris"), estimator=KNeighborsClassifier(), numbers=numbers)
+        fw.choose_components(table("iris"), labels("iris"), estimator=KNeighborsClassifier(), n_components=numbers)

@@ -16,11 +16,11 @@ def three():
 def test_the_knee_of_three_clusters(three):
     curve = fw.inertia_curve(three, range(1, 9))
     assert curve.knee == 3
-    assert curve.ks[int(np.nanargmax(curve.silhouettes))] == 3
+    assert curve.n_clusters[int(np.nanargmax(curve.silhouettes))] == 3
     assert np.isnan(curve.silhouettes[0])
     assert curve.inertias[0] == pytest.approx(((three - three.mean(axis=0)) ** 2).sum())
     assert curve.depths[0] == curve.depths[-1] == 0
-    assert [len(centers) for centers in curve.centers] == list(curve.ks)
+    assert [len(centers) for centers in curve.centers] == list(curve.n_clusters)
     assert curve.table["3", "inertia"] == curve.inertias[2]
     for centers, inertia in zip(curve.centers, curve.inertias, strict=True):
         nearest = ((three[:, None] - centers) ** 2).sum(axis=2).min(axis=1).sum()
@@ -32,13 +32,13 @@ def test_the_knee_of_three_clusters(three):
 def test_it_never_rises(ks, dtype):
     x = np.random.default_rng(1).random((300, 3)).astype(dtype) + 100
     curve = fw.inertia_curve(x, ks)
-    assert curve.ks == tuple(sorted(ks))
+    assert curve.n_clusters == tuple(sorted(ks))
     assert (np.diff(curve.inertias) <= 0).all()
 
 
 def test_it_is_no_worse_than_single_fits(three):
     curve = fw.inertia_curve(three, range(2, 10), scale=True, random_state=3)
-    for k, inertia in zip(curve.ks, curve.inertias, strict=True):
+    for k, inertia in zip(curve.n_clusters, curve.inertias, strict=True):
         assert inertia <= fw.KMeans(k, scale=True, random_state=3).fit(three).inertia_
 
 
@@ -60,8 +60,10 @@ def test_weights_and_files(three, tmp_path):
 
 def test_wrong_parameters_and_early_stops(three):
     for ks in ([], [0, 2]):
-        with pytest.raises(ParameterError, match="ks="):
+        with pytest.raises(ParameterError, match="n_clusters="):
             fw.inertia_curve(three, ks)
+        with pytest.raises(ParameterError, match="n_clusters="):
+            fw.inertia_curve(three, n_clusters=ks)
     with pytest.raises(ParameterError, match="checkpoint"):
         fw.inertia_curve(three, [2], checkpoint="c")
     with pytest.warns(NotFinishedWarning) as told:

@@ -113,6 +113,39 @@ def test_groups_obey_the_laws(rows):
         return GroupMoments.of(block, numbers[block.start : block.start + block.n_rows], 5)
 
     check_statistic(of, x + 1e6, summary=lambda groups: np.hstack([groups.mean, groups.squares]))
-    whole = of(fw.scan(x + 1e6).pieces().__iter__().__next__()()).whole()
+    whole = of(fw.scan(x + 1e6).pieces().__iter__().__next__().load()).whole()
     np.testing.assert_allclose(whole.mean, x.mean(axis=0) + 1e6, rtol=1e-14)
     np.testing.assert_allclose(whole.squares, x.var(axis=0) * len(x), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        fw.GaussianMixture(3),
+        fw.GaussianMixture(3, scale=True),
+        fw.SoftKMeans(3),
+        fw.KernelKMeans(3),
+        fw.MiniBatchKMeans(3),
+    ],
+)
+def test_of_any_model_with_clusters(rows, model):
+    x = rows[0]
+    model.fit(x)
+    found = fw.silhouette(x, model)
+    assert found.clusters == (0, 1, 2)
+    scaled = getattr(model, "scale_", None)
+    seen = x if scaled is None else (x - x.mean(axis=0)) / x.std(axis=0)
+    assert found.mean == pytest.approx(silhouette_samples(seen, model.predict(x), metric="sqeuclidean").mean())
+
+
+def test_of_a_merged_mixture(rows):
+    x = rows[0]
+    merged = fw.GaussianMixture(6).fit(x).merge(x, 3)
+    assert len(fw.silhouette(x, merged).clusters) == 3
+
+
+def test_a_precomputed_kernel_has_no_rows(rows):
+    kernel = rows[0] @ rows[0].T
+    model = fw.KernelKMeans(3, kernel="precomputed").fit(kernel)
+    with pytest.raises(ParameterError, match="precomputed"):
+        fw.silhouette(kernel, model)

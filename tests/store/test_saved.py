@@ -5,6 +5,11 @@
     import numpy as np, foldwise as fw
     x = np.array([[i % 3, (i * i) % 7, i] for i in range(12)], dtype=float) + 100
     fw.save(fw.PCA(0.7, scale=True, whiten=True, ddof=0).fit(x), "tests/saved/pca-0.1.0.fw")
+
+and `comparison-0.1.0.fw`, in which records and fields had other names, by this one:
+
+    x = np.random.default_rng(0).gamma(2.0, 3.0, 60).round(3)
+    fw.save(fw.fit_distribution(x, ["gamma", "weibull", "laplace"]), "tests/saved/comparison-0.1.0.fw")
 """
 
 from __future__ import annotations
@@ -35,3 +40,13 @@ def test_pca_of_version_0_1_0() -> None:
     assert pca.outcome_.converged
     assert pca.manifest_.rows == 12
     assert pca.score(X) == pytest.approx(-5.538488353553799, rel=1e-10)
+
+
+def test_comparison_of_version_0_1_0() -> None:
+    found = fw.load(SAVED / "comparison-0.1.0.fw")
+    assert isinstance(found, fw.Comparison)
+    assert [fit.family for fit in found] == ["weibull", "gamma", "laplace"]
+    assert found["weibull"].max_log_likelihood == pytest.approx(-156.5577776400507, rel=1e-12)
+    assert found["gamma"].log_likelihood() == pytest.approx(found["gamma"].max_log_likelihood, rel=1e-12)
+    assert found["laplace"].statistics.second_sums == pytest.approx(175.948, rel=1e-12)
+    assert "shape 1.5859" in repr(found)

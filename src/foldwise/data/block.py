@@ -19,6 +19,7 @@ from foldwise.kernels import sparse as sparse_kernels
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
+_AT_ONCE = 2_000_000  # numbers in differences of rows and points that are held at a time
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,18 @@ class DenseBlock:
         rows = self._centred_wide(centre, scale)
         rows = rows - (rows @ directions.T) @ directions
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+    def squared_distances(self, points: Floats, pivot: Floats, scale: float = 1.0) -> Floats:
+        """The squared distance of each row, times `scale`, to each of points + pivot; the pivot should be near the rows."""
+        y = self.dense().astype(np.float64) * scale - pivot
+        square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
+        found = square[:, None] + norms - 2 * (y @ points.T)
+        # Where the terms nearly cancel, differences are taken first.
+        row, point = np.nonzero(found < 1e-3 * (square[:, None] + norms))
+        for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // _AT_ONCE + 1):
+            gap = y[row[some]] - points[point[some]]
+            found[row[some], point[some]] = np.einsum("ij,ij->i", gap, gap)
+        return np.asarray(found)
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -275,6 +288,13 @@ class SparseBlock:
         """
         inside = self.times(directions.T, centre, scale)
         return np.asarray(np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0))
+
+    def squared_distances(self, points: Floats, pivot: Floats, scale: float = 1.0) -> Floats:
+        """The squared distance of each row, times `scale`, to each of points + pivot."""
+        rows, points = self.matrix.astype(np.float64) * scale, points + pivot
+        square = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        found = square[:, None] + np.einsum("ij,ij->i", points, points) - 2 * (rows @ points.T)
+        return np.asarray(np.maximum(found, 0.0))
 
     def extent(self) -> tuple[Floats, Floats]:
         """Least and greatest value of each column over the rows that count."""

@@ -115,4 +115,5 @@ def n_blocks(source: Source) -> int | None:
 def like(source: Source, **changes: Any) -> dict[str, Any]:
     """The attributes that a source over another one shares with it, for its `__dict__`."""
     names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
-    return {**{name: getattr(source, name) for name in names}, **changes}
+    fill = getattr(source, "fill", 1.0)  # the share of values that is stored
+    return {**{name: getattr(source, name) for name in names}, "fill": fill, **changes}

@@ -18,6 +18,10 @@ class LocalBlocks:
 
     A task is a picklable function `task(block) -> result`. One with the attribute `keeps_state` is called as
     `task(block, state)`: `state` is a dict of arrays that belongs to the block (labels, bounds) and stays where the block is.
+
+    A task that also reads an array of the caller with one entry for each row arrives as `WithRowArray`, which passes the
+    block's slice on as the last argument: here a view. An engine that sends tasks to other machines must send
+    `row_arrays.for_blocks(task, first, last, block_rows)` to whoever works on blocks `first` to `last` - 1.
     """
 
     remote = False

@@ -21,6 +21,7 @@ from foldwise.fold import events
 from foldwise.fold.engine import Blocks, Engine, Threads, current
 from foldwise.fold.local import LocalBlocks
 from foldwise.fold.manifest import Manifest
+from foldwise.fold.row_arrays import WithRowArray
 from foldwise.fold.tree import Mergeable, Tree
 
 S = TypeVar("S", bound=Mergeable)
@@ -45,8 +46,9 @@ class Passes:
         n_threads: int | None = None,
         engine: Engine | None = None,
         counter: Counter | None = None,
+        counted: bool = True,
     ) -> None:
-        self.source = source
+        self.source, self.counted = source, counted
         self.engine = engine or current()
         self.n_threads = count(n_threads if n_threads is not None else self.engine.n_threads)
         self.counter = counter or Counter()
@@ -54,17 +56,23 @@ class Passes:
         self._blocks: Blocks | None = None
 
     def over(self, source: Source, *, here: bool = False) -> Passes:
-        """Passes over other rows of the same fit, counted together; `here` is for scratch rows of this process, not counted."""
-        if here:
-            return Passes(source, n_threads=self.n_threads, engine=Threads())
-        return Passes(source, n_threads=self.n_threads, engine=self.engine, counter=self.counter)
+        """Passes over other rows of the same fit, counted together.
+
+        `here` is for what is in memory already and not the data itself (a sample, strips of a matrix): it stays in this
+        process, is no pass, and no progress is reported.
+        """
+        engine = Threads() if here else self.engine
+        return Passes(source, n_threads=self.n_threads, engine=engine, counter=self.counter, counted=not here)
 
     # ------------------------------------------------------------ ways to pass over the data
 
-    def fold(self, task: Callable[[Block], S]) -> S:
-        """Merge the results of all blocks, in the fixed order."""
+    def fold(self, task: Callable[..., S], *, beside: NDArray[Any] | None = None) -> S:
+        """Merge the results of all blocks, in the fixed order.
+
+        `beside` is an array with one entry for each row, of which the task gets the block's part: `task(block, part)`.
+        """
         tree: Tree[S] = Tree()
-        blocks = self._begin()
+        task, blocks = _beside(task, beside), self._begin()
         if isinstance(blocks, LocalBlocks):
             blocks.visit(task, tree.add, self._progress())
         else:
@@ -80,9 +88,9 @@ class Passes:
         total: T = self._begin().total(task, zero, split, self._progress())
         return total
 
-    def each(self, task: Callable[..., T]) -> list[T]:
-        """The result of every block, in row order."""
-        blocks = self._begin()
+    def each(self, task: Callable[..., T], *, beside: NDArray[Any] | None = None) -> list[T]:
+        """The result of every block, in row order; `beside` as in `fold`."""
+        task, blocks = _beside(task, beside), self._begin()
         if not isinstance(blocks, LocalBlocks):
             return blocks.each(task)
         found: dict[int, T] = {}
@@ -212,7 +220,7 @@ class Passes:
         )
 
     def _begin(self) -> Blocks:
-        self.counter.passes += 1
+        self.counter.passes += self.counted
         return self._placed()
 
     def _placed(self) -> Blocks:
@@ -231,7 +239,7 @@ class Passes:
 
     def _progress(self) -> Callable[[Iterator[Piece]], Iterator[Piece]] | None:
         """Pieces as they come, with an event after each; None if nobody listens."""
-        if not events.heard():
+        if not (self.counted and events.heard()):
             return None
 
         def telling(pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -242,6 +250,10 @@ class Passes:
                 events.emit(events.RowsRead(done if total is None else min(done, total), total, self.counter.passes))
 
         return telling
+
+
+def _beside(task: Any, array: NDArray[Any] | None) -> Any:
+    return task if array is None else WithRowArray(task, array)
 
 
 _WINDOW = 8  # blocks of output that are fetched at a time from other machines

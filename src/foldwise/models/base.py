@@ -1,4 +1,4 @@
-"""What all models share: how data come in, and the manners of a scikit-learn estimator."""
+"""What all models share: how data are opened, and the conventions of a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ class KnownParameters:
 
 
 @dataclass(frozen=True)
-class EachRow:
-    """What a model says of every row, block by block: `of(block)` for the blocks of `source`.
+class RowOutput:
+    """What a model says of every row, block by block: `of(block)`, a picklable task, for the blocks of `source`.
 
     Its arrays have one column for each of `names`, or are records with these fields if the columns are of several kinds.
     """
@@ -42,12 +42,19 @@ class EachRow:
     of: Callable[[Block], NDArray[Any]]
 
 
-def each_row(model: Any, source: Source) -> EachRow:
-    """What the model itself tells of each row (its own `each_row`), else what its `transform` gives."""
-    if hasattr(model, "each_row"):
-        told: EachRow = model.each_row(source)
-        return told
-    return EachRow(source, tuple(map(str, model.get_feature_names_out())), source.dtype, model.codes_of)
+def row_output(model: Any, source: Source) -> RowOutput:
+    """What a fitted model writes of each row: scores, or the cluster and the distance to its centre, ..."""
+    output: RowOutput = (model.row_output if hasattr(model, "row_output") else model.each_row)(source)
+    return output
+
+
+EachRow: TypeAlias = RowOutput  # TEMPORARY, until all models and reports use the new names
+each_row = row_output
+
+
+def n_clusters_of(model: Any) -> int:
+    """How many clusters a fitted model has: `n_clusters_` if the fit decides it, else the parameter `n_clusters`."""
+    return int(model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_clusters)
 
 
 def remember_columns(estimator: Any, source: Source) -> None:
@@ -60,12 +67,12 @@ def remember_columns(estimator: Any, source: Source) -> None:
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
-    """The rows to apply a fitted model to; a file may have further columns, which are not read."""
+    """The rows to apply a fitted model to; further columns of a file are not read."""
     known = getattr(estimator, "feature_names_in_", None)
     if known is not None and is_table(X):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)  # the fit has told
+        warnings.simplefilter("ignore", LeftOutWarning)  # the fit has warned
         source = scan(X, weights=weights)
     check_columns(estimator, source)
     return source

@@ -1,4 +1,4 @@
-"""A small matrix whose rows and columns have names: enough to read it, and easily turned into a frame."""
+"""A small matrix whose rows and columns have names: easy to read, and easily turned into a data frame."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 class LabelledMatrix:
     """Values with names; NumPy functions take it as an array, and `frame()` makes a pandas DataFrame.
 
-    >>> Named(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))
+    >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))
                pc0      pc1
     height  0.5000  -0.2500
-    >>> Named(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))["height", "pc1"]
+    >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))["height", "pc1"]
     -0.25
     """
 

@@ -16,14 +16,14 @@ from foldwise.selection.curve import InertiaCurve
 def curve_report(curve: InertiaCurve, source: Source) -> Report:
     """The data, one row for each number of clusters, and what it suggests."""
     some = ~np.isnan(curve.silhouettes)
-    best = curve.ks[int(np.nanargmax(curve.silhouettes))] if some.any() else None
+    best = curve.n_clusters[int(np.nanargmax(curve.silhouettes))] if some.any() else None
     before = np.append(np.nan, curve.inertias[:-1])
     change = np.divide(curve.inertias, before, out=np.full(len(before), np.nan), where=before > 0) - 1.0
-    marks = [", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)) for k in curve.ks]
+    marks = [", ".join(["knee"] * (k == curve.knee) + ["best silhouette"] * (k == best)) for k in curve.n_clusters]
     numbers = Table(
         "Numbers of clusters",
         [
-            Column("clusters", curve.ks),
+            Column("clusters", curve.n_clusters),
             Column("inertia", curve.inertias.tolist(), in_units(curve.inertias, float(curve.inertias.max()) / 1000)),
             Column("change", change.tolist(), percent),
             Column("silhouette", curve.silhouettes.tolist(), "{:.2f}".format),
@@ -33,10 +33,10 @@ def curve_report(curve: InertiaCurve, source: Source) -> Report:
     )
     inertia = Chart(
         "Inertia",
-        lambda: curve_chart(curve.ks, curve.inertias, curve.knee, "knee", chord=True),
+        lambda: curve_chart(curve.n_clusters, curve.inertias, curve.knee, "knee", chord=True),
         "Dashed: the straight line between the ends. The knee is where the curve lies farthest below it.",
     )
-    known = [k for k, judged in zip(curve.ks, some, strict=True) if judged]
+    known = [k for k, judged in zip(curve.n_clusters, some, strict=True) if judged]
 
     def silhouettes() -> str | None:
         values = curve.silhouettes[some]
@@ -56,7 +56,7 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     words += [f"{given['search']} search"] if given.get("search", "none") != "none" else []
     return [
         f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})",
-        ", ".join([*words, f"{curve.ks[0]} to {curve.ks[-1]} clusters"]),
+        ", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"]),
         *left_out(source.left_out),
     ]
 

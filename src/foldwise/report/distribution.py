@@ -171,7 +171,7 @@ def _p_value(goodness: Goodness, test: str) -> str:
 def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
     """The data as a histogram, with the densities of the best few families."""
     best = fits[0]
-    low, high = best.known.low, best.known.high
+    low, high = best.statistics.low, best.statistics.high
     # Heavy tails would leave nothing to see of the rest: what lies outside of all but a thousandth is not drawn.
     with np.errstate(all="ignore"):
         inner = np.asarray(best.quantile([0.001, 0.999]), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""How many components serve a final task best (SPEC A9): the score of that task, cross-validated, decides."""
+"""How many components serve a final task best: the score of that task, cross-validated, decides."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.errors import ParameterError
+from foldwise.fold.engine import use
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.pca import PCA
 
@@ -22,7 +23,7 @@ class ComponentChoice:
     take unless the last bit of score matters.
     """
 
-    numbers: tuple[int, ...]
+    n_components: tuple[int, ...]
     mean: NDArray[np.float64]
     error: NDArray[np.float64]
     fold_scores: NDArray[np.float64]
@@ -33,7 +34,7 @@ class ComponentChoice:
     def table(self) -> LabelledMatrix:
         """One line for each number of components."""
         values = np.column_stack([self.mean, self.error])
-        return LabelledMatrix(values, tuple(str(k) for k in self.numbers), ("mean score", "standard error"))
+        return LabelledMatrix(values, tuple(str(k) for k in self.n_components), ("mean score", "standard error"))
 
 
 def choose_components(
@@ -41,16 +42,18 @@ def choose_components(
     y: Any = None,
     *,
     estimator: Any,
-    numbers: Sequence[int] | None = None,
+    n_components: Sequence[int] | None = None,
     cv: Any = 5,
     scoring: Any = None,
     scale: bool = False,
     random_state: Any = None,
+    engine: Any = None,
 ) -> ComponentChoice:
     """Try a classifier, regressor or clustering on the leading 1, 2, ... scores, and keep every result.
 
-    PCA is fitted on the training part of each fold only, once, with the largest number; smaller numbers are its leading
-    columns. `scoring` is scikit-learn's: a name, a callable (estimator, X, y), or None for the estimator's own `score`.
+    `n_components` lists the numbers to try (None: all). PCA is fitted on the training part of each fold only, once, with the
+    largest number; smaller numbers are its leading columns. `scoring` is scikit-learn's: a name, a callable (estimator, X, y),
+    or None for the estimator's own `score`.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
@@ -69,16 +72,17 @@ def choose_components(
     splitter = check_cv(cv, target, classifier=is_classifier(estimator))
     splits = list(splitter.split(rows, target))
     most = min(min(len(train) for train, _ in splits), rows.shape[1])
-    tried = tuple(range(1, most + 1)) if numbers is None else tuple(int(k) for k in numbers)
+    tried = tuple(range(1, most + 1)) if n_components is None else tuple(int(k) for k in n_components)
     if not tried or min(tried) < 1 or max(tried) > most:
         raise ParameterError(
-            f"numbers={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold."
+            f"n_components={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold."
         )
     scorer = check_scoring(estimator, scoring=scoring)
     scores = np.empty((len(splits), len(tried)))
     for fold, (train, test) in enumerate(splits):
-        pca = PCA(max(tried), scale=scale, random_state=random_state).fit(rows[train])
-        inside, outside = pca.transform(rows[train]), pca.transform(rows[test])
+        with use(engine):
+            pca = PCA(max(tried), scale=scale, random_state=random_state).fit(rows[train])
+            inside, outside = pca.transform(rows[train]), pca.transform(rows[test])
         for place, k in enumerate(tried):
             model = clone(estimator)
             if target is None:

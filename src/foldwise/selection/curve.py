@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
+from foldwise.fold.passes import Passes
 from foldwise.models.kmeans import KMeans
 from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.selection.silhouette import judged
+from foldwise.models.session import open_passes
+from foldwise.selection.silhouette import silhouette_of
 
 _OFFSET = 0.01  # of a new centre from the one it is put beside, in root mean square distances of that one's rows
 
@@ -32,24 +33,26 @@ class InertiaCurve:
     thumb: data without any clusters have a knee too, and it moves with the range of numbers that is looked at.
     """
 
-    ks: tuple[int, ...]
+    n_clusters: tuple[int, ...]
     inertias: Floats
     silhouettes: Floats
     depths: Floats
     knee: int | None
     centers: tuple[NDArray[Any], ...]
     converged: bool
-    parameters: dict[str, Any]  # what KMeans was told
+    parameters: dict[str, Any]  # of KMeans
 
     @property
     def table(self) -> LabelledMatrix:
         """One line for each number of clusters."""
         values = np.column_stack([self.inertias, self.silhouettes, self.depths])
-        return LabelledMatrix(values, tuple(str(k) for k in self.ks), ("inertia", "silhouette", "below chord"))
+        return LabelledMatrix(values, tuple(str(k) for k in self.n_clusters), ("inertia", "silhouette", "below chord"))
 
 
-def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **parameters: Any) -> InertiaCurve:
-    """The inertia for each number of clusters in `ks`; it never rises with the number.
+def inertia_curve(
+    X: Any, n_clusters: int | Iterable[int], *, sample_weight: Any = None, engine: Any = None, **parameters: Any
+) -> InertiaCurve:
+    """The inertia for each number of clusters in `n_clusters`; it never rises with the number.
 
     Each number is tried twice: from the centres of the number before, with one more beside the centre whose rows have the
     largest inertia, and from a start of its own; the better is kept. Other parameters are those of `KMeans`; `search` is
@@ -68,26 +71,28 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
     4    1.0000      0.6598       0.2476
     5    0.5000      0.3298       0.0000
     """
-    numbers = tuple(sorted({int(k) for k in ([ks] if isinstance(ks, (int, np.integer)) else ks)}))
+    given = [n_clusters] if isinstance(n_clusters, (int, np.integer)) else n_clusters
+    numbers = tuple(sorted({int(k) for k in given}))
     if not numbers or numbers[0] < 1:
-        raise ParameterError(f"ks={list(numbers)}: give numbers of clusters from 1 on.")
-    wrong = {"n_clusters", "checkpoint", "time_budget"} & set(parameters)
+        raise ParameterError(f"n_clusters={list(numbers)}: give numbers of clusters from 1 on.")
+    wrong = {"checkpoint", "time_budget"} & set(parameters)
     if wrong:
         raise ParameterError(f"{', '.join(sorted(wrong))} cannot be given to inertia_curve, which fits many models.")
     parameters = {"search": "breathing", **parameters}
     inertias, silhouettes, centers = [], [], []
     best: KMeans | None = None
     converged = True
-    with spooled(scan(X, weights=sample_weight)) as source:
+    source = scan(X, weights=sample_weight)
+    with open_passes(source, engine=engine, n_threads=parameters.get("n_threads")) as passes:
         for k in numbers:
-            fresh = _fitted(KMeans(k, **parameters), source)
-            best = fresh if best is None else _better(fresh, _fitted(_grown(best, k, parameters), source))
+            fresh = _fitted(KMeans(k, **parameters), passes.source)
+            best = fresh if best is None else _better(fresh, _fitted(_grown(best, k, parameters), passes.source))
             if not np.isfinite(best.inertia_):
                 raise DataError("the inertia leaves the range of float64", advice="Divide the data by a constant")
             inertias.append(best.inertia_)
             centers.append(best.cluster_centers_)
             converged &= best.outcome_.converged
-            silhouettes.append(_silhouette(best, source))
+            silhouettes.append(_silhouette(best, passes))
     if not converged:
         message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
@@ -100,7 +105,7 @@ def inertia_curve(X: Any, ks: Iterable[int], *, sample_weight: Any = None, **par
 def _fitted(model: KMeans, source: Source) -> KMeans:
     """The model, fitted; Ctrl-C ends the curve, not only the fit that it falls into."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotFinishedWarning)  # told once, at the end
+        warnings.simplefilter("ignore", NotFinishedWarning)  # there is one warning at the end
         model.fit(source)
     if model.outcome_.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
@@ -127,16 +132,17 @@ def _grown(model: KMeans, k: int, parameters: dict[str, Any]) -> KMeans:
     return KMeans(k, **{**parameters, "init": start, "n_init": 1})
 
 
-def _silhouette(model: KMeans, source: Source) -> float:
+def _silhouette(model: KMeans, passes: Passes) -> float:
     if np.count_nonzero(model.cluster_weights_) < 2:
         return float("nan")
-    names = tuple(range(model.n_clusters))
-    return judged(model.as_compared(source), model.labels_, names, n_threads=model.n_threads).mean
+    compared = passes.over(model.as_compared(passes.source))
+    return silhouette_of(compared, model.labels_, tuple(range(model.n_clusters))).mean
 
 
-def _depths(ks: Floats, inertias: Floats) -> Floats:
+def _depths(numbers: Floats, inertias: Floats) -> Floats:
     """How far below the chord, with both axes from 0 to 1."""
     fall = inertias[0] - inertias[-1]
-    if len(ks) < 2 or not fall > 0:
-        return np.zeros(len(ks))
-    return np.asarray(1.0 - (ks - ks[0]) / (ks[-1] - ks[0]) - (inertias - inertias[-1]) / fall)
+    if len(numbers) < 2 or not fall > 0:
+        return np.zeros(len(numbers))
+    across = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
+    return np.asarray(1.0 - across - (inertias - inertias[-1]) / fall)

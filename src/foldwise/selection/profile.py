@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
-from foldwise.fold.passes import Passes
-from foldwise.selection.silhouette import grouped, judged
+from foldwise.models.base import n_clusters_of
+from foldwise.models.session import open_passes
+from foldwise.selection.silhouette import grouped, silhouette_of
 from foldwise.stats.two_part_mean import distance
 
 
@@ -38,7 +39,7 @@ class Profile:
     separation: Floats
 
 
-def profile(model: Any, source: Source) -> Profile:
+def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
     """The figures of a fitted KMeans; `source` has the rows it was fitted to. Takes two passes, or three if rows are scaled.
 
     >>> import foldwise as fw
@@ -49,15 +50,16 @@ def profile(model: Any, source: Source) -> Profile:
            [12.,  6.]]), array([[-0.98, -1.  ],
            [ 0.98,  1.  ]]))
     """
-    labels, k = model.labels_, model.n_clusters
-    raw, scale = known = grouped(Passes(source, n_threads=model.n_threads), labels, k)
-    compared = model.as_compared(source)
-    if compared is not source:
-        known = grouped(Passes(compared, n_threads=model.n_threads), labels, k)
-    some = raw.weight > 0
-    judgement = None
-    if np.count_nonzero(some) > 1:
-        judgement = judged(compared, labels, tuple(range(k)), known=known, n_threads=model.n_threads)
+    labels, k = model.labels_, n_clusters_of(model)
+    with open_passes(source, engine=engine, n_threads=model.n_threads) as passes:
+        raw, scale = known = grouped(passes, labels, k)
+        compared = model.as_compared(passes.source)
+        if compared is not passes.source:
+            passes = passes.over(compared)
+            known = grouped(passes, labels, k)
+        some = raw.weight > 0
+        several = np.count_nonzero(some) > 1
+        judgement = silhouette_of(passes, labels, tuple(range(k)), known=known) if several else None
     whole, seen, total = raw.whole(), known[0].squares.sum(axis=1), float(known[0].whole().squares.sum())
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)

@@ -9,7 +9,7 @@ import numpy as np
 
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.reference import two_parts
-from foldwise.stats.univariate import in_hand
+from foldwise.stats.univariate import values_and_weights
 
 _AT_ONCE = 16384  # values whose terms are held at a time: they stay in the cache
 
@@ -28,7 +28,7 @@ class TermSums:
     @classmethod
     def of(cls, block: Block, terms: Callable[[Floats], list[Floats]], n: int) -> TermSums:
         """The (weighted) sums of `n` terms of each value."""
-        x, w, _ = in_hand(block)
+        x, w, _ = values_and_weights(block)
         return cls.of_values(x, w, terms, n)
 
     @classmethod
@@ -69,7 +69,7 @@ class BinWeights:
     @classmethod
     def of(cls, block: Block, edges: Floats) -> BinWeights:
         """The weights of a block's values; a value that equals an edge lies above it."""
-        x, w, _ = in_hand(block)
+        x, w, _ = values_and_weights(block)
         cells = np.searchsorted(edges, x, side="right")
         return cls(np.bincount(cells, w, minlength=len(edges) + 1).astype(np.float64))
 

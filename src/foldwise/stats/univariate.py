@@ -62,7 +62,7 @@ class Univariate:
     @classmethod
     def of(cls, block: Block, parts: Set[str] = frozenset()) -> Univariate:
         """The record of a block of one column."""
-        x, w, places = in_hand(block)
+        x, w, places = values_and_weights(block)
         if not len(x):
             return cls.empty()
         low, high = float(x.min()), float(x.max())
@@ -159,7 +159,7 @@ class Univariate:
         return None if self.first_rows[place] < 0 else (int(self.first_rows[place]), float(self.first_values[place]))
 
 
-def in_hand(block: Block) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
+def values_and_weights(block: Block) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
     """A block's values as float64 and their weights, without those of weight 0, and where in the block they stand."""
     x = block.dense().reshape(-1)
     if x.dtype != np.float64:

@@ -13,24 +13,50 @@ from numpy.typing import NDArray
 
 from foldwise.errors import StoreError
 
-# The records that models keep, under the names that stand in files. A file can make none but these.
-_RECORDS = {
-    "Comparison": "foldwise.models.likelihood.result",
-    "FittedDistribution": "foldwise.models.likelihood.result",
-    "Known": "foldwise.models.likelihood.families.base",
+# What can be saved as a whole, or be part of it, under the names that stand in files. A file can make none but these.
+MODELS = {
+    "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
+    "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
+    "MiniBatchKMeans": "foldwise.models.kmeans",
+    "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
+}
+RESULTS = {
+    "Comparison": "foldwise.models.likelihood",
+    "ComponentChoice": "foldwise.selection.components",
+    "FittedDistribution": "foldwise.models.likelihood",
+    "Goodness": "foldwise.models.likelihood.goodness",
+    "InertiaCurve": "foldwise.selection.curve",
+    "LabelledMatrix": "foldwise.models.labelled_matrix",
+    "MixtureSelection": "foldwise.selection.mixture",
+    "RankChoice": "foldwise.models.pca.rank",
+    "Silhouette": "foldwise.selection.silhouette",
+}
+_RECORDS = RESULTS | {
+    "Entry": "foldwise.selection.mixture",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
     "Outcome": "foldwise.fold.outcome",
-    "RankChoice": "foldwise.models.pca.rank",
+    "SufficientStatistics": "foldwise.models.likelihood.families.base",
 }
 _ENUMS = {"Reason": "foldwise.fold.outcome"}
+# Names in older files, of records and of their fields.
+_RENAMED = {"Known": "SufficientStatistics", "known": "statistics", "second": "second_sums"}
+
+
+def find(kind: str) -> Any:
+    """The class of that name."""
+    return getattr(importlib.import_module((MODELS | _RECORDS)[kind]), kind)
 
 
 def encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     """`value` as JSON; its arrays go to `arrays` and are referred to by name."""
+    kind = type(value).__name__
     if isinstance(value, Enum):
-        return {"enum": type(value).__name__, "value": value.value}
+        return {"enum": kind, "value": value.value}
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -49,13 +75,21 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return {type(value).__name__: [encode(item, arrays) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[key, encode(item, arrays)] for key, item in value.items()]}
-    if is_dataclass(value) and type(value).__name__ in _RECORDS:
+    if is_dataclass(value) and kind in _RECORDS:
         parts = {field.name: encode(getattr(value, field.name), arrays) for field in fields(value)}
-        return {"record": type(value).__name__, "fields": parts}
-    raise StoreError(
-        f"a {type(value).__name__} cannot be kept in a model file. "
-        "If it is random_state, give a whole number or None instead."
-    )
+        return {"record": kind, "fields": parts}
+    if kind in MODELS and type(value) is find(kind):
+        return {"model": kind, **encode_model(value, arrays)}
+    raise StoreError(f"a {kind} cannot be kept in a file. If it is random_state, give a whole number or None instead.")
+
+
+def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The parameters and the attributes of a fitted model."""
+    getattr(model, "components_", None)  # those of a partial fit are worked out when they are first read
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
+        raise StoreError(f"this {type(model).__name__} is not fitted yet. Call fit first.")
+    return {"parameters": encode(model.get_params(deep=False), arrays), "fitted": encode(fitted, arrays)}
 
 
 def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -77,9 +111,22 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
             return {key: decode(item, arrays) for key, item in pairs}
         case {"enum": name, "value": text} if name in _ENUMS:
             return getattr(importlib.import_module(_ENUMS[name]), name)(text)
-        case {"record": name, "fields": parts} if name in _RECORDS:
-            kind = getattr(importlib.import_module(_RECORDS[name]), name)
+        case {"record": str(name), "fields": parts} if _RENAMED.get(name, name) in _RECORDS:
+            kind = find(_RENAMED.get(name, name))
             known = {field.name for field in fields(kind)}
+            given = {key if key in known else _RENAMED.get(key, key): item for key, item in parts.items()}
             # A field that a later version added is left out here; one that an older file lacks has its default.
-            return kind(**{key: decode(item, arrays) for key, item in parts.items() if key in known})
+            return kind(**{key: decode(item, arrays) for key, item in given.items() if key in known})
+        case {"model": name, "parameters": _, "fitted": _} if name in MODELS:
+            return decode_model(name, value, arrays)
     raise StoreError(f"the file holds something that this version of Foldwise does not know: {str(value)[:80]}")
+
+
+def decode_model(kind: str, value: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """A fitted model, from what `encode_model` gave."""
+    make = find(kind)
+    known, parameters = make().get_params(), decode(value["parameters"], arrays)
+    model = make(**{name: one for name, one in parameters.items() if name in known})
+    for name, one in decode(value["fitted"], arrays).items():
+        setattr(model, name, one)
+    return model

@@ -19,7 +19,7 @@ from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels, rescaling_around, targets_of
-from foldwise.models.base import EachRow, KnownParameters, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput, open_for_use
 from foldwise.models.kmeans.descent import Clusters
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import EUCLIDEAN, GEOMETRIES, Geometry
@@ -179,15 +179,13 @@ class CentreModel(
         squares = passes.rows(SquaredDistance(targets, self._labeller(targets)))
         return float(-np.sum(squares) / targets.rescaling.scale / targets.rescaling.scale)
 
-    def row_output(self, source: Source) -> EachRow:
+    def row_output(self, source: Source) -> RowOutput:
         """For output in a stream: the cluster of each row and the distance to its centre."""
         check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
         seen, targets = self._widened(source), self._targets(source)
         dtype = np.dtype([("cluster", np.int32), ("distance", seen.dtype)])
         task = ClusterAndDistance(targets, self._labeller(targets), dtype)
-        return EachRow(seen, ("cluster", "distance"), dtype, task)
-
-    each_row = row_output  # renamed when merged
+        return RowOutput(seen, ("cluster", "distance"), dtype, task)
 
     def _labeller(self, targets: Any) -> Any:
         """The task that finds the clusters of a block's rows."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from foldwise.data.block import Block, Floats
+from foldwise.data.block import Floats
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Outcome, Reason
@@ -23,21 +24,6 @@ _RISE = 1e-4  # the share of the rise that the slope promises, below which a ste
 _NOISE = 1e-13  # of a mean log-likelihood: smaller differences are rounding
 _REACH = 2.0  # no coordinate changes by more at once
 _MOST_CUTS = 60
-
-# What a climb keeps: all of it arrays, for checkpoints. `status`: 0 not begun, 1 under way, 2 arrived, 3 stuck.
-_FIELDS = (
-    "eta",
-    "value",
-    "gradient",
-    "hessian",
-    "trial",
-    "direction",
-    "length",
-    "cuts",
-    "status",
-    "before",
-    "slope_before",
-)
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ class Climb:
 
 
 @dataclass(frozen=True)
-class Task:
+class Objective:
     """A chart to climb in; `weight` makes means of sums, and `show` the figures of a trace from coordinates."""
 
     chart: Chart
@@ -61,7 +47,7 @@ class Task:
 
 
 def climb(
-    tasks: Mapping[str, Task],
+    objectives: Mapping[str, Objective],
     method: str,
     evaluate: Callable[[dict[str, Floats]], dict[str, Point]],
     *,
@@ -69,65 +55,61 @@ def climb(
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> dict[str, Climb]:
-    """Climb in all charts at once; `evaluate` gives the points at the coordinates asked for, in one pass for all."""
+    """Climb in all charts at once; `evaluate` gives the points at given coordinates, in one pass for all."""
 
     def start() -> State:
         state: State = {}
-        for name, task in tasks.items():
-            for field, value in _begin(task.chart.dimension).items():
+        for name, objective in objectives.items():
+            for field, value in _begin(objective.chart.dimension).items():
                 state[f"{name}.{field}"] = value
         return state
 
     def step(state: State) -> tuple[State, Figures]:
-        waiting = {name: state[f"{name}.trial"] for name in tasks if state[f"{name}.status"] < 2}
+        waiting = {name: state[f"{name}.trial"] for name in objectives if state[f"{name}.status"] < 2}
         points = evaluate(waiting)
         new, figures = dict(state), Figures()
         for name in waiting:
             mine = {field: state[f"{name}.{field}"] for field in _FIELDS}
-            mine, taken = _advance(mine, _per_value(points[name], tasks[name].weight), method)
+            mine, taken = _advance(mine, _per_value(points[name], objectives[name].weight), method)
             new |= {f"{name}.{field}": value for field, value in mine.items()}
             if taken:
-                figures |= {f"{name}.{key}": value for key, value in _shown(tasks[name], mine).items()}
+                figures |= {f"{name}.{key}": value for key, value in _shown(objectives[name], mine).items()}
         return new, figures
 
     def done(state: State) -> bool:
-        return all(state[f"{name}.status"] >= 2 for name in tasks)
+        return all(state[f"{name}.status"] >= 2 for name in objectives)
 
     state, outcome, resumed_at = iterate(
         start, step, done, max_iter=max_iter, time_budget=time_budget, checkpoint=checkpoint
     )
-    return {name: _ended(name, task, state, outcome, resumed_at, method) for name, task in tasks.items()}
+    return {name: _ended(name, objective, state, outcome, resumed_at, method) for name, objective in objectives.items()}
 
 
-def over_passes(run: Passes, charts: Mapping[str, Chart]) -> Callable[[dict[str, Floats]], dict[str, Point]]:
-    """Points that take a sum over the values: one pass for all that are asked for together."""
+def over_passes(passes: Passes, charts: Mapping[str, Chart]) -> Callable[[dict[str, Floats]], dict[str, Point]]:
+    """Points that take a sum over the values: one pass for all that are wanted together."""
 
     def evaluate(wanted: dict[str, Floats]) -> dict[str, Point]:
-        sums = sum_terms(run, {name: (charts[name].terms(eta), charts[name].n_terms) for name, eta in wanted.items()})
+        terms = {name: (charts[name].terms(eta), charts[name].n_terms) for name, eta in wanted.items()}
+        sums = sum_terms(passes, terms)
         return {name: charts[name].finish(eta, sums[name]) for name, eta in wanted.items()}
 
     return evaluate
 
 
-def sum_terms(run: Passes, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]) -> dict[str, Floats]:
-    """The sums of several lists of terms over all values, in one pass."""
+def sum_terms(passes: Passes, wanted: Mapping[str, tuple[Callable[[Floats], list[Floats]], int]]) -> dict[str, Floats]:
+    """The sums of several lists of terms over all values, in one pass; the terms are picklable functions of the values."""
+    terms, counts = zip(*wanted.values(), strict=True)
+    sums = passes.fold(partial(TermSums.of, terms=partial(_all_terms, terms=terms), n=sum(counts))).value
+    parts = np.split(sums, np.cumsum(counts)[:-1])
+    return dict(zip(wanted, parts, strict=True))
 
-    def all_terms(x: Floats) -> list[Floats]:
-        return [term for terms, _ in wanted.values() for term in terms(x)]
 
-    total = sum(n for _, n in wanted.values())
-
-    def of(block: Block) -> TermSums:
-        return TermSums.of(block, all_terms, total)
-
-    sums, found, at = run.fold(of).value, {}, 0
-    for name, (_, n) in wanted.items():
-        found[name] = sums[at : at + n]
-        at += n
-    return found
+def _all_terms(x: Floats, terms: tuple[Callable[[Floats], list[Floats]], ...]) -> list[Floats]:
+    return [term for some in terms for term in some(x)]
 
 
 def _begin(dimension: int) -> State:
+    """What a climb keeps, all of it arrays, for checkpoints. `status`: 0 not begun, 1 under way, 2 arrived, 3 stuck."""
     nothing = np.zeros(dimension)
     return {
         "eta": nothing,
@@ -142,6 +124,9 @@ def _begin(dimension: int) -> State:
         "before": nothing,
         "slope_before": nothing,
     }
+
+
+_FIELDS = tuple(_begin(0))
 
 
 def _per_value(point: Point, weight: float) -> Point:
@@ -235,17 +220,17 @@ def _barzilai_borwein(state: State, first: bool) -> float:
     return float(moved @ moved) / curvature
 
 
-def _shown(task: Task, state: State) -> Figures:
+def _shown(objective: Objective, state: State) -> Figures:
     return {
-        "log_likelihood": float(state["value"]) * task.weight,
-        "gradient_norm": float(np.linalg.norm(state["gradient"])) * task.weight,
-        **task.show(state["eta"]),
+        "log_likelihood": float(state["value"]) * objective.weight,
+        "gradient_norm": float(np.linalg.norm(state["gradient"])) * objective.weight,
+        **objective.show(state["eta"]),
     }
 
 
-def _ended(name: str, task: Task, state: State, outcome: Outcome, resumed_at: int, method: str) -> Climb:
+def _ended(name: str, objective: Objective, state: State, outcome: Outcome, resumed_at: int, method: str) -> Climb:
     mine = {field: state[f"{name}.{field}"] for field in _FIELDS}
-    n = task.weight
+    n = objective.weight
     point = Point(float(mine["value"]) * n, mine["gradient"] * n, mine["hessian"] * n)
     own = ({key: value for key, value in step.items() if key.startswith(f"{name}.")} for step in outcome.trace)
     taken = [{key.removeprefix(f"{name}."): value for key, value in figures.items()} for figures in own if figures]

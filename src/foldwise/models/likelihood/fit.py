@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from numbers import Real
 from typing import Any
 
 from foldwise.data.single_column import scan_column
 from foldwise.data.source import Source
-from foldwise.data.spool import spooled
 from foldwise.errors import DataError, ParameterError
-from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
-from foldwise.models.likelihood.result import Comparison, FittedDistribution, on_one_footing
-from foldwise.models.likelihood.solve import Found, Limits, Problem, prepare, solve
-from foldwise.models.likelihood.sufficient_statistics import gather
+from foldwise.models.likelihood.result import Comparison, FittedDistribution, comparable
+from foldwise.models.likelihood.solve import Estimates, Limits, Problem, prepare, solve
+from foldwise.models.likelihood.sufficient_statistics import summarise
+from foldwise.models.session import open_checkpoint, open_passes
 
 _MAX_ITER = {"auto": 500, "newton": 500, "gradient": 50_000}
 
@@ -32,13 +29,14 @@ def fit_distribution(
     fixed: Mapping[str, Any] | None = None,
     method: str = "auto",
     column: Any = None,
-    weights: Any = None,
+    sample_weight: Any = None,
     confidence: float = 0.95,
     criterion: str = "aic",
     max_iter: int | None = None,
     time_budget: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     n_threads: int | None = None,
+    engine: Any = None,
 ) -> FittedDistribution | Comparison:
     """Fit a distribution to one column of values by maximum likelihood, or compare several.
 
@@ -52,12 +50,12 @@ def fit_distribution(
     fixed : parameters that are known, as in {"sigma": 5}; for several families by family: {"normal": {"sigma": 5}}.
     method : "auto" takes a formula where there is one and else climbs by Newton's method; "newton" and "gradient" always climb,
         and `trace` shows how. "gradient" is the textbook's ascent, with a step that never lets the likelihood fall.
-    weights : say how many times each value counts: one number for each, or the name of a column.
+    sample_weight : how many times each value counts: one number for each, or the name of a column.
     confidence : of the intervals.
     criterion : "aic" or "bic", by which a comparison is sorted.
     max_iter, time_budget (seconds), checkpoint (a file): for families that pass over the values at every step (weibull,
         logistic, cauchy, gumbel): a fit that was killed goes on from its checkpoint and ends with the same bits.
-    n_threads : threads; the result does not depend on it.
+    n_threads, engine : threads, and who runs the passes (`fw.engine`); the result does not depend on either.
 
     Exponential families need a single pass, however many are compared. Citation: Casella and Berger, Statistical Inference.
 
@@ -73,30 +71,29 @@ def fit_distribution(
     _check_parameters(method, confidence, criterion, max_iter, time_budget)
     if several and fixed:
         _known_families(fixed, families)
-    source = scan_column(x, column=column, weights=weights)
-    with ExitStack() as stack:
-        inner = stack.enter_context(spooled(source)) if any(one.passes for one in families) else source
-        run = Passes(inner, n_threads=n_threads)
-        values = gather(run, families)
+    source = scan_column(x, column=column, weights=sample_weight)
+    spool = any(one.passes for one in families)
+    with open_passes(source, engine=engine, n_threads=n_threads, spool=spool) as passes:
+        values = summarise(passes, families)
         problems: dict[str, Problem] = {}
         refused: dict[str, RefusalError] = {}
         for one in families:
             try:
-                problems[one.name] = _prepared(run, one, values, given[one.name], method)
+                problems[one.name] = _prepared(passes, one, values, given[one.name], method)
             except RefusalError as refusal:
                 refused[one.name] = refusal
         if not several and refused:
             raise _as_error(families[0], refused[families[0].name], source)
-        keep = None
+        saved = None
         if checkpoint is not None:
-            keep = Checkpoint(checkpoint, _key(source, given, method))
-            keep.bind(values.weight, values.centre, values.squares, values.low, values.high)
-        limits = Limits(max_iter or _MAX_ITER[method], time_budget, keep)
-        found = solve(run, problems, method, limits)
+            about = {"method": method, "fixed": given}
+            figures = values.weight, values.centre, values.squares, values.low, values.high
+            saved = open_checkpoint(checkpoint, "fit_distribution", about, source, *figures)
+        limits = Limits(max_iter or _MAX_ITER[method], time_budget, saved)
         fits = []
-        for name, solution in found.items():
-            if all(math.isfinite(value) for value in solution.theta.values()):
-                fits.append(_result(run, source, problems[name], solution, given[name], confidence))
+        for name, found in solve(passes, problems, method, limits).items():
+            if all(math.isfinite(value) for value in found.theta.values()):
+                fits.append(_result(passes, source, problems[name], found, given[name], confidence))
             else:
                 refused[name] = RefusalError(
                     "the parameters leave the range of float64", advice="Multiply the values by a constant"
@@ -107,8 +104,8 @@ def fit_distribution(
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
         return fits[0]
-    # Where probabilities and densities are not on one footing each kind is sorted for itself, counts first.
-    together = on_one_footing(fits)
+    # Where probabilities and densities cannot be compared each kind is sorted for itself, counts first.
+    together = comparable(fits)
     fits.sort(key=lambda fit: (not (together or fit.discrete), _rank(getattr(fit, criterion)), fit.family))
     return Comparison(tuple(fits), {name: _reason(refusal, source) for name, refusal in refused.items()}, criterion)
 
@@ -189,18 +186,18 @@ def _check_parameters(
         raise ParameterError(f"time_budget={time_budget!r} must be seconds, at least 0.")
 
 
-def _prepared(run: Passes, family: Family, values: Any, given: dict[str, float], method: str) -> Problem:
+def _prepared(passes: Passes, family: Family, values: Any, given: dict[str, float], method: str) -> Problem:
     free = set(family.names) - set(given)
     if method != "auto" and free & family.corners:
         what = " and ".join(sorted(free & family.corners))
         raise RefusalError(
             f"the likelihood has a corner at the {what}, which no ascent can climb",
-            advice='Use method="auto": a formula',
+            advice='Use method="auto", which has a formula',
         )
-    known = [p for p in family.parameters if p.name in given]
-    if not all(math.isfinite(p.scaled(given[p.name], -values.exponent)) for p in known):
-        raise RefusalError("the values and the parameters given are too far apart for float64")
-    return prepare(run, family, values, given)
+    fixed = [p for p in family.parameters if p.name in given]
+    if not all(math.isfinite(p.scaled(given[p.name], -values.exponent)) for p in fixed):
+        raise RefusalError("the values and the fixed parameters are too far apart for float64")
+    return prepare(passes, family, values, given)
 
 
 def _as_error(family: Family, refusal: RefusalError, source: Source) -> DataError:
@@ -220,21 +217,17 @@ def _reason(refusal: RefusalError, source: Source) -> str:
     return refusal.what if refusal.row is None else f"{refusal.what} (row {refusal.row}, counting from 0)"
 
 
-def _key(source: Source, given: Mapping[str, Mapping[str, float]], method: str) -> str:
-    return f"distribution {source.fingerprint()} {method} {json.dumps(given, sort_keys=True)}"
-
-
 def _result(
-    run: Passes, source: Source, problem: Problem, found: Found, given: dict[str, float], confidence: float
+    passes: Passes, source: Source, problem: Problem, found: Estimates, given: dict[str, float], confidence: float
 ) -> FittedDistribution:
-    family, known, free = problem.family, problem.known, problem.free
+    family, statistics, free = problem.family, problem.statistics, problem.free
     theta = {name: given.get(name, found.theta[name]) for name in family.names}
     errors = {name: float(found.errors[i]) for i, name in enumerate(free)}
     scales = {p.name: p.scale for p in family.parameters if p.name in free}
     intervals = {name: _interval(theta[name], errors[name], scales[name], confidence) for name in free}
     notes = found.notes
     if any("edge of its range" in note for note in notes):
-        exact = family.edge_interval(known, theta, (1.0 - confidence) / 2.0)
+        exact = family.edge_interval(statistics, theta, (1.0 - confidence) / 2.0)
         if exact:
             intervals |= exact
             notes = (*notes, "the interval there is exact (Clopper and Pearson, or its like)")
@@ -249,13 +242,13 @@ def _result(
         covariance=found.covariance,
         fixed=tuple(given),
         max_log_likelihood=found.log_likelihood,
-        n=known.weight,
+        n=statistics.weight,
         method=found.method,
         notes=notes,
         outcome=found.outcome,
-        manifest=run.manifest(algorithm, rows=known.rows, resumed_at=found.resumed_at),
+        manifest=passes.manifest(algorithm, rows=statistics.rows, resumed_at=found.resumed_at),
         column=source.names[0] if source.names else None,
-        known=known,
+        statistics=statistics,
     )
     object.__setattr__(fit, "_source", source)
     return fit

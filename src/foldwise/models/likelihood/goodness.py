@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
+from foldwise.models.likelihood.solve import estimate
+from foldwise.models.session import open_passes
 from foldwise.stats.term_sums import BinWeights
-from foldwise.stats.univariate import in_hand
+from foldwise.stats.univariate import values_and_weights
 
 _LEAST_EXPECTED = 5.0
 _MOST_CELLS = 200
@@ -41,28 +44,30 @@ class Goodness:
         return next(iter(self.p_values.values()), math.nan)
 
 
-def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int) -> Goodness:
+def goodness_of_fit(fit: Any, *, resamples: int, most: int, seed: int, engine: Any = None) -> Goodness:
     """See `FittedDistribution.goodness_of_fit`."""
     if fit.source is None:
-        raise ParameterError("goodness of fit takes the data, which a loaded fit does not have.")
-    return _chi_square(fit) if fit.discrete else _by_bootstrap(fit, resamples, most, seed)
+        raise ParameterError("goodness of fit needs the data, which a loaded fit does not have.")
+    try:
+        if fit.discrete:
+            with open_passes(fit.source, engine=engine, n_threads=fit.manifest.threads) as passes:
+                return _chi_square(fit, passes)
+        return _by_bootstrap(fit, draw(fit, most, seed, engine=engine), resamples, seed)
+    except RefusalError as refusal:
+        return Goodness({}, {}, fit.n, str(refusal))
 
 
 # ---------------------------------------------------------------- counts
 
 
-def _chi_square(fit: Any) -> Goodness:
+def _chi_square(fit: Any, passes: Passes) -> Goodness:
     from scipy.special import chdtrc
 
-    run = Passes(fit.source, n_threads=fit.manifest.threads)
-    try:
-        _weights(run)
-    except RefusalError as refusal:
-        return Goodness({}, {}, fit.n, str(refusal))
+    _repetitions(passes)
     edges, expected = _cells(fit)
     if len(expected) < len(fit.free) + 2:
         return Goodness({}, {}, fit.n, "too few cells with an expected count of 5 or more for a chi-square test")
-    observed = run.fold(lambda block: BinWeights.of(block, edges)).weights
+    observed = passes.fold(partial(BinWeights.of, edges=edges)).weights
     statistic = float(((observed - expected) ** 2 / expected).sum())
     least, greatest = len(expected) - 1 - len(fit.free), len(expected) - 1
     low, high = float(chdtrc(least, statistic)), float(chdtrc(greatest, statistic))
@@ -97,13 +102,9 @@ def _cells(fit: Any) -> tuple[Floats, Floats]:
 # ---------------------------------------------------------------- continuous values
 
 
-def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
+def _by_bootstrap(fit: Any, sample: Floats, resamples: int, seed: int) -> Goodness:
     family = FAMILIES[fit.family]
     fixed = {name: fit.parameters[name] for name in fit.fixed}
-    try:
-        sample = draw(fit, most, seed)
-    except RefusalError as refusal:
-        return Goodness({}, {}, fit.n, str(refusal))
     n = len(sample)
     note = f"parametric bootstrap, {resamples} samples of {n} values"
     if n < fit.n:
@@ -130,11 +131,9 @@ def _by_bootstrap(fit: Any, resamples: int, most: int, seed: int) -> Goodness:
 
 
 def _refit(family: Family, x: Floats, fixed: dict[str, float]) -> dict[str, float] | None:
-    from foldwise.models.likelihood.solve import quickly
-
     with np.errstate(all="ignore"):
         try:
-            return quickly(family, DenseBlock(x.reshape(-1, 1)), fixed)
+            return estimate(family, DenseBlock(x.reshape(-1, 1)), fixed)
         except RefusalError:
             return None
 
@@ -151,51 +150,37 @@ def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
     return np.array([squared if math.isfinite(squared) else math.inf, largest])
 
 
-def _weights(run: Passes) -> dict[int, float]:
+def _repetitions(passes: Passes) -> NDArray[np.int64]:
     """How many values each block stands for; weights that are no repetition are refused."""
-    weights: dict[int, float] = {}
-    whole: dict[int, bool] = {}
-
-    def weigh(block: Block) -> tuple[float, bool]:
-        _, w, _ = in_hand(block)
-        return (float(block.n_rows), True) if w is None else (float(w.sum()), bool((w == np.floor(w)).all()))
-
-    def take(number: int, told: tuple[float, bool]) -> None:
-        weights[number], whole[number] = told
-
-    run.visit(weigh, take)
-    if not all(whole.values()):
-        raise RefusalError("weights that are not whole numbers are no repetition, so there is no sample to test")
-    return weights
+    found = passes.each(_weight)
+    if not all(whole for _, whole in found):
+        raise RefusalError("weights that are not whole numbers do not mean repetition, so there is no sample to test")
+    return np.array([weight for weight, _ in found]).astype(np.int64)
 
 
-def draw(fit: Any, most: int, seed: int) -> Floats:
+def _weight(block: Block) -> tuple[float, bool]:
+    """The weight of a block's values, and whether each weight is a whole number."""
+    _, w, _ = values_and_weights(block)
+    return (float(block.n_rows), True) if w is None else (float(w.sum()), bool((w == np.floor(w)).all()))
+
+
+def draw(fit: Any, most: int, seed: int, *, engine: Any = None) -> Floats:
     """All values, or some drawn at random without replacement; weights mean repetition here too."""
-    run = Passes(fit.source, n_threads=fit.manifest.threads)
-    weights = _weights(run)
-    starts = np.concatenate([[0.0], np.cumsum([weights[i] for i in sorted(weights)])]).astype(np.int64)
-    total = int(starts[-1])
-    chosen = np.arange(total) if total <= most else _drawn(total, most, np.random.default_rng([seed, 0]))
-    found: dict[int, Floats] = {}
-    wanted = {i: chosen[(chosen >= starts[i]) & (chosen < starts[i + 1])] - starts[i] for i in range(len(starts) - 1)}
-    number_of = {start: i for i, start in enumerate(_row_starts(fit, len(wanted)))}
-
-    def pick(block: Block) -> Floats:
-        here = wanted[number_of[block.start]]
-        x, w, _ = in_hand(block)
-        if w is None:
-            return np.array(x[here])
-        return np.array(x[np.searchsorted(np.cumsum(w), here, side="right")])
-
-    run.visit(pick, found.__setitem__)
+    with open_passes(fit.source, engine=engine, n_threads=fit.manifest.threads) as passes:
+        ends = np.cumsum(_repetitions(passes))
+        total = int(ends[-1])
+        chosen = np.arange(total) if total <= most else _drawn(total, most, np.random.default_rng([seed, 0]))
+        of_block = np.searchsorted(ends, chosen, side="right")
+        starts = np.append(0, ends[:-1])
+        wanted = {int(i): chosen[of_block == i] - starts[i] for i in np.unique(of_block)}
+        found = passes.ask(_pick, wanted)
     return np.concatenate([found[i] for i in sorted(found)])
 
 
-def _row_starts(fit: Any, blocks: int) -> list[int]:
-    from foldwise.data.block_grid import rows_per_block
-
-    size = rows_per_block(1, fit.source.dtype)
-    return [i * size for i in range(blocks)]
+def _pick(block: Block, state: Any, repetitions: NDArray[np.int64]) -> Floats:
+    """The values that repetitions of a block's rows, counted from 0, stand for."""
+    x, w, _ = values_and_weights(block)
+    return np.array(x[repetitions if w is None else np.searchsorted(np.cumsum(w), repetitions, side="right")])
 
 
 def _drawn(total: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:

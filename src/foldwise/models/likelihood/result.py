@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,13 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.manifest import Manifest
 from foldwise.fold.outcome import Outcome
+from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
-from foldwise.models.likelihood.families.base import Family, Known
+from foldwise.models.likelihood.families.base import Family, SufficientStatistics
 from foldwise.models.likelihood.goodness import Goodness, goodness_of_fit
 from foldwise.models.likelihood.repr import described
 from foldwise.models.likelihood.sufficient_statistics import log_likelihoods
+from foldwise.models.session import open_passes
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,13 +50,15 @@ class FittedDistribution:
     outcome: Outcome
     manifest: Manifest
     column: str | None
-    known: Known = field(repr=False)
+    statistics: SufficientStatistics = field(repr=False)
 
-    # The data themselves are no part of the record: a loaded fit has none.
     @property
     def source(self) -> Source | None:
-        """The data of the fit, while they are at hand."""
+        """The data of the fit; a fit that was loaded, unpickled or copied has none."""
         return self.__dict__.get("_source")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_source"}
 
     @property
     def trace(self) -> tuple[dict[str, float], ...]:
@@ -113,8 +118,12 @@ class FittedDistribution:
             {**self.parameters, **{name: float(value) for name, value in zip(wanted, values, strict=True)}}
             for values in (zip(*(array.ravel() for array in arrays), strict=True) if arrays else [()])
         ]
-        found = np.array(log_likelihoods(self._family, self.known, self.source, points, self.manifest.threads))
+        with self._passes() as passes:
+            found = np.array(log_likelihoods(self._family, self.statistics, points, passes))
         return found.reshape(shape) if shape else float(found[0])
+
+    def _passes(self) -> AbstractContextManager[Passes | None]:
+        return nullcontext() if self.source is None else open_passes(self.source, n_threads=self.manifest.threads)
 
     def curve(self, parameter: str | None = None, *, points: int = 101, reach: float = 4.0) -> tuple[Floats, Floats]:
         """The log-likelihood along one parameter, the others as estimated: values of the parameter and log-likelihoods.
@@ -167,14 +176,16 @@ class FittedDistribution:
         rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
         return np.asarray(self.scipy.rvs(size=size, random_state=rng))
 
-    def goodness_of_fit(self, *, resamples: int = 199, most: int = 2000, random_state: int = 0) -> Goodness:
+    def goodness_of_fit(
+        self, *, resamples: int = 199, most: int = 2000, random_state: int = 0, engine: Any = None
+    ) -> Goodness:
         """How well the family describes the data, with a p-value that knows that parameters were estimated.
 
         Continuous families: Kolmogorov-Smirnov and Anderson-Darling on at most `most` values, to which the family is fitted
         anew, with p-values by parametric bootstrap (`resamples` samples of the fit, each fitted again). Counts: chi-square on
         all values. Needs the data.
         """
-        return goodness_of_fit(self, resamples=resamples, most=most, seed=random_state)
+        return goodness_of_fit(self, resamples=resamples, most=most, seed=random_state, engine=engine)
 
     def __repr__(self) -> str:
         return described(self)
@@ -183,9 +194,9 @@ class FittedDistribution:
 _FINE = 100  # whole numbers that the values reach over: then one of them is as good as a point of a density
 
 
-def on_one_footing(fits: Sequence[FittedDistribution]) -> bool:
+def comparable(fits: Sequence[FittedDistribution]) -> bool:
     """Whether all these fits can be compared: all counts, all densities, or counts so large that it makes no difference."""
-    return len({fit.discrete for fit in fits}) < 2 or fits[0].known.high - fits[0].known.low >= _FINE
+    return len({fit.discrete for fit in fits}) < 2 or fits[0].statistics.high - fits[0].statistics.low >= _FINE
 
 
 @dataclass(frozen=True, repr=False)
@@ -210,8 +221,8 @@ class Comparison:
 
     @property
     def comparable(self) -> bool:
-        """Whether counts and densities are on one footing here."""
-        return on_one_footing(self.fits)
+        """Whether criteria of counts and of densities can be compared here."""
+        return comparable(self.fits)
 
     def behind(self, fit: FittedDistribution) -> float:
         """How much larger the criterion is than that of the best of the same kind, counts or densities."""
@@ -223,7 +234,7 @@ class Comparison:
         for fit in self.fits:
             if fit.family == family:
                 return fit
-        raise KeyError(self.refused.get(family, f"{family} was not asked for"))
+        raise KeyError(self.refused.get(family, f"{family} is not one of the families that were compared"))
 
     def __iter__(self) -> Any:
         return iter(self.fits)

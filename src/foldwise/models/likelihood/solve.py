@@ -1,10 +1,11 @@
-"""From what is known of the values to the parameters of a family, and how sure they are."""
+"""From the statistics of the values to the parameters of a family, and how sure they are."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,11 +13,18 @@ from foldwise.data.block import Block, Floats
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
-from foldwise.models.likelihood.ascent import Climb, Task, climb, over_passes
-from foldwise.models.likelihood.families.base import Chart, Family, Known, Point, Theta
-from foldwise.models.likelihood.sufficient_statistics import complete, in_units, log_likelihoods, of_the_data, reaching
+from foldwise.models.likelihood.ascent import Climb, Objective, climb, over_passes
+from foldwise.models.likelihood.families.base import Chart, Family, Point, SufficientStatistics, Theta
+from foldwise.models.likelihood.sufficient_statistics import (
+    complete,
+    extended,
+    in_data_units,
+    in_safe_units,
+    log_likelihoods,
+    scaled_parameters,
+)
 from foldwise.stats.term_sums import TermSums
-from foldwise.stats.univariate import Univariate, in_hand
+from foldwise.stats.univariate import Univariate, values_and_weights
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimates:
     """The estimates of one family, in the units of the data, and the curvature of the likelihood there."""
 
     theta: Theta
@@ -44,10 +52,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Problem:
-    """A family, what is known of the values, and what was given; parameters in units of the record."""
+    """A family, the statistics of the values, and the fixed parameters; all in the units of the record."""
 
     family: Family
-    known: Known
+    statistics: SufficientStatistics
     fixed: Theta
 
     @property
@@ -56,80 +64,79 @@ class Problem:
         return tuple(name for name in self.family.names if name not in self.fixed)
 
 
-def prepare(run: Passes, family: Family, values: Univariate, fixed: Mapping[str, float]) -> Problem:
+def prepare(passes: Passes, family: Family, values: Univariate, fixed: Mapping[str, float]) -> Problem:
     """Check the values against the family, and gather what else it needs."""
-    values = reaching(family, values, fixed)
-    given = in_units(family, fixed, -values.exponent)
+    values = in_safe_units(family, values, fixed)
+    given = scaled_parameters(family, fixed, -values.exponent)
     family.check(values, given)
-    known = complete(run, family, values, given)
-    family.check(known, given)
-    return Problem(family, known, given)
+    statistics = complete(passes, family, values, given)
+    family.check(statistics, given)
+    return Problem(family, statistics, given)
 
 
-def solve(run: Passes, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Found]:
+def solve(passes: Passes, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Estimates]:
     """All families at once, so that those that take passes share them."""
-    found: dict[str, Found] = {}
+    found: dict[str, Estimates] = {}
     climbing: dict[str, tuple[Problem, Chart]] = {}
     for name, problem in problems.items():
-        theta = problem.family.closed(problem.known, problem.fixed) if problem.free else dict(problem.fixed)
+        theta = problem.family.closed(problem.statistics, problem.fixed) if problem.free else dict(problem.fixed)
         edge = theta is not None and _at_edge(problem, theta)
         if theta is not None and (method == "auto" or edge or not problem.free):
-            found[name] = _finished(run, problem, theta, "closed form" if problem.free else "given", None)
+            found[name] = _finished(passes, problem, theta, "closed form" if problem.free else "given", None)
             continue
-        origin = _origin(run, problem, method)
-        climbing[name] = problem, problem.family.chart(problem.known, problem.fixed, origin)
+        origin = _origin(passes, problem, method)
+        climbing[name] = problem, problem.family.chart(problem.statistics, problem.fixed, origin)
     way = "gradient" if method == "gradient" else "newton"
-    for passes in (False, True):
-        some = {name: pair for name, pair in climbing.items() if bool(pair[1].n_terms) is passes}
+    for reads_data in (False, True):
+        some = {name: pair for name, pair in climbing.items() if bool(pair[1].n_terms) is reads_data}
         if not some:
             continue
-        ended = _climb(run, some, way, limits, passes=passes)
+        ended = _climb(passes if reads_data else None, some, way, limits)
         for name, done in ended.items():
             problem, chart = climbing[name]
-            found[name] = _finished(run, problem, chart.theta(done.eta), way, done, chart)
+            found[name] = _finished(passes, problem, chart.theta(done.eta), way, done, chart)
     return {name: found[name] for name in problems}
 
 
 def _climb(
-    run: Passes, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits, *, passes: bool
+    passes: Passes | None, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits
 ) -> dict[str, Climb]:
-    def shown(problem: Problem, chart: Chart) -> Task:
-        return Task(
-            chart,
-            problem.known.weight,
-            lambda eta: in_units(problem.family, chart.theta(eta), problem.known.exponent),
-        )
-
-    tasks = {name: shown(*pair) for name, pair in some.items()}
+    """Climb from the statistics alone or, with passes, from sums over the data at every step, which can be stopped."""
     charts = {name: chart for name, (_, chart) in some.items()}
-    if not passes:
-        return climb(
-            tasks,
-            way,
-            lambda wanted: {name: charts[name].at(eta) for name, eta in wanted.items()},
-            max_iter=limits.max_iter,
-        )
+    objectives = {
+        name: Objective(chart, problem.statistics.weight, partial(_shown, problem, chart))
+        for name, (problem, chart) in some.items()
+    }
+    if passes is None:
+        return climb(objectives, way, partial(_evaluate, charts), max_iter=limits.max_iter)
     return climb(
-        tasks,
+        objectives,
         way,
-        over_passes(run, charts),
+        over_passes(passes, charts),
         max_iter=limits.max_iter,
         time_budget=limits.time_budget,
         checkpoint=limits.checkpoint,
     )
 
 
-def _origin(run: Passes, problem: Problem, method: str) -> Theta:
+def _evaluate(charts: Mapping[str, Chart], wanted: dict[str, Floats]) -> dict[str, Point]:
+    return {name: charts[name].at(eta) for name, eta in wanted.items()}
+
+
+def _shown(problem: Problem, chart: Chart, eta: Floats) -> Theta:
+    return scaled_parameters(problem.family, chart.theta(eta), problem.statistics.exponent)
+
+
+def _origin(passes: Passes, problem: Problem, method: str) -> Theta:
     """Where to begin; of several guesses the one with the largest likelihood."""
     if method == "gradient" and not problem.family.levels(problem.fixed):
-        return problem.family.rough(problem.known, problem.fixed)
-    starts = problem.family.starts(problem.known, problem.fixed)
+        return problem.family.rough(problem.statistics, problem.fixed)
+    starts = problem.family.starts(problem.statistics, problem.fixed)
     if len(starts) == 1:
         return starts[0]
-    family, known = problem.family, problem.known
-    outside = [in_units(family, theta, known.exponent) for theta in starts]
-    values = log_likelihoods(family, known, run.source, outside, run.n_threads)
-    run.passes += 1
+    family, statistics = problem.family, problem.statistics
+    outside = [scaled_parameters(family, theta, statistics.exponent) for theta in starts]
+    values = log_likelihoods(family, statistics, outside, passes)
     return starts[int(np.argmax(values))]
 
 
@@ -145,16 +152,16 @@ def _at_edge(problem: Problem, theta: Theta) -> bool:
 
 
 def _finished(
-    run: Passes, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
-) -> Found:
-    family, known = problem.family, problem.known
+    passes: Passes, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
+) -> Estimates:
+    family, statistics = problem.family, problem.statistics
     notes: list[str] = []
     covariance = np.full((len(problem.free), len(problem.free)), np.nan)
     edge = _at_edge(problem, theta)
     corners = [name for name in problem.free if name in family.corners]
     if edge:
         notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
-    outside = in_units(family, theta, known.exponent)
+    outside = scaled_parameters(family, theta, statistics.exponent)
     value = math.nan
     if done is not None and done.stuck:
         notes.append(
@@ -165,20 +172,20 @@ def _finished(
         notes.append("the ascent was stopped before its first point: these are the values it would have begun with")
     if not edge and begun and len(corners) < len(problem.free):
         hold = {**problem.fixed, **{name: theta[name] for name in corners}}
-        chart = chart or family.chart(known, hold, theta)
+        chart = chart or family.chart(statistics, hold, theta)
         eta = np.zeros(chart.dimension) if done is None else done.eta
         if done is not None:
             point = done.point
         elif chart.n_terms:
-            point = over_passes(run, {"here": chart})({"here": eta})["here"]
+            point = over_passes(passes, {"here": chart})({"here": eta})["here"]
         else:
             point = chart.at(eta)
-        value = of_the_data(family, point.value, known)
+        value = in_data_units(family, point.value, statistics)
         smooth = [i for i, name in enumerate(problem.free) if name not in corners]
         covariance[np.ix_(smooth, smooth)] = _covariance(chart, eta, point.hessian)
         if np.isnan(covariance[np.ix_(smooth, smooth)]).any():
             notes.append("the likelihood is flat at the estimate: standard errors do not exist")
-    for name, error in family.errors(known, theta).items():
+    for name, error in family.errors(statistics, theta).items():
         if name in problem.free:
             place = problem.free.index(name)
             covariance[place] = covariance[:, place] = 0.0  # of a symmetric density, location and scale are independent
@@ -191,13 +198,13 @@ def _finished(
         what = " and ".join(corners)
         notes.append(f"the likelihood has a corner at the {what}: a standard error does not exist there")
     if math.isnan(value):
-        value = log_likelihoods(family, known, run.source, [outside], run.n_threads)[0]
-    powers = np.array([_power(family, name, known.exponent) for name in problem.free], dtype=np.intc)
+        value = log_likelihoods(family, statistics, [outside], passes)[0]
+    powers = np.array([_power(family, name, statistics.exponent) for name in problem.free], dtype=np.intc)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         errors = np.ldexp(np.sqrt(np.diag(covariance)), powers)
         covariance = np.ldexp(covariance, np.add.outer(powers, powers))
     outcome, resumed_at = (Outcome(Reason.CONVERGED, 0, 0.0), 0) if done is None else (done.outcome, done.resumed_at)
-    return Found(outside, covariance, errors, value, method, outcome, resumed_at, tuple(notes))
+    return Estimates(outside, covariance, errors, value, method, outcome, resumed_at, tuple(notes))
 
 
 def _covariance(chart: Chart, eta: Floats, hessian: Floats) -> Floats:
@@ -220,16 +227,15 @@ def _power(family: Family, name: str, exponent: int) -> int:
     return {"value": exponent, "inverse": -exponent}.get(unit, 0)
 
 
-def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
-    """The estimates of values in hand, without the rest: for the many fits of a bootstrap."""
-    values = reaching(family, Univariate.of(block, family.parts), fixed)
-    given = in_units(family, fixed, -values.exponent)
+def estimate(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
+    """The estimates alone, of the values of one block: for the many fits of a bootstrap."""
+    values = in_safe_units(family, Univariate.of(block, family.parts), fixed)
+    given = scaled_parameters(family, fixed, -values.exponent)
     family.check(values, given)
-    x, w, _ = in_hand(block)
-    known = Known(**{one.name: getattr(values, one.name) for one in fields(values)})
-    known = _completed_in_hand(family, known, given, x)
-    family.check(known, given)
-    theta = family.closed(known, given)
+    x, w, _ = values_and_weights(block)
+    statistics = _completed(family, extended(values), given, x)
+    family.check(statistics, given)
+    theta = family.closed(statistics, given)
     if theta is None:
 
         def at(chart: Chart, eta: Floats) -> Point:
@@ -237,19 +243,21 @@ def quickly(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
                 return chart.at(eta)
             return chart.finish(eta, TermSums.of_values(x, w, chart.terms(eta), chart.n_terms).value)
 
-        charts = [family.chart(known, given, start) for start in family.starts(known, given)]
+        charts = [family.chart(statistics, given, start) for start in family.starts(statistics, given)]
         chart = charts[0]
         if len(charts) > 1:
             chart = max(charts, key=lambda one: at(one, np.zeros(one.dimension)).value)
-        task = Task(chart, known.weight, lambda eta: {})
-        done = climb({"one": task}, "newton", lambda wanted: {"one": at(chart, wanted["one"])}, max_iter=200)["one"]
-        theta = chart.theta(done.eta)
-    return in_units(family, theta, values.exponent)
+        objective = Objective(chart, statistics.weight, lambda eta: {})
+        done = climb({"one": objective}, "newton", lambda wanted: {"one": at(chart, wanted["one"])}, max_iter=200)
+        theta = chart.theta(done["one"].eta)
+    return scaled_parameters(family, theta, values.exponent)
 
 
-def _completed_in_hand(family: Family, known: Known, given: Theta, x: Floats) -> Known:
+def _completed(family: Family, statistics: SufficientStatistics, given: Theta, x: Floats) -> SufficientStatistics:
     levels = family.levels(given)
     if levels:
-        known = replace(known, quantiles=np.quantile(x, levels))
-    terms = family.second(known, given)
-    return known if terms is None else replace(known, second=np.array([term.sum() for term in terms(x)]))
+        statistics = replace(statistics, quantiles=np.quantile(x, levels))
+    terms = family.second_terms(statistics, given)
+    if terms is None:
+        return statistics
+    return replace(statistics, second_sums=np.array([term.sum() for term in terms(x)]))

@@ -7,30 +7,35 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
 
 
-def solve(run: Passes, plan: Plan) -> Spectrum:
+class CovarianceEigh(Solver):
     """One pass, any number of rows."""
-    return from_moments(run.fold(Moments.of), plan)
+
+    name = "covariance_eigh"
+    names = ("covariance_eigh",)
+
+    def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
+        """Fold the moments and diagonalise the covariance."""
+        return from_moments(passes.fold(Moments.of), options)
 
 
-def from_moments(moments: Moments, plan: Plan) -> Spectrum:
+def from_moments(moments: Moments, options: SolverOptions) -> Spectrum:
     """The directions of largest variance of rows with these moments."""
-    check(moments.weight, moments.rows, moments.squares, plan)
-    matrix = moments.covariance(plan.ddof)
-    scale = spread(moments.weight, moments.squares, plan)
+    scale, k = options.resolve(moments)
+    matrix = moments.covariance(options.ddof)
     if scale is not None:
         matrix /= np.outer(scale, scale)
     d = len(matrix)
-    k = components(plan, moments.rows, moments.weight, d)
     with blas.single(d**3):
         values, vectors, dropped = leading(matrix, k)
         residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
     return Spectrum.of(
         moments,
-        plan,
+        options,
         variances=values,
         directions=vectors.T,
         residuals=residuals,

@@ -7,15 +7,20 @@ every direction is known at every step and is the stopping rule: no guess about 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.data.source import Source
+from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
@@ -27,37 +32,104 @@ _ROUNDING = 1e-14
 _MAX_ITER = 300
 
 
-def solve(run: Passes, plan: Plan) -> Spectrum:
-    """One pass for the means, then one for each step."""
-    columns = run.fold(ColumnMoments.of)
-    check(columns.weight, columns.rows, columns.squares, plan)
-    scale = spread(columns.weight, columns.squares, plan)
-    d = len(columns.mean)
-    k = components(plan, columns.rows, columns.weight, d)
-    width = min(d, k + _OVERSAMPLING)
-    tolerance = plan.tol or _TOLERANCE
-    divisor = columns.weight - plan.ddof
-    if plan.checkpoint is not None:
-        plan.checkpoint.bind(columns.weight, columns.centre, columns.squares)
+class Krylov(Solver):
+    """One pass for the means, then one for each step; "randomized" and "arpack" of scikit-learn mean this, too."""
 
-    def images(basis: Floats) -> Floats:
-        of = partial(ScatterProduct.of, basis=basis, centre=columns.mean, scale=scale)
-        return run.fold(of).value / divisor
+    name = "krylov"
+    names = ("krylov", "randomized", "arpack")
 
-    def start() -> State:
-        rng = np.random.default_rng(plan.seed)
-        block, _ = np.linalg.qr(rng.standard_normal((d, width)))
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
+        """A number of components is needed; as in scikit-learn, "arpack" leaves out at least one direction."""
+        if asked == "auto":
+            return super().count(asked, n_components, source)
+        if isinstance(n_components, str):
+            raise ParameterError(f"n_components={n_components!r} cannot be a string with svd_solver={asked!r}")
+        if isinstance(n_components, float) or (n_components == 0 and asked != "krylov"):
+            raise ParameterError(
+                f"n_components={n_components} must be between 1 and min(n_samples, n_features) with "
+                f"svd_solver={asked!r}: a share of variance needs all of the variances"
+            )
+        if asked != "arpack" or source.n_rows is None:
+            return super().count(asked, n_components, source)
+        most = min(source.n_rows, source.n_columns)
+        if n_components == most:
+            raise ParameterError(
+                f"n_components={n_components} must be strictly less than min(n_samples, n_features)={most} with "
+                "svd_solver='arpack'"
+            )
+        return most - 1 if n_components is None else int(n_components)
+
+    def reads_again(self, *, checkpoint: bool) -> bool:
+        """At every step."""
+        return True
+
+    def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
+        """Enlarge a basis by a block of vectors a step, until all directions are good enough."""
+        columns = passes.fold(ColumnMoments.of)
+        scale, k = options.resolve(columns)
+        if options.checkpoint is not None:
+            options.checkpoint.bind(columns.weight, columns.centre, columns.squares)
+        lanczos = _Lanczos(
+            k,
+            passes,
+            partial(ScatterProduct.of, centre=columns.mean, scale=scale),
+            divisor=columns.weight - options.ddof,
+            tolerance=options.tol or _TOLERANCE,
+            seed=options.seed,
+        )
+        state, outcome, resumed_at = iterate(
+            lanczos.start,
+            lanczos.step,
+            lanczos.done,
+            max_iter=options.max_iter or _MAX_ITER,
+            time_budget=options.time_budget,
+            checkpoint=options.checkpoint,
+        )
+        if state["basis"].shape[1] < k:  # stopped before the first step: a model of that size needs one
+            state, _ = lanczos.step(state)
+        values, vectors, residuals = _ritz(state["basis"], state["images"], k)
+        return Spectrum.of(
+            columns,
+            options,
+            variances=np.maximum(values, 0.0),
+            directions=(state["basis"] @ vectors[:, :k]).T,
+            residuals=residuals,
+            floor=len(columns.mean) * EPS * float(values.max(initial=0.0)),
+            outcome=outcome,
+            resumed_at=resumed_at,
+        )
+
+
+@dataclass(frozen=True)
+class _Lanczos:
+    """The steps: an orthonormal basis, its images under the covariance, and the block that comes next."""
+
+    k: int
+    passes: Passes
+    product: partial[ScatterProduct]
+    divisor: float
+    tolerance: float
+    seed: int
+
+    @property
+    def width(self) -> int:
+        return min(self.passes.source.n_columns, self.k + _OVERSAMPLING)
+
+    def start(self) -> State:
+        d = self.passes.source.n_columns
+        block, _ = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, self.width)))
         nothing = np.zeros((d, 0))
         return {"basis": nothing, "images": nothing, "block": block, "values": np.zeros(0), "residuals": np.zeros(0)}
 
-    def step(state: State) -> tuple[State, Figures]:
+    def step(self, state: State) -> tuple[State, Figures]:
+        k = self.k
         with blas.single():
-            new = images(state["block"])
+            new = self.passes.fold(partial(self.product, basis=state["block"])).value / self.divisor
             basis = np.hstack([state["basis"], state["block"]])
             image = np.hstack([state["images"], new])
             values, vectors, residuals = _ritz(basis, image, k)
             block = _orthonormal(new, basis)
-            if basis.shape[1] + block.shape[1] > max(_RESTART * width, k + 2 * width):
+            if basis.shape[1] + block.shape[1] > max(_RESTART * self.width, k + 2 * self.width):
                 keep = vectors[:, : k + _OVERSAMPLING]
                 basis, image = basis @ keep, image @ keep
                 block = _orthonormal(block, basis)
@@ -68,38 +140,15 @@ def solve(run: Passes, plan: Plan) -> Spectrum:
         }
         return {"basis": basis, "images": image, "block": block, "values": values, "residuals": residuals}, figures
 
-    def done(state: State) -> bool:
-        if state["basis"].shape[1] < k:
+    def done(self, state: State) -> bool:
+        if state["basis"].shape[1] < self.k:
             return False
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
         values, residuals = state["values"], state["residuals"]
         # Each direction to its own scale; below the rounding of the largest nothing can be known.
         rounding = 16 * EPS * float(values.max(initial=0.0))
-        return bool(np.all(residuals <= tolerance * np.abs(values) + rounding))
-
-    state, outcome, resumed_at = iterate(
-        start,
-        step,
-        done,
-        max_iter=plan.max_iter or _MAX_ITER,
-        time_budget=plan.time_budget,
-        checkpoint=plan.checkpoint,
-    )
-    if state["basis"].shape[1] < k:  # stopped before the first step: a model of the size asked for needs one
-        state, _ = step(state)
-    values, vectors, residuals = _ritz(state["basis"], state["images"], k)
-    directions = (state["basis"] @ vectors[:, :k]).T
-    return Spectrum.of(
-        columns,
-        plan,
-        variances=np.maximum(values, 0.0),
-        directions=directions,
-        residuals=residuals,
-        floor=d * EPS * float(values.max(initial=0.0)),
-        outcome=outcome,
-        resumed_at=resumed_at,
-    )
+        return bool(np.all(residuals <= self.tolerance * np.abs(values) + rounding))
 
 
 def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats]:

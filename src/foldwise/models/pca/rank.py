@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
+from foldwise.models.pca.spectrum import Spectrum
+
+RULES = ("mle", "parallel", "gavish-donoho")
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,19 @@ class RankChoice:
     high: int
     meaning: str
     figures: dict[str, Floats] = field(default_factory=dict, repr=False)
+
+
+def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
+    """What n_components=`rule` says of these variances; None where it is a number, or all."""
+    if rule is None or isinstance(rule, Integral):
+        return None
+    if rule == "mle":
+        return by_minka(found.variances, found.weight, len(found.mean))
+    if rule == "parallel":
+        return by_parallel_analysis(found.variances, found.column_variances, found.weight, seed)
+    if rule == "gavish-donoho":
+        return by_gavish_donoho(found.variances, found.weight, len(found.mean))
+    return by_share(found.variances, found.total_variance, float(rule), found.weight)
 
 
 def by_share(variances: Floats, total: float, share: float, weight: float) -> RankChoice:

@@ -6,38 +6,52 @@ variances, of which the covariance keeps half, and costs several times as much.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from foldwise.data.source import Source
+from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.spectrum import EPS, Plan, Spectrum, check, components, lengths, spread
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.qr_factor import QRFactor
 
 
-def solve(run: Passes, plan: Plan) -> Spectrum:
-    """One pass, any number of rows."""
-    triangle = run.fold(QRFactor.of)
-    factor = triangle.factor
-    squares = triangle.squares
-    check(triangle.weight, triangle.rows, squares, plan)
-    scale = spread(triangle.weight, squares, plan)
-    if scale is not None:
-        factor = factor / scale
-    divisor = triangle.weight - plan.ddof
-    k = components(plan, triangle.rows, triangle.weight, factor.shape[1])
-    with blas.single(factor.size * factor.shape[1]):
-        _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
-        # Weighted data can have fewer rows in the factor than asked for; what is missing has no variance.
-        singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])
-        directions = directions[:k]
-        variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor
-        applied = factor.T @ (factor @ directions.T) / divisor
-    return Spectrum.of(
-        triangle,
-        plan,
-        variances=variances,
-        directions=directions,
-        residuals=lengths(applied - directions.T * variances),
-        floor=(factor.shape[1] * EPS) ** 2 * float(variances.max(initial=0.0)),
-        dropped=dropped,
-    )
+class FullSVD(Solver):
+    """One pass, any number of rows; sparse rows are refused."""
+
+    name = "full"
+    names = ("full",)
+
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
+        """Sparse rows would have to be filled in."""
+        if source.sparse:
+            raise ParameterError(
+                "svd_solver='full' would make sparse data dense; use 'auto', 'covariance_eigh' or 'krylov'"
+            )
+        return super().count(asked, n_components, source)
+
+    def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
+        """Fold the triangular factor and take its singular values."""
+        rows = passes.fold(QRFactor.of)
+        scale, k = options.resolve(rows)
+        factor = rows.factor if scale is None else rows.factor / scale
+        divisor = rows.weight - options.ddof
+        with blas.single(factor.size * factor.shape[1]):
+            _, singular, directions = np.linalg.svd(factor, full_matrices=factor.shape[0] < k)
+            # Weighted data can have fewer rows in the factor than directions are wanted; the others have no variance.
+            singular = np.concatenate([singular, np.zeros(max(0, k - len(singular)))])
+            directions = directions[:k]
+            variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor
+            applied = factor.T @ (factor @ directions.T) / divisor
+        return Spectrum.of(
+            rows,
+            options,
+            variances=variances,
+            directions=directions,
+            residuals=lengths(applied - directions.T * variances),
+            floor=(factor.shape[1] * EPS) ** 2 * float(variances.max(initial=0.0)),
+            dropped=dropped,
+        )

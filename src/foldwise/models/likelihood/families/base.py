@@ -72,19 +72,19 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Known(Univariate):
-    """The record with what some families need besides: quantiles, and the sum over a second pass."""
+class SufficientStatistics(Univariate):
+    """The record of the values with what some families need in addition: quantiles, and sums over a second pass."""
 
     quantiles: Floats | None = None
-    second: Floats | None = None
+    second_sums: Floats | None = None
 
 
 class Family:
     """A family: frozen, without state; parameters are dicts by name, in units of 2 to the record's exponent.
 
-    `parts` is what a record must have beyond moments (`Values.of`). In the parameters named in `corners` the likelihood has a
-    corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says that a
-    point of the likelihood may take a pass over the values, as no record of fixed size says all.
+    `parts` is what a record must have beyond moments (`Univariate.of`). In the parameters named in `corners` the likelihood
+    has a corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says
+    that a point of the likelihood may take a pass over the values, as no record of fixed size says all.
     """
 
     name: ClassVar[str]
@@ -102,17 +102,25 @@ class Family:
 
     def scipy(self, theta: Mapping[str, float]) -> Any:
         """The same distribution as a frozen one of scipy.stats."""
+        from scipy import stats
+
+        return self.frozen(stats, theta)
+
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
+        """The same, made by `stats`."""
         raise NotImplementedError
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         """Raise `RefusalError` unless the likelihood of these values has a maximum inside of the family."""
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
-        """The quantiles that `Known` must have."""
+        """The quantiles that `SufficientStatistics` must have."""
         return ()
 
-    def second(self, values: Known, fixed: Mapping[str, float]) -> Callable[[Floats], list[Floats]] | None:
-        """Terms whose sum `Known` must have, and which take quantiles to write down."""
+    def second_terms(
+        self, values: SufficientStatistics, fixed: Mapping[str, float]
+    ) -> Callable[[Floats], list[Floats]] | None:
+        """Terms whose sums `SufficientStatistics` must have, and which take quantiles to write down; picklable."""
         return None
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
@@ -173,7 +181,7 @@ class Chart:
         raise NotImplementedError
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
-        """What is to be summed over the values, as they are in the data, for a point; for the other families."""
+        """What is to be summed over the values of the data for a point, as a picklable function; for the other families."""
         raise NotImplementedError
 
     def finish(self, eta: Floats, sums: Floats) -> Point:
@@ -241,7 +249,7 @@ def need(values: Univariate, support: str) -> None:
     """Raise `RefusalError` unless all values lie in a support: "positive", "inside" (of 0 to 1), "counts" or "from one"."""
     kinds = {
         "positive": (("negative", "zero"), "greater than 0"),
-        "inside": (("negative", "zero", "one", "above one"), "between 0 and 1, without these"),
+        "inside": (("negative", "zero", "one", "above one"), "strictly between 0 and 1"),
         "not negative": (("negative",), "at least 0"),
         "counts": (("fraction", "negative"), "a count (0, 1, 2, ...)"),
         "from one": (("fraction", "negative", "zero"), "a count from 1 on (1, 2, 3, ...)"),
@@ -252,13 +260,13 @@ def need(values: Univariate, support: str) -> None:
         row, value = min(found)
         raise RefusalError(f"{plain(value)} is not {kinds[1]}", row=row)
     if support in ("counts", "from one") and values.high >= 2.0**53:
-        raise RefusalError(f"{values.high:.3g} is too large for a count: float64 does not tell it from the next one")
+        raise RefusalError(f"{values.high:.3g} is too large for a count: float64 cannot tell it from the next one")
 
 
 def spread(values: Univariate, what: str) -> None:
     """Raise `RefusalError` where all values are equal."""
     if values.low == values.high:
         raise RefusalError(
-            f"all values are equal ({plain(values.low)}), so that the likelihood grows without end as {what}",
+            f"all values are equal ({plain(values.low)}), so the likelihood grows without bound as {what}",
             advice="At least two different values are needed",
         )

@@ -20,11 +20,9 @@ class Beta(Family):
     name = "beta"
     parameters = (Parameter("a", "positive"), Parameter("b", "positive"))
     parts = frozenset({"logs", "complement"})
-    support = "between 0 and 1, without these"
+    support = "strictly between 0 and 1"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.beta(theta["a"], theta["b"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

@@ -30,19 +30,17 @@ class Uniform(Family):
     parameters = (Parameter("low", "real", "value"), Parameter("high", "real", "value"))
     corners = frozenset({"low", "high"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.uniform(theta["low"], theta["high"] - theta["low"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         low, high = edges(values)
         if fixed.get("low", low) > low or fixed.get("high", high) < high:
             raise RefusalError(
-                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the limits given"
+                f"values from {plain(values.low)} to {plain(values.high)} do not lie between the given limits"
             )
         if len(fixed) == 2 and fixed["low"] == fixed["high"]:
-            raise RefusalError("the limits given are equal, so that there is no density between them")
+            raise RefusalError("the given limits are equal, so there is no density between them")
         if fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
 
@@ -67,9 +65,7 @@ class Pareto(Family):
     support = "greater than 0"
     corners = frozenset({"scale"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.pareto(theta["shape"], scale=theta["scale"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -77,7 +73,7 @@ class Pareto(Family):
         if edges(values)[0] == 0:
             raise RefusalError("the least and the greatest value are too far apart for float64")
         if fixed.get("scale", 0.0) > edges(values)[0]:
-            raise RefusalError(f"{plain(values.low)} lies below the scale given, where the distribution begins")
+            raise RefusalError(f"{plain(values.low)} lies below the given scale, where the distribution begins")
         if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
             spread(values, "the shape does")
 

@@ -50,9 +50,7 @@ class Bernoulli(_Discrete):
     parameters = (Parameter("p", "share"),)
     support = "0 or 1"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.bernoulli(theta["p"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -80,9 +78,7 @@ class Binomial(_Discrete):
     name = "binomial"
     parameters = (Parameter("n", "count"), Parameter("p", "share"))
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.binom(int(theta["n"]), theta["p"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -131,9 +127,7 @@ class Geometric(_Discrete):
     parameters = (Parameter("p", "share"),)
     support = "1, 2, 3, ..."
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.geom(theta["p"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -160,9 +154,7 @@ class Poisson(_Discrete):
     name = "poisson"
     parameters = (Parameter("rate", "positive"),)
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.poisson(theta["rate"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

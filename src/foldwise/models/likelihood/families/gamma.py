@@ -23,9 +23,7 @@ class Gamma(Family):
     parts = frozenset({"logs"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.gamma(theta["shape"], scale=1.0 / theta["rate"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

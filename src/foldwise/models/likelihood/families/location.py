@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,10 @@ from foldwise.kernels.series import log_ratio
 from foldwise.models.likelihood.families.base import (
     Chart,
     Family,
-    Known,
     Parameter,
     Point,
     RefusalError,
+    SufficientStatistics,
     Theta,
     edges,
     need,
@@ -59,8 +61,7 @@ class LocationScale(Family):
 
     def standard(self, values: Univariate, origin: Theta) -> Callable[[Floats], Floats]:
         """Values as distances from the origin's location in units of its scale."""
-        location, scale, exponent = origin["location"], origin["scale"], values.exponent
-        return lambda x: ((x if exponent == 0 else np.ldexp(x, -exponent)) - location) / scale
+        return partial(_standardised, location=origin["location"], scale=origin["scale"], exponent=values.exponent)
 
     def moved(self, origin: Theta, shift: float, factor: float) -> Theta:
         """The parameters at coordinates `shift` and log `factor` from the origin."""
@@ -102,15 +103,7 @@ class _Standardised(Chart):
         return slopes[np.ix_(rows, self._free)]
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
-        shift, factor = self._pair(eta)
-
-        def of(x: Floats) -> list[Floats]:
-            with np.errstate(over="ignore", invalid="ignore"):
-                t = (self._standard(x) - shift) / factor
-                value, slope, bend = self._family.bend(t)
-                return [value, slope, t * slope, bend, t * bend, t * (t * bend)]
-
-        return of
+        return _Terms(self._family, self._standard, *self._pair(eta))
 
     def finish(self, eta: Floats, sums: Floats) -> Point:
         n = self._values.weight
@@ -123,14 +116,48 @@ class _Standardised(Chart):
         return Point(value, gradient[self._free], hessian[np.ix_(self._free, self._free)])
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """What is summed at one point: the log density of each value and its derivatives, multiplied by what they go with."""
+
+    family: LocationScale
+    standard: Callable[[Floats], Floats]
+    shift: float
+    factor: float
+
+    def __call__(self, x: Floats) -> list[Floats]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            t = (self.standard(x) - self.shift) / self.factor
+            value, slope, bend = self.family.bend(t)
+            return [value, slope, t * slope, bend, t * bend, t * (t * bend)]
+
+
+def _in_units(x: Floats, exponent: int) -> Floats:
+    return x if exponent == 0 else np.ldexp(x, -exponent)
+
+
+def _standardised(x: Floats, location: float, scale: float, exponent: int) -> Floats:
+    return (_in_units(x, exponent) - location) / scale
+
+
+def _log_standardised(x: Floats, shape: float, scale: float, fine: bool) -> Floats:
+    return np.asarray(shape * log_ratio(x, scale, fine=fine))
+
+
+def _distance(x: Floats, location: float, exponent: int) -> list[Floats]:
+    return [np.abs(_in_units(x, exponent) - location)]
+
+
+def _equal(x: Floats, values: tuple[float, ...]) -> list[Floats]:
+    return [(x == value) * 1.0 for value in values]
+
+
 class Logistic(LocationScale):
     """The logistic distribution: `location` and `scale`."""
 
     name = "logistic"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.logistic(theta["location"], theta["scale"])
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
@@ -149,9 +176,7 @@ class Gumbel(LocationScale):
 
     name = "gumbel"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.gumbel_r(theta["location"], theta["scale"])
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
@@ -169,35 +194,34 @@ class Cauchy(LocationScale):
 
     name = "cauchy"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.cauchy(theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
         return _QUARTILES if "scale" not in fixed else tuple(np.arange(1, 34) / 34)
 
-    def second(self, values: Known, fixed: Mapping[str, float]) -> Callable[[Floats], list[Floats]] | None:
+    def second_terms(
+        self, values: SufficientStatistics, fixed: Mapping[str, float]
+    ) -> Callable[[Floats], list[Floats]] | None:
         if "scale" in fixed:
             return None
         assert values.quantiles is not None
-        _, low, high, _ = values.quantiles
-        return lambda x: [(x == low) * 1.0, (x == high) * 1.0]
+        return partial(_equal, values=tuple(values.quantiles[1:3]))
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         super().check(values, fixed)
-        if "scale" not in fixed and isinstance(values, Known) and values.second is not None:
+        if "scale" not in fixed and isinstance(values, SufficientStatistics) and values.second_sums is not None:
             assert values.quantiles is not None
-            for middle, heap in zip(values.quantiles[1:3].tolist(), values.second, strict=True):
+            for middle, heap in zip(values.quantiles[1:3].tolist(), values.second_sums, strict=True):
                 here = math.ldexp(middle, -values.exponent)
                 if heap * 2 >= values.weight and fixed.get("location", here) == here:
                     raise RefusalError(
-                        f"half of the values or more are equal ({plain(middle)}), so that the likelihood does not fall as the "
+                        f"half of the values or more are equal ({plain(middle)}), so the likelihood does not fall as the "
                         "scale goes to 0"
                     )
 
     def starts(self, values: Univariate, fixed: Mapping[str, float]) -> list[Theta]:
-        assert isinstance(values, Known)
+        assert isinstance(values, SufficientStatistics)
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
         if "scale" in fixed:
@@ -205,7 +229,7 @@ class Cauchy(LocationScale):
         return [self.start(values, fixed)]
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
-        assert isinstance(values, Known)
+        assert isinstance(values, SufficientStatistics)
         assert values.quantiles is not None
         points = np.ldexp(values.quantiles, -values.exponent)
         middle = float(points[1] / 2 + points[2] / 2)
@@ -225,30 +249,29 @@ class Laplace(LocationScale):
     name = "laplace"
     corners = frozenset({"location"})
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.laplace(theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
         return () if "location" in fixed else (0.5,)
 
-    def _location(self, values: Known, fixed: Mapping[str, float]) -> float:
+    def _location(self, values: SufficientStatistics, fixed: Mapping[str, float]) -> float:
         if "location" in fixed:
             return fixed["location"]
         assert values.quantiles is not None
         return math.ldexp(float(values.quantiles[0]), -values.exponent)
 
-    def second(self, values: Known, fixed: Mapping[str, float]) -> Callable[[Floats], list[Floats]] | None:
-        location, exponent = self._location(values, fixed), values.exponent
-        return lambda x: [np.abs((x if exponent == 0 else np.ldexp(x, -exponent)) - location)]
+    def second_terms(
+        self, values: SufficientStatistics, fixed: Mapping[str, float]
+    ) -> Callable[[Floats], list[Floats]] | None:
+        return partial(_distance, location=self._location(values, fixed), exponent=values.exponent)
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
-        assert isinstance(values, Known)
-        assert values.second is not None
+        assert isinstance(values, SufficientStatistics)
+        assert values.second_sums is not None
         return {
             "location": self._location(values, fixed),
-            "scale": fixed.get("scale", float(values.second[0]) / values.weight),
+            "scale": fixed.get("scale", float(values.second_sums[0]) / values.weight),
         }
 
     def errors(self, values: Univariate, theta: Mapping[str, float]) -> Theta:
@@ -266,9 +289,7 @@ class Weibull(LocationScale):
     parts = frozenset({"logs", "log squares"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.weibull_min(theta["shape"], scale=theta["scale"])
 
     def in_order(self) -> tuple[str, str]:
@@ -297,7 +318,7 @@ class Weibull(LocationScale):
         assert values.logs is not None
         scale = math.ldexp(origin["scale"], values.exponent)
         fine = values.logs.squares < 0.01 * values.weight
-        return lambda x: origin["shape"] * log_ratio(x, scale, fine=fine)
+        return partial(_log_standardised, shape=origin["shape"], scale=scale, fine=fine)
 
     def moved(self, origin: Theta, shift: float, factor: float) -> Theta:
         return {

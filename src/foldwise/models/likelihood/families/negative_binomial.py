@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,16 @@ class NegativeBinomial(Family):
     passes = True
     support = "0, 1, 2, ..."
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.nbinom(theta["size"], theta["size"] / (theta["size"] + theta["mean"]))
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "counts")
         if values.high == 0 and "mean" not in fixed:
-            raise RefusalError("all values are 0, so that the mean is at the edge of its range", advice="Try poisson")
+            raise RefusalError("all values are 0, so the mean is at the edge of its range", advice="Try poisson")
         if values.high == 0 and "size" not in fixed:
             raise RefusalError(
-                "all values are 0, so that the likelihood grows as the size goes to 0", advice="Give the size"
+                "all values are 0, so the likelihood grows as the size goes to 0", advice="Give the size"
             )
         mean = fixed.get("mean", values.mean)
         if "size" not in fixed and not values.variance + (values.mean - mean) ** 2 > values.mean:
@@ -54,7 +53,7 @@ class NegativeBinomial(Family):
             spread = values.variance + (values.mean - mean) ** 2
             raise RefusalError(
                 f"the values spread no more (mean square {spread:.4g} about {mean:.4g}) than a Poisson distribution's would "
-                f"(mean {values.mean:.4g}), so that the size grows without end",
+                f"(mean {values.mean:.4g}), so the size grows without bound",
                 advice="Try poisson",
             )
 
@@ -99,7 +98,7 @@ class _SizeAndMean(Chart):
 
     def terms(self, eta: Floats) -> Callable[[Floats], list[Floats]]:
         size, mean = self._pair(eta)
-        return lambda x: _terms(x, size, mean)
+        return partial(_terms, r=size, mean=mean)
 
     def at(self, eta: Floats) -> Point:
         counts = self._values.counts

@@ -31,9 +31,7 @@ class Normal(Family):
     name = "normal"
     parameters = (Parameter("mean", "real", "value"), Parameter("sigma", "positive", "value"))
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.norm(theta["mean"], theta["sigma"])
 
     def _gap(self, values: Univariate, theta: Mapping[str, float]) -> float:
@@ -66,9 +64,7 @@ class Lognormal(Family):
     parts = frozenset({"logs", "log squares"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.lognorm(theta["sigma"], scale=math.exp(theta["mu"]))
 
     def _gap(self, values: Univariate, theta: Mapping[str, float]) -> float:

@@ -25,15 +25,13 @@ class Exponential(Family):
     parameters = (Parameter("rate", "positive", "inverse"),)
     support = "at least 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.expon(scale=1.0 / theta["rate"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         need(values, "not negative")
         if values.high == 0 and "rate" not in fixed:
-            raise RefusalError("all values are 0, so that the likelihood grows without end as the rate does")
+            raise RefusalError("all values are 0, so the likelihood grows without bound as the rate does")
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         return {"rate": fixed.get("rate", 1.0 / (values.mean or 1.0))}
@@ -55,9 +53,7 @@ class Rayleigh(Family):
     parts = frozenset({"logs"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.rayleigh(scale=theta["scale"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -85,9 +81,7 @@ class InverseGaussian(Family):
     parts = frozenset({"logs", "inverse"})
     support = "greater than 0"
 
-    def scipy(self, theta: Mapping[str, float]) -> Any:
-        from scipy import stats
-
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.invgauss(theta["mean"] / theta["shape"], scale=theta["shape"])
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:

@@ -1,0 +1,123 @@
+"""What a PCA solver is, and the options it gets; its answer is a `Spectrum`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.data.source import Source
+from foldwise.errors import DataError, ParameterError
+from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.passes import Passes
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.moments import Moments
+from foldwise.stats.qr_factor import QRFactor
+
+if TYPE_CHECKING:
+    from foldwise.models.pca.spectrum import Spectrum
+
+ColumnSummary: TypeAlias = ColumnMoments | Moments | QRFactor  # all know weight, rows, means and sums of squares
+EPS = float(np.finfo(np.float64).eps)
+_LEAST_VARIANCE = (
+    1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
+)
+
+
+class Solver:
+    """One way to find the directions. It has no state; `SOLVERS` lists all of them."""
+
+    name: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ()  # the values of svd_solver that mean it
+
+    def count(self, asked: str, n_components: Any, source: Source) -> int | None:
+        """How many directions n_components asks for (None: all); what this solver cannot do is refused.
+
+        `asked` is the value of svd_solver that it was chosen by.
+        """
+        return int(n_components) if isinstance(n_components, Integral) else None
+
+    def reads_again(self, *, checkpoint: bool) -> bool:
+        """Whether it passes over the rows more than once, so that decoding them once is worth a scratch file."""
+        return False
+
+    def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
+        """Find the leading directions."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How many leading directions (None: all), of which matrix, and how hard to try."""
+
+    n_components: int | None = None
+    solver: str = "auto"
+    scale: bool = False
+    ddof: float = 1.0
+    tol: float = 0.0
+    max_iter: int | None = None
+    seed: int = 0
+    time_budget: float | None = None
+    checkpoint: Checkpoint | None = None
+
+    def resolve(self, columns: ColumnSummary) -> tuple[Floats | None, int]:
+        """By what each column is divided, and how many directions to find; columns without a variance are refused."""
+        self.total_variance(columns)
+        return self.deviations(columns), self._count(columns)
+
+    def deviations(self, columns: ColumnSummary) -> Floats | None:
+        """The standard deviation by which each column is divided, or None; a constant column is divided by one."""
+        if not self.scale:
+            return None
+        deviation = np.sqrt(columns.squares / (columns.weight - self.ddof))
+        return np.where(deviation > 0, deviation, 1.0)
+
+    def total_variance(self, columns: ColumnSummary) -> float:
+        """The total variance, if there is one that a float64 can hold."""
+        weight, rows, squares = columns.weight, columns.rows, columns.squares
+        if weight <= self.ddof:
+            raise DataError(
+                f"Found array with {rows} sample(s) (total weight {weight:g}) while a minimum of 2 is required by PCA: "
+                f"a variance with ddof={self.ddof:g} cannot be formed",
+                advice="Weights mean repetition: scale them to add up to the number of rows"
+                if rows > 1
+                else "Give more rows",
+            )
+        variances = squares / (weight - self.ddof)
+        total = float(variances.sum())
+        lost = (squares > 0) & (variances < _LEAST_VARIANCE)
+        if lost.any() and (self.scale or total < _LEAST_VARIANCE):
+            raise DataError(
+                "values differ by so little that their variance is lost below the range of float64",
+                column=int(np.argmax(lost)),
+                advice="Multiply the data by a constant first",
+            )
+        if not np.isfinite(total):
+            raise DataError(
+                "values are so large that their variance overflows float64",
+                column=int(np.argmax(squares)),
+                advice="Divide the data by a constant first",
+            )
+        return float(np.count_nonzero(squares)) if self.scale else total
+
+    def _count(self, columns: ColumnSummary) -> int:
+        """As many directions as n_components says, or all that these rows, repeated by their weights, can have."""
+        most = min(max(columns.rows, int(columns.weight)), len(columns.mean))
+        asked = most if self.n_components is None else self.n_components
+        if not 0 <= asked <= most:
+            raise ParameterError(
+                f"n_components={asked} must be between 0 and min(n_samples, n_features)={most} with "
+                f"svd_solver={self.solver!r}"
+            )
+        return asked
+
+
+def lengths(columns: Floats) -> Floats:
+    """The length of each column, also where the squares of its numbers would overflow or vanish."""
+    size = float(max(columns.max(initial=0.0), -columns.min(initial=0.0)))
+    if 1e-150 < size < 1e150:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns)))
+    return np.asarray(np.linalg.norm(columns / size, axis=0) * size) if size > 0 else np.zeros(columns.shape[1])
