@@ -105,6 +105,9 @@ class DenseTargets:
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
         self._core = _core.Targets(points, frame.pivot, frame.scale, order, ends)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DenseTargets, (self.points, self.frame, self.groups)  # packed anew where it is sent
+
     def nearest(
         self,
         rows: NDArray[Any],

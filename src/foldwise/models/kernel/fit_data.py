@@ -2,129 +2,152 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Floats
-from foldwise.data.subset import gather
+from foldwise.data.block import Block, Floats, block_of, stack
+from foldwise.data.row_pairs import rescaling_of, shift_of_sparse, to_arrays
 from foldwise.errors import DataError
-from foldwise.fold.passes import Passes
-from foldwise.kernels.targets import Rescaling
-from foldwise.models.kernel import centring, functions
-from foldwise.models.kernel.exact import sampled
-from foldwise.models.kernel.neighbours import automatic_gamma
-from foldwise.models.kernel.start import SAMPLE
-from foldwise.models.kmeans.assignment import Assignment
+from foldwise.kernels.targets import Rescaling, rescaling_within
+from foldwise.models.kernel.functions import Kernel, kernel_class
+from foldwise.models.kernel.kernel_matrix import ComputedMatrix
+from foldwise.models.session import Session
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.extent import Extent
 
-_NARROWER = 1.5
 _LARGEST = 1e300  # and its inverse: a gamma beyond has not all its digits, or is 0 or infinite
+_SMALL = 1000
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the first pass finds: the extent of the rows, and their weights."""
+
+    extent: Extent
+    weights: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, block: Block) -> _Seen:
+        return cls(Extent.of(block), () if block.weights is None else (np.array(block.weights),))
+
+    def merge(self, other: _Seen) -> _Seen:
+        return _Seen(self.extent.merge(other.extent), self.weights + other.weights)
 
 
 class KernelFitData:
-    """One source, looked at once."""
+    """The rows of one fit, seen once."""
 
-    def __init__(self, run: Passes, model: Any) -> None:
-        self._model = model
-        self.seen = Assignment(run)
-        self.n, self.d, self.weights = self.seen.n, self.seen.d, self.seen.weights
-        self.counted = self.seen.extent.columns.rows
-        self.seed = model._seed()
+    def __init__(self, opened: Session) -> None:
+        self.passes, self.seed, self._model, self._where = opened.passes, opened.seed, opened.model, opened.where
+        seen = self.passes.fold(_Seen.of)
+        self._extent, self._columns = seen.extent, seen.extent.columns
+        self.weights = np.concatenate(seen.weights) if seen.weights else None
+        self.n, self.d, self.n_with_weight = seen.extent.count, self.passes.source.n_columns, self._columns.rows
 
     @property
     def figures(self) -> tuple[Any, ...]:
         """What ties a checkpoint to these values."""
-        columns = self.seen.extent.columns
-        return columns.weight, columns.centre, columns.squares, self.seen.extent.low, self.seen.extent.high
+        return self._columns.weight, self._columns.centre, self._columns.squares, self._extent.low, self._extent.high
 
-    def all_rows(self) -> Any:
-        """All rows in memory: an array or a CSR matrix."""
-        return self.some_rows(np.arange(self.n))
+    def rows(self, which: NDArray[np.intp]) -> Block:
+        """Some rows, by rising numbers."""
+        return block_of(stack([rows for _, rows in self.passes.take_as_they_are(which)]))
 
-    def some_rows(self, which: NDArray[np.intp]) -> Any:
-        """Some rows, by rising numbers: an array or a CSR matrix."""
-        if self.seen.source.sparse:
-            (piece,) = _one_block(gather(self.seen.source, which))
-            return piece
-        return self.seen.take(which)
-
-    def sample(self, size: int) -> tuple[Any, Floats | None]:
+    def sample(self, size: int) -> tuple[Block, Floats | None]:
         """Rows that count, drawn without repetition, and their weights."""
-        weights = np.ones(self.n) if self.weights is None else self.weights
-        which = sampled(weights, size, self.seed)
-        return self.some_rows(which), None if self.weights is None else weights[which]
+        which = sample_rows(np.ones(self.n) if self.weights is None else self.weights, size, self.seed)
+        return self.rows(which), None if self.weights is None else self.weights[which]
 
     @cached_property
-    def frame(self) -> Rescaling:
-        """From where the rows are seen."""
-        return centring.frame_for(self.seen)
+    def canonical_order(self) -> NDArray[np.intp] | None:
+        """The rows of a small table sorted by their values, so that a start does not depend on their order.
 
-    def function(self, frame: Rescaling) -> functions.Function:
-        """The model's kernel, for rows seen in a frame."""
-        model = self._model
-        return functions.make(model.kernel, self.gamma or 1.0, model.degree, model.coef0, frame)
+        None for a large table, where sorting would cost more than the start.
+        """
+        if self.n > _SMALL or (self.passes.source.sparse and self.n * self.d > _SMALL**2):
+            return None
+        return np.asarray(np.lexsort(self.passes.take(np.arange(self.n)).T[::-1]))
+
+    # ------------------------------------------------------------ where rows are seen from
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats, float]:
+        """Mean and centred squares of the columns, times a scale and its square; and that scale, at which nothing overflows."""
+        extent, source = self._extent, self.passes.source
+        mean = self._columns.mean
+        middle = np.zeros_like(mean) if source.sparse else mean
+        scale = rescaling_within(middle, extent.low, extent.high, source.dtype).scale
+        if 2.0**-400 < scale < 2.0**400:
+            squares = self._columns.squares * scale * scale
+        else:
+            squares = self.passes.fold(partial(_scaled_moments, scale)).squares
+        return mean * scale, squares, scale
+
+    @cached_property
+    def rescaling(self) -> Rescaling:
+        """Where rows that need not be in memory are seen from."""
+        mean, source = self._columns.mean, self.passes.source
+        if source.sparse:
+            scaled, squares, scale = self._moments
+            mean = shift_of_sparse(scaled, squares, self._columns.weight) / scale
+        return rescaling_within(mean, self._extent.low, self._extent.high, source.dtype)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The mean squared distance of rows to their mean, times the square of a scale; and that scale."""
+        _, squares, scale = self._moments
+        return float(squares.sum() / self._columns.weight), scale
+
+    # ------------------------------------------------------------ the kernel
 
     @cached_property
     def gamma(self) -> float | None:
-        """The gamma asked for, or found; None for kernels without."""
-        model = self._model
-        if callable(model.kernel) or model.kernel == "linear":
+        """The gamma that was given or found; None for kernels without."""
+        kind, given = kernel_class(self._model.kernel), self._model.gamma
+        if not kind.has_gamma:
             return None
-        if model.gamma != "auto":
-            return float(model.gamma)
-        found = self._found_gamma()
+        if given != "auto":
+            return float(given)
+        found = kind.automatic_gamma(self)
         if not 1 / _LARGEST < found < _LARGEST:
-            where = self.seen.source.where
             raise DataError(
                 f"gamma='auto' is {found:.3g} for these rows, which leaves the range of float64",
-                where=None if where == "array" else where,
+                where=self._where,
                 advice=f"{'Divide' if found < 1 else 'Multiply'} the data by a constant, so that values are nearer to 1",
             )
         return found
 
-    def _found_gamma(self) -> float:
-        model, frame = self._model, self.frame
-        if model.kernel == "poly":  # products of centred rows are then about 1
-            scale = self.seen.frame.scale
-            spread = float(self.seen.squares.sum() / self.seen.extent.columns.weight)
-            return 1.0 / spread * scale * scale if spread > 0 else 1.0
-        rows, weights = self.sample(SAMPLE)
-        if model.kernel == "laplacian":
-            function = functions.Laplacian(frame.scale, frame)  # e^-|y - y'|
-            squares = _lengths(function.seen(rows)) ** 2
-        else:
-            squares = _squares(rows, frame)
-        if not squares.any():  # all equal: any gamma will do
-            return 1.0
-        found = automatic_gamma(squares, weights)
-        if model.kernel == "laplacian":
-            # Sums of differences fall off more slowly than squares, and a narrower kernel makes up for it.
-            return float(_NARROWER * np.sqrt(found)) * frame.scale
-        return found * frame.scale * frame.scale
+    def kernel(self, rescaling: Rescaling) -> Kernel:
+        """The model's kernel, for rows seen through a rescaling."""
+        return kernel_class(self._model.kernel).of(self._model, self.gamma or 1.0, rescaling)
+
+    def matrix(self, budget: float) -> tuple[ComputedMatrix, str]:
+        """The kernel matrix of all rows, and how it is held."""
+        rows = self._all_rows
+        matrix = ComputedMatrix(self.passes, self.kernel(rescaling_of(rows)), rows, budget)
+        return matrix, "kept" if matrix.is_kept else "in tiles"
+
+    @cached_property
+    def _all_rows(self) -> Block:
+        return self.rows(np.arange(self.n))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What an exact model keeps of its rows."""
+        return {"gamma_": self.gamma, "rows_": to_arrays(self._all_rows)}
 
 
-def _lengths(y: Any) -> Floats:
-    from scipy.spatial.distance import cdist
-
-    return np.asarray(cdist(y, y, "cityblock"))
+def _scaled_moments(scale: float, block: Block) -> ColumnMoments:
+    return ColumnMoments.of(block.times_number(scale, np.float64))
 
 
-def _squares(rows: Any, frame: Rescaling) -> Floats:
-    """Squared distances times scale squared."""
-    from scipy.spatial.distance import cdist
-
-    y = centring.seen(rows, frame)
-    if isinstance(y, np.ndarray):
-        return np.asarray(cdist(y, y, "sqeuclidean"))
-    own = np.asarray(y.multiply(y).sum(axis=1)).ravel()
-    squares = own[:, None] + own - 2 * (y @ y.T).toarray()
-    np.fill_diagonal(squares, 0.0)
-    return np.asarray(np.maximum(squares, 0.0))
-
-
-def _one_block(source: Any) -> list[Any]:
-    import scipy.sparse as sp
-
-    return [sp.vstack([piece.load().rows for piece in source.pieces()], format="csr")]
+def sample_rows(weights: Floats, size: int, seed: int) -> NDArray[np.intp]:
+    """Numbers of rows that count: all, or that many drawn without repetition."""
+    some = np.flatnonzero(weights)
+    if len(some) <= size:
+        return some
+    return np.sort(np.random.default_rng([seed, 1]).choice(some, size, replace=False))
