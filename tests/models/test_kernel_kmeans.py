@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
+from foldwise.data.block import block_of
 from foldwise.kernels.targets import rescaling_around
 from foldwise.models.kernel.functions import Gaussian
 
@@ -251,9 +252,9 @@ def test_near_rows_far_from_the_others() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.standard_normal((20, 3)), rng.standard_normal((20, 3)) * 1e-4 + 1e6])
     kernel = Gaussian(1e8, rescaling_around(x))
-    seen = kernel.seen(x)
+    prepared = kernel.prepare(block_of(x))
     true = np.exp(-1e8 * cdist(x, x, "sqeuclidean"))
-    np.testing.assert_allclose(kernel.between(seen, seen), true, atol=1e-6)  # 1e6 + 1e-4 itself has that much
+    np.testing.assert_allclose(kernel.matrix(prepared, prepared), true, atol=1e-6)  # 1e6 + 1e-4 itself has that much
     assert 0.01 < true[20:, 20:].mean() < 0.99
 
 

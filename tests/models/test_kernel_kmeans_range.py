@@ -11,8 +11,11 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import foldwise as fw
+from foldwise.data.block import block_of
+from foldwise.data.row_pairs import rescaled, rescaling_of
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
-from foldwise.models.kernel.exact import NotPositiveWarning, sampled
+from foldwise.models.kernel.exact import NotPositiveWarning
+from foldwise.models.kernel.fit_data import sample_rows
 
 TRUTH = np.repeat(np.arange(3), 60)
 BLOBS = np.random.default_rng(0).standard_normal((180, 3)) + 8 * np.eye(3)[TRUTH]
@@ -102,14 +105,12 @@ def test_sparse_rows_far_from_the_origin(kernel: str, offset: float, approximati
 
 
 def test_only_offset_columns_of_sparse_rows_are_filled_in() -> None:
-    from foldwise.models.kernel import centring
-
     rows = sp.random_array((400, 50), density=0.05, format="lil", rng=np.random.default_rng(0))
     rows[:, [7]] = 1e7 + np.random.default_rng(1).standard_normal((400, 1))
     rows[3, 7] = 0.0  # not stored, and shifted all the same
     x = sp.csr_array(rows)
-    frame = centring.frame_of(x)
-    y = centring.seen(x, frame)
+    frame = rescaling_of(block_of(x))
+    y = rescaled(block_of(x), frame).rows
     assert np.flatnonzero(frame.pivot).tolist() == [7]
     assert y.nnz == x.nnz + 1
     np.testing.assert_allclose(y.toarray() / frame.scale + frame.pivot, x.toarray(), rtol=1e-15, atol=1e-15)
@@ -129,7 +130,7 @@ def test_normalize_and_a_kernel_with_negative_values(kernel: Any) -> None:
 def test_normalize_and_a_negative_sum_that_a_sample_does_not_show() -> None:
     n = 3000  # of which a thousand are looked at
     rows = np.random.default_rng(0).standard_normal((n, 2))
-    hidden = int(np.setdiff1d(np.arange(n), sampled(np.ones(n), 1000, 0))[0])
+    hidden = int(np.setdiff1d(np.arange(n), sample_rows(np.ones(n), 1000, 0))[0])
     rows[hidden] = 100.0
 
     def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:

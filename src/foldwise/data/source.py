@@ -100,7 +100,7 @@ class Loaded:
 
 def row_ranges(source: Any, first: int, last: int | None) -> Iterator[Piece]:
     """The pieces of a source with a known number of rows and a method `load(start, stop)`."""
-    rows = block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+    rows = block_rows(source)
     stop = source.n_rows if last is None else min(last * rows, source.n_rows)
     for start in range(first * rows, stop, rows):
         yield RowRange(source, start, min(start + rows, source.n_rows))
@@ -108,8 +108,13 @@ def row_ranges(source: Any, first: int, last: int | None) -> Iterator[Piece]:
 
 def n_blocks(source: Source) -> int | None:
     """How many blocks there are, if that is known."""
-    rows = block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
-    return None if source.n_rows is None else -(-source.n_rows // rows)
+    return None if source.n_rows is None else -(-source.n_rows // block_rows(source))
+
+
+def block_rows(source: Source) -> int:
+    """How many rows a full block of a source has: as the grid says, unless it is cut otherwise (`data/recut.py`)."""
+    own: int | None = getattr(source, "block_rows", None)
+    return own or block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
 
 
 def like(source: Source, **changes: Any) -> dict[str, Any]:

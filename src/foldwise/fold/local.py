@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from foldwise.data.block_grid import rows_per_block
 from foldwise.data.cache import CachedSource
-from foldwise.data.source import Piece, Source
+from foldwise.data.source import Piece, Source, block_rows
 from foldwise.fold import blas, serial, threads
 from foldwise.fold.tree import Tree
 
@@ -29,7 +28,7 @@ class LocalBlocks:
     def __init__(self, source: Source, n_threads: int, first: int = 0, last: int | None = None) -> None:
         self.source, self.n_threads, self.first, self.last = source, n_threads, first, last
         self._states: dict[int, dict[str, Any]] = {}
-        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self._block_rows = block_rows(source)
 
     # ------------------------------------------------------------ what engines offer
 

@@ -62,6 +62,7 @@ class Best:
     resumed_at: int
     start: int
     iterations: int
+    last: State  # where the descent that came last stands, with all its arrays
 
 
 @dataclass
@@ -103,9 +104,9 @@ def best_of(
     here, value = _inner(state), descent.value(_inner(state))
     # Stopped on the way: the descent under way may be ahead of those before.
     if not cursor.has_best or (not cursor.done and value < tuple(state["best_value"].tolist())):
-        return Best(here, value, outcome, resumed_at, cursor.start, cursor.iteration)
+        return Best(here, value, outcome, resumed_at, cursor.start, cursor.iteration, here)
     best_value = tuple(state["best_value"].tolist())
-    return Best(_best(state), best_value, outcome, resumed_at, cursor.best_start, cursor.best_iterations)
+    return Best(_best(state), best_value, outcome, resumed_at, cursor.best_start, cursor.best_iterations, here)
 
 
 class _Whole:

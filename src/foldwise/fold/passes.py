@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.data.block import Block, dense_rows
-from foldwise.data.block_grid import rows_per_block
 from foldwise.data.mapped import count_rows
 from foldwise.data.n_threads import count
-from foldwise.data.source import Piece, Source
+from foldwise.data.source import Piece, Source, block_rows
 from foldwise.errors import DataError
 from foldwise.fold import events
 from foldwise.fold.engine import Blocks, Engine, Threads, current
@@ -52,7 +51,7 @@ class Passes:
         self.engine = engine or current()
         self.n_threads = count(n_threads if n_threads is not None else self.engine.n_threads)
         self.counter = counter or Counter()
-        self.block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self.block_rows = block_rows(source)
         self._blocks: Blocks | None = None
 
     def over(self, source: Source, *, here: bool = False) -> Passes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data.block import Floats
@@ -82,11 +82,16 @@ class Session:
         *,
         resumed_at: int = 0,
         repairs: tuple[str, ...] = (),
+        spooled_bytes: int | None = None,
         warning: str | None = None,
         category: type[NotFinishedWarning] = NotFinishedWarning,
     ) -> None:
-        """Write down what ran and what the columns were, and warn if the fit did not finish."""
-        self.model.manifest_ = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
+        """Write down what ran and what the columns were, and warn if the fit did not finish.
+
+        `spooled_bytes` are those of a scratch file of the model's own.
+        """
+        manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
+        self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
         outcome.warn(warning or type(self.model).__name__, category, stacklevel=5)

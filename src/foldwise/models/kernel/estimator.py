@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from contextlib import ExitStack
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,22 +11,26 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.cache import cached
-from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.data.spool import spooled
-from foldwise.errors import DataError, ParameterError
-from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.passes import Passes
-from foldwise.models.base import EachRow, remember_columns
-from foldwise.models.kernel import approximate, centring, exact, predict
+from foldwise.errors import DataError
+from foldwise.models.base import EachRow, KnownParameters
+from foldwise.models.kernel import approximate, exact, predict
 from foldwise.models.kernel.fit_data import KernelFitData
-from foldwise.models.kernel.kernel_matrix import ComputedMatrix
-from foldwise.models.kernel.parameters import CONSTRAINTS, NOT_ABOUT_THE_RESULT, refusal
+from foldwise.models.kernel.functions import kernel_class
+from foldwise.models.kernel.kernel_matrix import PrecomputedFitData
+from foldwise.models.kernel.parameters import PARAMETERS, check_combination, refusal
 from foldwise.models.kmeans.centre_model import FewerClustersWarning
+from foldwise.models.parameters import Parameter, constraints
+from foldwise.models.session import Session, session
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KernelKMeans(
+    KnownParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """K-means in the feature space of a kernel: clusters that no centre could describe, such as rings around each other.
 
     Exact by default, from the kernel matrix of all pairs of rows, which is kept in memory only if it fits `memory_budget`.
@@ -65,7 +67,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     array([0, 0, 1, 1], dtype=int32)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
+    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
         self,
@@ -108,148 +111,78 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the clusters; `sample_weight` counts a row as that many equal rows.
 
-        Above 1000 rows an automatic gamma, a spectral start and landmarks come from a sample, so there it does so roughly.
+        Above 1000 rows an automatic gamma, a spectral start and landmarks come from a sample, where weights count only roughly.
         """
-        self._validate_params()
-        self._check_together()
-        source = scan(X, weights=sample_weight)
-        with ExitStack() as stack:
-            source = stack.enter_context(spooled(source))
-            run = Passes(cached(source), n_threads=self.n_threads)
-            if self.kernel == "precomputed":
-                fitted = self._fit_given(run)
+        with session(self, X, sample_weight, engine=engine) as opened:
+            self._check_dense(opened)
+            given = kernel_class(self.kernel).precomputed
+            data = PrecomputedFitData(opened.passes) if given else KernelFitData(opened)
+            self._check_count(data.n, data.n_with_weight, opened.where)
+            if isinstance(data, KernelFitData) and self._must_approximate(data):
+                fitted = approximate.fit(opened, data)
             else:
-                table = KernelFitData(run, self)
-                self._check_count(table.n, table.counted, source)
-                problem = refusal(
-                    table.n,
-                    table.d,
-                    self.n_clusters,
-                    run.n_threads,
-                    self.memory_budget,
-                    timed=self.time_budget is not None and self.approximation is None,
-                )
-                if self.approximation is None and problem is not None:
-                    raise problem
-                if self.approximation is None or (self.approximation == "auto" and problem is None):
-                    fitted = self._fit_exact(run, table)
-                else:
-                    fitted = approximate.fit(self, run, table)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        remember_columns(self, source)
+                fitted = exact.fit(opened, data)
+            for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+                delattr(self, name)
+            for name, value in {**fitted.attributes, "trace_": fitted.outcome.trace}.items():
+                setattr(self, name, value)
+            self._warn_of_fewer_clusters()
+            opened.finish(
+                fitted.outcome,
+                fitted.algorithm,
+                data.n,
+                resumed_at=fitted.resumed_at,
+                repairs=fitted.repairs,
+                spooled_bytes=fitted.spooled_bytes,
+                warning=f"KernelKMeans (n_clusters={self.n_clusters})",
+            )
+        return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_combination(self)
+
+    def _check_dense(self, opened: Session) -> None:
+        if opened.source.sparse and not kernel_class(self.kernel).takes_sparse:
+            raise DataError(
+                f"rows for kernel={self.kernel!r} must be dense, and a sparse matrix was passed",
+                where=opened.where,
+                advice="Pass X.toarray() if that fits in memory, or use kernel='rbf'",
+            )
+
+    def _check_count(self, n: int, with_weight: int, where: str | None) -> None:
+        if n < self.n_clusters:
+            what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
+        elif with_weight < self.n_clusters:
+            what = f"n_clusters={self.n_clusters} is more than the {with_weight} rows whose weight is not 0"
+        else:
+            return
+        raise DataError(what, where=where, advice="Ask for fewer clusters")
+
+    def _must_approximate(self, data: KernelFitData) -> bool:
+        """Whether features take the place of the kernel; an exact fit that would take too long is refused."""
+        exact_wanted = self.approximation is None
+        timed = self.time_budget is not None and exact_wanted
+        n_threads = data.passes.n_threads
+        problem = refusal(data.n, data.d, self.n_clusters, n_threads, self.memory_budget, timed=timed)
+        if exact_wanted and problem is not None:
+            raise problem
+        return not exact_wanted and (self.approximation != "auto" or problem is not None)
+
+    def _warn_of_fewer_clusters(self) -> None:
         distinct = len(np.unique(self.labels_))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self.outcome_.warn(f"KernelKMeans (n_clusters={self.n_clusters})")
-        return self
 
-    def _check_together(self) -> None:
-        if self.approximation is not None and self.kernel == "precomputed":
-            raise ParameterError("a precomputed kernel matrix leaves nothing to approximate: use approximation=None.")
-        if self.approximation == "random-features" and self.kernel != "rbf":
-            raise ParameterError("random features are for kernel='rbf': use approximation='nystroem' for others.")
-        if self.normalize and self.approximation is not None:
-            raise ParameterError("normalize=True needs the exact kernel: use approximation=None.")
-        if self.normalize and self.kernel in ("linear", "poly"):
-            raise ParameterError(
-                f"normalize=True needs a kernel without negative values, and {self.kernel!r} has them."
-            )
-        if self.approximation is not None and not isinstance(self.init, str):
-            raise ParameterError("init as an array is for exact fits: use 'spectral', 'k-means++' or 'random'.")
-
-    def _check_count(self, n: int, counted: int, source: Source) -> None:
-        where = source.where if source.where != "array" else None
-        if n < self.n_clusters:
-            what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
-        elif counted < self.n_clusters:
-            what = f"n_clusters={self.n_clusters} is more than the {counted} rows whose weight is not 0"
-        else:
-            return
-        raise DataError(what, where=where, advice="Ask for fewer clusters")
-
-    def _seed(self) -> int:
-        from sklearn.utils import check_random_state
-
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _fit_exact(self, run: Passes, table: KernelFitData) -> dict[str, Any]:
-        rows = table.all_rows()
-        function = table.function(centring.frame_of(rows))
-        products = ComputedMatrix(function, rows, run.n_threads, self.memory_budget)
-        weights = np.ones(table.n) if table.weights is None else table.weights
-        checkpoint = self._checkpoint(run.source, weights, *table.figures)
-        order = table.seen.canonical_order
-        found = exact.solve(self, products, weights, table.seed, checkpoint, order=order, check=callable(self.kernel))
-        run.passes += products.passes
-        kept = "kept" if products.kept is not None else "in tiles"
-        return {
-            **self._results(run, found, table.n, f"kernel k-means (exact, matrix {kept})"),
-            "gamma_": table.gamma,
-            "rows_": predict.storable(rows),
-            "row_weights_": table.weights,
-        }
-
-    def _fit_given(self, run: Passes) -> dict[str, Any]:
-        products, given = exact.given_matrix(run, run.source.where)
-        weights = np.ones(products.n) if given is None else given
-        self._check_count(products.n, int(np.count_nonzero(weights)), run.source)
-        checkpoint = self._checkpoint(run.source, weights, products.diagonal)
-        found = exact.solve(self, products, weights, self._seed(), checkpoint, check=True)
-        return {
-            **self._results(run, found, products.n, "kernel k-means (exact, matrix given)"),
-            "gamma_": None,
-            "rows_": None,
-            "diagonal_": products.diagonal,
-            "row_weights_": given,
-        }
-
-    def _results(self, run: Passes, found: exact.Clusters, n: int, algorithm: str) -> dict[str, Any]:
-        repairs = (f"{found.filled} times an empty cluster was given a row",) if found.filled else ()
-        return {
-            "labels_": found.labels,
-            "inertia_": float(found.inertias.sum()),
-            "cluster_weights_": found.weights,
-            "cluster_inertias_": found.inertias,
-            "n_iter_": found.iterations,
-            "members_": found.members,
-            "mean_weights_": found.means.weights,
-            "mean_norms_": found.means.norms,
-            "outcome_": found.outcome,
-            "trace_": found.outcome.trace,
-            "manifest_": run.manifest(algorithm, rows=n, resumed_at=found.resumed_at, repairs=repairs),
-        }
-
-    def _checkpoint(self, source: Source, *figures: Any) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
-        if not isinstance(self.init, str):
-            about["init"] = hashlib.sha256(np.ascontiguousarray(self.init).tobytes()).hexdigest()
-        if self.n_init in ("auto", 1):
-            del about["max_iter"]  # such a fit can be taken up again with a higher cap
-        if callable(self.kernel):  # what is printed of a function is an address
-            code = getattr(self.kernel, "__code__", None)
-            what = (code.co_code, code.co_consts, code.co_names) if code is not None else type(self.kernel).__qualname__
-            about["kernel"] = getattr(self.kernel, "__qualname__", ""), what
-        about["random_state"] = self._seed()
-        checkpoint = Checkpoint(self.checkpoint, f"KernelKMeans {about!r} {source.fingerprint()}")
-        checkpoint.bind(*figures)
-        return checkpoint
-
-    # ---------------------------------------------------------------- using
+    # ---------------------------------------------------------------- new rows
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
         """Fit, and the labels."""
@@ -262,25 +195,22 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The nearest mean of every row; precomputed: X[i, j] is the kernel of new row i with row j of the fit."""
         check_is_fitted(self, "labels_")
-        return predict.judged(self, X, distances=False)[1]
+        return predict.labels(self, X)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance in feature space of every row to every mean."""
         check_is_fitted(self, "labels_")
-        squares, _, dtype, _ = predict.judged(self, X)
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0)).astype(dtype))
+        return predict.distances(self, X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of these rows."""
         check_is_fitted(self, "labels_")
-        squares, labels, _, weights = predict.judged(self, X, sample_weight)
-        own = squares[np.arange(len(labels)), labels]
-        return -float(own.sum() if weights is None else own @ weights)
+        return -predict.inertia(self, X, sample_weight)
 
     def each_row(self, source: Source) -> EachRow:
         """For those who stream: the cluster of each row and the distance to its mean."""
         check_is_fitted(self, "labels_")
-        return predict.each_row(self, source)
+        return predict.row_output(self, source)
 
     @property
     def _n_features_out(self) -> int:
@@ -288,7 +218,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "laplacian" and self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        kind = kernel_class(self.kernel)
+        tags.input_tags.sparse = kind.takes_sparse
+        tags.input_tags.pairwise = kind.precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -3,130 +3,116 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foldwise.data import block_grid
-from foldwise.data.block import Block, DenseBlock, Floats
-from foldwise.data.source import Piece, Source
+from foldwise.data.block import Block, Floats, block_of
+from foldwise.data.block_grid import rows_per_block
+from foldwise.data.mapped import MappedSource
+from foldwise.data.recut import RecutSource
+from foldwise.data.row_pairs import from_arrays, rescaled, stored_like
+from foldwise.data.source import Source
 from foldwise.fold import blas
 from foldwise.kernels.targets import Rescaling
-from foldwise.models.kernel import centring
-from foldwise.models.kernel.functions import Function
+from foldwise.models.kernel.functions import Kernel, kernel_class
 
 _LEAST = 1e-10  # of the largest eigenvalue: what is below is rounding
 
 
-def nystroem_basis(function: Function, landmarks: Any) -> Floats:
-    """What the kernel with landmarks is multiplied by: K(x, L) basis has products K(x, L) K(L, L)^-1 K(L, y)."""
-    from scipy.linalg import eigh
+class FeatureMap(Protocol):
+    """How features are made of rows."""
 
-    seen = function.seen(landmarks)
-    with blas.single():
-        values, vectors = eigh(function.between(seen, seen))
-        some = values > _LEAST * values[-1]
-        return np.ascontiguousarray(vectors[:, some] / np.sqrt(values[some]))
+    n_features: int
+
+    def __call__(self, block: Block) -> Floats:
+        """The features of a block's rows."""
 
 
-def nystroem(function: Function, landmarks: Any, basis: Floats) -> Callable[[Any], Floats]:
-    """Rows to features by landmarks (Williams and Seeger 2001)."""
-    seen = function.seen(landmarks)
-    return lambda rows: np.asarray(function.between(function.seen(rows), seen) @ basis)
+class Nystroem:
+    """Features by landmarks L: K(x, L) basis, whose products are K(x, L) K(L, L)^-1 K(L, y) (Williams and Seeger 2001)."""
+
+    def __init__(self, kernel: Kernel, landmarks: Block, basis: Floats) -> None:
+        self._kernel, self._landmarks, self._basis = kernel, kernel.prepare(landmarks), basis
+        self.n_features = basis.shape[1]
+
+    @staticmethod
+    def basis_of(kernel: Kernel, landmarks: Block) -> Floats:
+        """The inverse root of K(L, L), without directions that are rounding alone."""
+        from scipy.linalg import eigh
+
+        prepared = kernel.prepare(landmarks)
+        with blas.single():
+            values, vectors = eigh(kernel.matrix(prepared, prepared))
+            some = values > _LEAST * values[-1]
+            return np.ascontiguousarray(vectors[:, some] / np.sqrt(values[some]))
+
+    def __call__(self, block: Block) -> Floats:
+        """The features of a block's rows."""
+        prepared = self._kernel.prepare(stored_like(self._landmarks, block))
+        return np.asarray(self._kernel.matrix(prepared, self._landmarks) @ self._basis)
 
 
-def frequencies(d: int, n_features: int, rng: np.random.Generator) -> Floats:
-    """Directions of random features, for gamma = 1/2."""
-    return np.asarray(rng.standard_normal((d, max(n_features // 2, 1))))
-
-
-def random_features(directions: Floats, gamma: float, frame: Rescaling) -> Callable[[Any], Floats]:
+class RandomFeatures:
     """Waves along random directions, whose products are exp(-gamma |x - y|^2) on average (Rahimi and Recht 2007)."""
-    turned = directions * np.sqrt(2 * gamma) / frame.scale
 
-    def of(rows: Any) -> Floats:
-        angles = np.asarray(centring.seen(rows, frame) @ turned)
-        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(turned.shape[1]))
+    def __init__(self, directions: Floats, gamma: float, rescaling: Rescaling) -> None:
+        self._rescaling = rescaling
+        self._directions = directions * np.sqrt(2 * gamma) / rescaling.scale
+        self.n_features = 2 * directions.shape[1]
 
-    return of
+    @staticmethod
+    def directions_of(d: int, n_features: int, seed: int) -> Floats:
+        """Directions for gamma = 1/2."""
+        return np.asarray(np.random.default_rng([seed, 2]).standard_normal((d, max(n_features // 2, 1))))
+
+    def __call__(self, block: Block) -> Floats:
+        """The features of a block's rows."""
+        angles = np.asarray(rescaled(block, self._rescaling).unchecked @ self._directions)
+        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self._directions.shape[1]))
 
 
-class FeatureSource:
-    """A source of features: the rows of another source, cut anew for their number of columns, each passed through `of`."""
+def feature_map(model: Any) -> FeatureMap:
+    """How a fitted approximate model makes features of rows."""
+    rescaling = Rescaling(model.pivot_, model.frame_scale_)
+    if model.landmarks_ is None:
+        return RandomFeatures(model.basis_, model.gamma_, rescaling)
+    kernel = kernel_class(model.kernel).of(model, model.gamma_ or 1.0, rescaling)
+    return Nystroem(kernel, from_arrays(model.landmarks_), model.basis_)
 
-    sparse = False
-    slow = True  # so that several passes keep them in a scratch file
-    names: tuple[str, ...] | None = None
+
+@dataclass(frozen=True)
+class _Features:
+    of: FeatureMap
+    dtype: np.dtype[np.floating]
+
+    def __call__(self, block: Block) -> Block:
+        return block_of(np.ascontiguousarray(self.of(block), dtype=self.dtype), block.start, block.weights)
+
+
+class FeatureSource(MappedSource):
+    """A source of features: the rows of another source, cut anew for their number of columns, each passed through a map."""
 
     def __init__(
-        self,
-        source: Source,
-        of: Callable[[Any], Floats],
-        n_columns: int,
-        about: Any,
-        dtype: np.dtype[np.floating] | None = None,
+        self, source: Source, of: FeatureMap, about: tuple[Any, ...] = (), dtype: np.dtype[np.floating] | None = None
     ) -> None:
-        self._source, self._of, self._about = source, of, about
-        self.n_columns, self.dtype = n_columns, dtype or source.dtype
-        self.where, self.left_out = source.where, source.left_out
+        dtype = dtype or source.dtype
+        super().__init__(RecutSource(source, rows_per_block(of.n_features, dtype)), _Features(of, dtype), dtype)
+        self.n_columns, self.names, self.sparse = of.n_features, None, False
+        self._about = about
 
     @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
-        return self._source.n_rows
+    def slow(self) -> bool:
+        """They are, so that several passes keep them in a scratch file."""
+        return True
 
     @property
-    def spooled_bytes(self) -> int:
-        """How much a scratch file behind holds."""
-        return int(getattr(self._source, "spooled_bytes", 0))
-
-    in_memory = False
-
-    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to compute; rows are read in their order, features worked out by whoever calls the piece."""
-        step = block_grid.rows_per_block(self.n_columns, self.dtype)
-        waiting: list[tuple[Any, NDArray[np.float64] | None]] = []
-        have, start = 0, 0
-        for piece in self._source.pieces():
-            block = piece.load()
-            at = 0
-            while at < block.n_rows:
-                take = min(step - have, block.n_rows - at)
-                some = slice(at, at + take)
-                # Copied: the block's memory may be used again for the next one.
-                waiting.append((block.rows[some].copy(), None if block.weights is None else block.weights[some].copy()))
-                at, have = at + take, have + take
-                if have == step:
-                    yield self._piece(waiting, start)
-                    waiting, have, start = [], 0, start + step
-        if waiting:
-            yield self._piece(waiting, start)
-
-    def _piece(self, parts: list[tuple[Any, NDArray[np.float64] | None]], start: int) -> Piece:
-        def load() -> DenseBlock:
-            rows = parts[0][0] if len(parts) == 1 else _stacked([rows for rows, _ in parts])
-            weights = [each for _, each in parts if each is not None]
-            values = np.ascontiguousarray(self._of(rows), dtype=self.dtype)
-            return DenseBlock(values, start, np.concatenate(weights) if weights else None)
-
-        return _Lazy(load)
+    def in_memory(self) -> bool:
+        """They are not, even if the rows are: they may be many more values."""
+        return False
 
     def fingerprint(self) -> str:
         """That of the source, and what features are made by."""
         arrays = b"".join(np.ascontiguousarray(each).tobytes() for each in self._about)
-        return f"{self._source.fingerprint()} features {hashlib.sha256(arrays).hexdigest()}"
-
-
-class _Lazy:
-    def __init__(self, load: Callable[[], Block]) -> None:
-        self.load = load
-
-
-def _stacked(rows: list[Any]) -> Any:
-    if isinstance(rows[0], np.ndarray):
-        return np.concatenate(rows)
-    import scipy.sparse as sp
-
-    return sp.vstack(rows, format="csr")
+        return f"{self.source.fingerprint()} features {hashlib.sha256(arrays).hexdigest()}"

@@ -8,123 +8,100 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Floats
-from foldwise.data.subset import gather
+from foldwise.data.block import Block, Floats, block_of, stack
+from foldwise.data.row_pairs import rescaling_of, shift_of_sparse, to_arrays
 from foldwise.errors import DataError
-from foldwise.fold.passes import Passes
-from foldwise.kernels.targets import Rescaling
-from foldwise.models.kernel import centring, functions
-from foldwise.models.kernel.exact import sampled
-from foldwise.models.kernel.neighbours import automatic_gamma
-from foldwise.models.kernel.start import SAMPLE
-from foldwise.models.kmeans.assignment import Assignment
+from foldwise.kernels.targets import Rescaling, rescaling_within
+from foldwise.models.kernel.functions import Kernel, kernel_class
+from foldwise.models.kernel.kernel_matrix import ComputedMatrix
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.session import Session
 
-_NARROWER = 1.5
 _LARGEST = 1e300  # and its inverse: a gamma beyond has not all its digits, or is 0 or infinite
 
 
 class KernelFitData:
-    """One source, looked at once."""
+    """The rows of one fit, seen once."""
 
-    def __init__(self, run: Passes, model: Any) -> None:
-        self._model = model
-        self.seen = Assignment(run)
-        self.n, self.d, self.weights = self.seen.n, self.seen.d, self.seen.weights
-        self.counted = self.seen.extent.columns.rows
-        self.seed = model._seed()
+    def __init__(self, opened: Session) -> None:
+        self.passes, self.seed, self._model, self._where = opened.passes, opened.seed, opened.model, opened.where
+        self._seen = seen = KMeansData(self.passes)
+        self._columns, self.weights, self.figures = seen.extent.columns, seen.weights, seen.figures
+        self.n, self.d, self.n_with_weight = seen.n, seen.d, seen.counted
+
+    def rows(self, which: NDArray[np.intp]) -> Block:
+        """Some rows, by rising numbers."""
+        return block_of(stack([rows for _, rows in self.passes.take_as_they_are(which)]))
+
+    def sample(self, size: int) -> tuple[Block, Floats | None]:
+        """Rows that count, drawn without repetition, and their weights."""
+        which = sample_rows(np.ones(self.n) if self.weights is None else self.weights, size, self.seed)
+        return self.rows(which), None if self.weights is None else self.weights[which]
 
     @property
-    def figures(self) -> tuple[Any, ...]:
-        """What ties a checkpoint to these values."""
-        columns = self.seen.extent.columns
-        return columns.weight, columns.centre, columns.squares, self.seen.extent.low, self.seen.extent.high
+    def canonical_order(self) -> NDArray[np.intp] | None:
+        """The rows of a small table sorted by their values, so that a start does not depend on their order; else None."""
+        return self._seen.canonical_order
 
-    def all_rows(self) -> Any:
-        """All rows in memory: an array or a CSR matrix."""
-        return self.some_rows(np.arange(self.n))
-
-    def some_rows(self, which: NDArray[np.intp]) -> Any:
-        """Some rows, by rising numbers: an array or a CSR matrix."""
-        if self.seen.source.sparse:
-            (piece,) = _one_block(gather(self.seen.source, which))
-            return piece
-        return self.seen.take(which)
-
-    def sample(self, size: int) -> tuple[Any, Floats | None]:
-        """Rows that count, drawn without repetition, and their weights."""
-        weights = np.ones(self.n) if self.weights is None else self.weights
-        which = sampled(weights, size, self.seed)
-        return self.some_rows(which), None if self.weights is None else weights[which]
+    # ------------------------------------------------------------ where rows are seen from
 
     @cached_property
-    def frame(self) -> Rescaling:
-        """From where the rows are seen."""
-        return centring.frame_for(self.seen)
+    def rescaling(self) -> Rescaling:
+        """Where rows that need not be in memory are seen from."""
+        seen, columns = self._seen, self._columns
+        if not seen.source.sparse:
+            return seen.rescaling
+        scale = seen.rescaling.scale
+        mean = shift_of_sparse(columns.mean * scale, seen.squares, columns.weight) / scale
+        return rescaling_within(mean, seen.extent.low, seen.extent.high, seen.dtype)
 
-    def function(self, frame: Rescaling) -> functions.Function:
-        """The model's kernel, for rows seen in a frame."""
-        model = self._model
-        return functions.make(model.kernel, self.gamma or 1.0, model.degree, model.coef0, frame)
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The mean squared distance of rows to their mean, times the square of a scale; and that scale."""
+        return float(self._seen.squares.sum() / self._columns.weight), self._seen.rescaling.scale
+
+    # ------------------------------------------------------------ the kernel
 
     @cached_property
     def gamma(self) -> float | None:
-        """The gamma asked for, or found; None for kernels without."""
-        model = self._model
-        if callable(model.kernel) or model.kernel == "linear":
+        """The gamma that was given or found; None for kernels without."""
+        kind, given = kernel_class(self._model.kernel), self._model.gamma
+        if not kind.has_gamma:
             return None
-        if model.gamma != "auto":
-            return float(model.gamma)
-        found = self._found_gamma()
+        if given != "auto":
+            return float(given)
+        found = kind.automatic_gamma(self)
         if not 1 / _LARGEST < found < _LARGEST:
-            where = self.seen.source.where
             raise DataError(
                 f"gamma='auto' is {found:.3g} for these rows, which leaves the range of float64",
-                where=None if where == "array" else where,
+                where=self._where,
                 advice=f"{'Divide' if found < 1 else 'Multiply'} the data by a constant, so that values are nearer to 1",
             )
         return found
 
-    def _found_gamma(self) -> float:
-        model, frame = self._model, self.frame
-        if model.kernel == "poly":  # products of centred rows are then about 1
-            scale = self.seen.frame.scale
-            spread = float(self.seen.squares.sum() / self.seen.extent.columns.weight)
-            return 1.0 / spread * scale * scale if spread > 0 else 1.0
-        rows, weights = self.sample(SAMPLE)
-        if model.kernel == "laplacian":
-            function = functions.Laplacian(frame.scale, frame)  # e^-|y - y'|
-            squares = _lengths(function.seen(rows)) ** 2
-        else:
-            squares = _squares(rows, frame)
-        if not squares.any():  # all equal: any gamma will do
-            return 1.0
-        found = automatic_gamma(squares, weights)
-        if model.kernel == "laplacian":
-            # Sums of differences fall off more slowly than squares, and a narrower kernel makes up for it.
-            return float(_NARROWER * np.sqrt(found)) * frame.scale
-        return found * frame.scale * frame.scale
+    def kernel(self, rescaling: Rescaling) -> Kernel:
+        """The model's kernel, for rows seen through a rescaling."""
+        return kernel_class(self._model.kernel).of(self._model, self.gamma or 1.0, rescaling)
+
+    def matrix(self, budget: float) -> tuple[ComputedMatrix, str]:
+        """The kernel matrix of all rows, and how it is held."""
+        rows = self._all_rows
+        matrix = ComputedMatrix(self.passes, self.kernel(rescaling_of(rows)), rows, budget)
+        return matrix, "kept" if matrix.is_kept else "in tiles"
+
+    @cached_property
+    def _all_rows(self) -> Block:
+        return self.rows(np.arange(self.n))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What an exact model keeps of its rows."""
+        return {"gamma_": self.gamma, "rows_": to_arrays(self._all_rows)}
 
 
-def _lengths(y: Any) -> Floats:
-    from scipy.spatial.distance import cdist
-
-    return np.asarray(cdist(y, y, "cityblock"))
-
-
-def _squares(rows: Any, frame: Rescaling) -> Floats:
-    """Squared distances times scale squared."""
-    from scipy.spatial.distance import cdist
-
-    y = centring.seen(rows, frame)
-    if isinstance(y, np.ndarray):
-        return np.asarray(cdist(y, y, "sqeuclidean"))
-    own = np.asarray(y.multiply(y).sum(axis=1)).ravel()
-    squares = own[:, None] + own - 2 * (y @ y.T).toarray()
-    np.fill_diagonal(squares, 0.0)
-    return np.asarray(np.maximum(squares, 0.0))
-
-
-def _one_block(source: Any) -> list[Any]:
-    import scipy.sparse as sp
-
-    return [sp.vstack([piece.load().rows for piece in source.pieces()], format="csr")]
+def sample_rows(weights: Floats, size: int, seed: int) -> NDArray[np.intp]:
+    """Numbers of rows that count: all, or that many drawn without repetition."""
+    some = np.flatnonzero(weights)
+    if len(some) <= size:
+        return some
+    return np.sort(np.random.default_rng([seed, 1]).choice(some, size, replace=False))

@@ -1,4 +1,4 @@
-"""What a kernel is between two sets of rows: one class for each, with rows prepared once and tiles computed when asked.
+"""The kernels: one class each, with its arithmetic, its automatic gamma and what it can be used for. `KERNELS` lists them.
 
 Values are float64 whatever the rows are. Kernels that only depend on differences see rows from a pivot near their mean.
 """
@@ -6,180 +6,270 @@ Values are float64 whatever the rows are. Kernels that only depend on difference
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foldwise import kernels
-from foldwise.data.block import Floats
+from foldwise.data.block import Block, Floats
+from foldwise.data.row_pairs import (
+    inner_products,
+    largest,
+    rescaled,
+    scaled_distances,
+    squared_distances,
+    squared_lengths,
+    with_lengths,
+)
 from foldwise.errors import DataError, ParameterError
 from foldwise.kernels.targets import Rescaling
-from foldwise.models.kernel import centring
+from foldwise.models.kernel.neighbours import gamma_of_distances
 
-_HARMLESS = 1e-12  # an error of an exponent that changes nothing
 _LARGEST = 2.0**450  # whose squares can be added up in float64, as those of its inverse can
-_STEEPEST = 1e300  # gamma in units of the frame: above it, as at it, rows are like themselves alone
-_DIVIDE = "Divide the data by a constant, so that values are nearer to 1"
-_MULTIPLY = "Multiply the data by a constant, so that values are nearer to 1"
+_STEEPEST = 1e300  # gamma in units of the rescaling: above it, as at it, rows are like themselves alone
+_NARROWER = 1.5
+_SAMPLE = 1000  # rows whose distances an automatic gamma is found from
 
 
-class Function(Protocol):
-    """A kernel, ready for the rows of one fit."""
+class Sampled(Protocol):
+    """What an automatic gamma is found from: the rows of a fit."""
 
-    def seen(self, rows: Any) -> Any:
-        """Rows as `between` takes them: an array or a CSR matrix, one line a row."""
+    @property
+    def rescaling(self) -> Rescaling:
+        """Where the rows are seen from."""
 
-    def between(self, left: Any, right: Any) -> Floats:
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The mean squared distance of rows to their mean, times the square of a scale; and that scale."""
+
+    def sample(self, size: int) -> tuple[Block, Floats | None]:
+        """Some rows and their weights."""
+
+
+class Kernel:
+    """A kernel of rows. An object of a subclass is ready for the rows of one fit.
+
+    `prepare` is called once for each set of rows, `matrix` for as many pairs of prepared sets as need be.
+    """
+
+    formula: ClassVar[str]  # as the documentation has it
+    has_gamma: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
+    can_normalize: ClassVar[bool] = True  # it is never negative, or nobody knows before a sample is seen
+    has_random_features: ClassVar[bool] = False
+    user_defined: ClassVar[bool] = False  # whether it is a kernel at all is then checked on a sample
+    precomputed: ClassVar[bool] = False  # X is the matrix itself
+
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """The kernel with the parameters of a model (`kernel`, `degree`, `coef0`), for rows seen through a rescaling."""
+        raise NotImplementedError
+
+    @classmethod
+    def automatic_gamma(cls, rows: Sampled) -> float:
+        """The gamma for these rows, if the kernel has one."""
+        raise NotImplementedError
+
+    def prepare(self, block: Block) -> Block:
+        """Rows as `matrix` takes them."""
+        raise NotImplementedError
+
+    def matrix(self, left: Block, right: Block) -> Floats:
         """The kernel of every row on the left with every row on the right; a new array."""
+        raise NotImplementedError
 
-    def diagonal(self, seen: Any) -> Floats:
+    def diagonal(self, prepared: Block) -> Floats:
         """The kernel of every row with itself."""
+        raise NotImplementedError
 
 
-class Linear:
+class Gaussian(Kernel):
+    """exp(-gamma |x - y|^2)."""
+
+    formula = '"rbf", exp(-gamma |x - y|^2)'
+    has_random_features = True
+
+    def __init__(self, gamma: float, rescaling: Rescaling) -> None:
+        self._rescaling = rescaling
+        self._gamma = min(gamma / rescaling.scale / rescaling.scale, _STEEPEST)
+
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """With that gamma."""
+        return cls(gamma, rescaling)
+
+    @classmethod
+    def automatic_gamma(cls, rows: Sampled) -> float:
+        """From distances between rows of a sample."""
+        (block, weights), rescaling = rows.sample(_SAMPLE), rows.rescaling
+        squares = squared_distances(rescaled(block, rescaling))
+        if not squares.any():  # all equal: any gamma will do
+            return 1.0
+        return gamma_of_distances(squares, weights) * rescaling.scale * rescaling.scale
+
+    def prepare(self, block: Block) -> Block:
+        """Rows from the pivot."""
+        return with_lengths(rescaled(block, self._rescaling), self._gamma)
+
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """All values."""
+        exponents = scaled_distances(left, right, self._gamma)
+        kernels.similarity(exponents)
+        return exponents
+
+    def diagonal(self, prepared: Block) -> Floats:
+        """Ones."""
+        return np.ones(prepared.n_rows)
+
+
+class Laplacian(Kernel):
+    """exp(-gamma sum |x - y|)."""
+
+    formula = '"laplacian", exp(-gamma sum |x - y|)'
+    takes_sparse = False
+
+    def __init__(self, gamma: float, rescaling: Rescaling) -> None:
+        self._rescaling, self._gamma = rescaling, min(gamma / rescaling.scale, _STEEPEST)
+
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """With that gamma."""
+        return cls(gamma, rescaling)
+
+    @classmethod
+    def automatic_gamma(cls, rows: Sampled) -> float:
+        """From sums of differences, which fall off more slowly than squares; a narrower kernel makes up for it."""
+        (block, weights), rescaling = rows.sample(_SAMPLE), rows.rescaling
+        y = rescaled(block, rescaling)
+        squares = _summed_differences(y, y) ** 2
+        if not squares.any():
+            return 1.0
+        return float(_NARROWER * np.sqrt(gamma_of_distances(squares, weights))) * rescaling.scale
+
+    def prepare(self, block: Block) -> Block:
+        """Rows from the pivot."""
+        return rescaled(block, self._rescaling)
+
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """All values."""
+        exponents = _summed_differences(left, right)
+        exponents *= -self._gamma
+        kernels.similarity(exponents)
+        return exponents
+
+    def diagonal(self, prepared: Block) -> Floats:
+        """Ones."""
+        return np.ones(prepared.n_rows)
+
+
+class Polynomial(Kernel):
+    """(gamma x.y + coef0)^degree, of rows as they are: another origin is another kernel."""
+
+    formula = '"poly", (gamma x.y + coef0)^degree'
+    can_normalize = False
+
+    def __init__(self, gamma: float, degree: int, coef0: float) -> None:
+        self._gamma, self._degree, self._coef0 = gamma, degree, coef0
+
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """With the model's degree and constant."""
+        return cls(gamma, model.degree, model.coef0)
+
+    @classmethod
+    def automatic_gamma(cls, rows: Sampled) -> float:
+        """So that products of centred rows are about 1."""
+        spread, scale = rows.spread
+        return 1.0 / spread * scale * scale if spread > 0 else 1.0
+
+    def prepare(self, block: Block) -> Block:
+        """Rows in float64."""
+        return block.astype(np.float64)
+
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """All values."""
+        return self._of_products(inner_products(left, right))
+
+    def diagonal(self, prepared: Block) -> Floats:
+        """The same of squared lengths."""
+        return self._of_products(squared_lengths(prepared))
+
+    def _of_products(self, products: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray((self._gamma * products + self._coef0) ** self._degree)
+        if not np.isfinite(values).all():
+            raise DataError(
+                "the kernel leaves the range of float64",
+                advice="Use a smaller gamma or degree, or divide the data by a constant",
+            )
+        return values
+
+
+class Linear(Kernel):
     """x.y of rows from the pivot. Distances in feature space do not depend on it, and keep their digits at any offset.
 
     These are distances of the rows themselves: where their squares would leave float64, there is an error.
     """
 
-    def __init__(self, frame: Rescaling) -> None:
-        self._frame = frame
+    formula = '"linear", x.y'
+    has_gamma = False
+    can_normalize = False
 
-    def seen(self, rows: Any) -> Any:
+    def __init__(self, rescaling: Rescaling) -> None:
+        self._rescaling = rescaling
+
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """Without parameters."""
+        return cls(rescaling)
+
+    def prepare(self, block: Block) -> Block:
         """Rows from the pivot."""
-        y, scale = centring.seen(rows, self._frame), self._frame.scale
-        largest = float(np.abs(y.data if _sparse(y) else y).max(initial=0.0))
-        if largest > _LARGEST * scale:
-            raise DataError("squares of the rows' distances leave the range of float64", advice=_DIVIDE)
-        if largest > 0 and scale > _LARGEST:
-            raise DataError("squares of the rows' distances are too small for float64", advice=_MULTIPLY)
-        return y / scale
-
-    def between(self, left: Any, right: Any) -> Floats:
-        """All products."""
-        return _products(left, right)
-
-    def diagonal(self, seen: Any) -> Floats:
-        """Squared lengths."""
-        return _squares(seen)
-
-
-class Polynomial:
-    """(gamma x.y + coef0)^degree, of rows as they are: another origin is another kernel."""
-
-    def __init__(self, gamma: float, degree: int, coef0: float) -> None:
-        self._gamma, self._degree, self._coef0 = gamma, degree, coef0
-
-    def seen(self, rows: Any) -> Any:
-        """Rows in float64."""
-        return _wide(rows)
-
-    def between(self, left: Any, right: Any) -> Floats:
-        """All values."""
-        return self._of(_products(left, right))
-
-    def diagonal(self, seen: Any) -> Floats:
-        """The same of squared lengths."""
-        return self._of(_squares(seen))
-
-    def _of(self, products: Floats) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = np.asarray((self._gamma * products + self._coef0) ** self._degree)
-        return _finite(values, "Use a smaller gamma or degree, or divide the data by a constant")
-
-
-class Gaussian:
-    """exp(-gamma |x - y|^2), the kernel "rbf".
-
-    Dense rows carry two more columns, so that one product gives the exponent: 2 gamma x.y - gamma |x|^2 - gamma |y|^2.
-    """
-
-    def __init__(self, gamma: float, frame: Rescaling) -> None:
-        self._frame = frame
-        self._gamma = min(gamma / frame.scale / frame.scale, _STEEPEST)
-
-    def seen(self, rows: Any) -> Any:
-        """[y, 1, -gamma |y|^2] with y seen from the pivot; of sparse rows y."""
-        y = centring.seen(rows, self._frame)
-        if _sparse(y):
-            return y
-        return np.concatenate([y, np.ones((len(y), 1)), -self._gamma * _squares(y)[:, None]], axis=1)
-
-    def between(self, left: Any, right: Any) -> Floats:
-        """All values."""
-        if _sparse(left):
-            exponents = 2 * self._gamma * _products(left, right)
-            exponents -= self._gamma * _squares(left)[:, None]
-            exponents -= self._gamma * _squares(right)
-        else:
-            d = left.shape[1] - 2
-            turned = np.concatenate([left[:, :d] * (2 * self._gamma), left[:, d + 1 :], left[:, d : d + 1]], axis=1)
-            exponents = turned @ right.T
-            self._settle(exponents, left, right)
-        kernels.similarity(exponents)
-        return np.asarray(exponents)
-
-    def _settle(self, exponents: Floats, left: Floats, right: Floats) -> None:
-        """Take differences first where the terms nearly cancel, if that can matter: with far rows or a large gamma."""
-        d = left.shape[1] - 2
-        largest = -float(left[:, -1].min(initial=0.0) + right[:, -1].min(initial=0.0))
-        if 4e-16 * largest * (d + 2) < _HARMLESS:
-            return
-        size = -left[:, -1][:, None] - right[:, -1]
-        row, column = np.nonzero(exponents > -1e-4 * size)
-        for some in np.array_split(np.arange(len(row)), len(row) * d // 4_000_000 + 1):
-            gap = left[row[some], :d] - right[column[some], :d]
-            exponents[row[some], column[some]] = -self._gamma * np.einsum("ij,ij->i", gap, gap)
-
-    def diagonal(self, seen: Any) -> Floats:
-        """Ones."""
-        return np.ones(seen.shape[0])
-
-
-class Laplacian:
-    """exp(-gamma sum |x - y|)."""
-
-    def __init__(self, gamma: float, frame: Rescaling) -> None:
-        self._frame, self._gamma = frame, min(gamma / frame.scale, _STEEPEST)
-
-    def seen(self, rows: Any) -> Any:
-        """Rows from the pivot."""
-        if _sparse(rows):
+        y, scale = rescaled(block, self._rescaling), self._rescaling.scale
+        size = largest(y)
+        if size > _LARGEST * scale:
             raise DataError(
-                "kernel='laplacian' needs all differences of two rows, which sparse ones have not",
-                advice="Pass rows.toarray() if that fits, or use kernel='rbf'",
+                "squared distances between rows leave the range of float64",
+                advice="Divide the data by a constant, so that values are nearer to 1",
             )
-        return self._frame.seen(rows)
+        if size > 0 and scale > _LARGEST:
+            raise DataError(
+                "squared distances between rows are too small for float64",
+                advice="Multiply the data by a constant, so that values are nearer to 1",
+            )
+        return y.times_number(1.0 / scale)
 
-    def between(self, left: Any, right: Any) -> Floats:
-        """All values."""
-        from scipy.spatial.distance import cdist
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """All products."""
+        return inner_products(left, right)
 
-        exponents = np.asarray(cdist(left, right, "cityblock"))
-        exponents *= -self._gamma
-        kernels.similarity(exponents)
-        return exponents
-
-    def diagonal(self, seen: Any) -> Floats:
-        """Ones."""
-        return np.ones(len(seen))
+    def diagonal(self, prepared: Block) -> Floats:
+        """Squared lengths."""
+        return squared_lengths(prepared)
 
 
-class Called:
-    """A function of the user's: f(rows, other rows) gives their kernel matrix."""
+class CallableKernel(Kernel):
+    """A user's function f(rows, other_rows), which returns their kernel matrix."""
+
+    has_gamma = False
+    user_defined = True
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
 
-    def seen(self, rows: Any) -> Any:
-        """Rows as they are."""
-        return rows
+    @classmethod
+    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
+        """The function, which has its own parameters."""
+        return cls(model.kernel)
 
-    def between(self, left: Any, right: Any) -> Floats:
-        """What the function gives, checked."""
-        values = np.array(self._function(left, right), dtype=np.float64)
-        wanted = (left.shape[0], right.shape[0])
+    def prepare(self, block: Block) -> Block:
+        """Rows as they are."""
+        return block
+
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """What the function returns, checked."""
+        values = np.array(self._function(left.rows, right.rows), dtype=np.float64)
+        wanted = (left.n_rows, right.n_rows)
         if values.shape != wanted:
             raise ParameterError(
                 f"the kernel function returned shape {values.shape} for {wanted[0]} and {wanted[1]} rows; "
@@ -189,43 +279,35 @@ class Called:
             raise ParameterError("the kernel function returned NaN or infinity.")
         return values
 
-    def diagonal(self, seen: Any) -> Floats:
+    def diagonal(self, prepared: Block) -> Floats:
         """From small squares along the diagonal."""
-        n = seen.shape[0]
-        parts = [np.diagonal(self.between(seen[i : i + 32], seen[i : i + 32])) for i in range(0, n, 32)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        parts = [prepared.take(slice(i, i + 32)) for i in range(0, prepared.n_rows, 32)]
+        return np.concatenate([np.diagonal(self.matrix(part, part)) for part in parts])
 
 
-def make(kernel: Any, gamma: float, degree: int, coef0: float, frame: Rescaling) -> Function:
-    """The kernel of that name, or of that function."""
-    if callable(kernel):
-        return Called(kernel)
-    if kernel == "linear":
-        return Linear(frame)
-    if kernel == "poly":
-        return Polynomial(gamma, degree, coef0)
-    return Gaussian(gamma, frame) if kernel == "rbf" else Laplacian(gamma, frame)
+class Precomputed(Kernel):
+    """No function of rows: X is their kernel matrix (`PrecomputedMatrix` reads it)."""
+
+    formula = '"precomputed"'
+    has_gamma = takes_sparse = False
+    user_defined = precomputed = True
 
 
-def _sparse(rows: Any) -> bool:
-    return not isinstance(rows, np.ndarray)
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": Gaussian,
+    "laplacian": Laplacian,
+    "poly": Polynomial,
+    "linear": Linear,
+    "precomputed": Precomputed,
+}
 
 
-def _wide(rows: Any) -> Any:
-    return rows.astype(np.float64)
+def kernel_class(kernel: Any) -> type[Kernel]:
+    """The class of a kernel that was given by its name or as a function."""
+    return CallableKernel if callable(kernel) else KERNELS[kernel]
 
 
-def _products(left: Any, right: Any) -> Floats:
-    return np.asarray((left @ right.T).toarray() if _sparse(left) else left @ right.T)
+def _summed_differences(left: Block, right: Block) -> Floats:
+    from scipy.spatial.distance import cdist
 
-
-def _squares(rows: Any) -> Floats:
-    if _sparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _finite(values: NDArray[np.float64], advice: str) -> Floats:
-    if not np.isfinite(values).all():
-        raise DataError("the kernel leaves the range of float64", advice=advice)
-    return values
+    return np.asarray(cdist(left.dense(), right.dense(), "cityblock"))

@@ -1,23 +1,29 @@
-"""The kernel matrix of a fit, of which only products are ever asked: all rows with some columns, times coefficients.
+"""The kernel matrix of a fit, of which only products are ever needed: all rows with some columns, times coefficients.
 
-It is cut in stripes of rows, which threads take in turn, and tiles of columns, which are added up from left to right: sums have
-the same bits for any number of threads, and whether the matrix is kept or computed anew for each pass.
+It is cut into stripes of rows, which threads take in turn, and tiles of columns, which are added up from left to right: sums
+have the same bits for any number of threads, and whether the matrix is kept or computed anew for each pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
-from foldwise.fold import blas, events, threads
+from foldwise.data.block import Block, Floats, block_of
+from foldwise.data.recut import BlockList, cut
+from foldwise.errors import DataError
+from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.kernel.functions import Function
+from foldwise.models.kernel.functions import Kernel
 
-_STRIPE, _TILE = 256, 1024  # a tile of float64 stays in the second-level cache, or nearly
+STRIPE, _TILE = 256, 1024  # a tile of float64 stays in the second-level cache, or nearly
+_SYMMETRIC = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+
+Numbers = NDArray[np.intp]
 
 
 class KernelMatrix(Protocol):
@@ -26,161 +32,184 @@ class KernelMatrix(Protocol):
     n: int
     diagonal: Floats
 
-    def times(self, coefficients: Floats, which: NDArray[np.intp] | None = None) -> Floats:
+    def times(self, coefficients: Floats, which: Numbers | None = None) -> Floats:
         """K[:, which] @ coefficients."""
 
-    def columns(self, which: NDArray[np.intp]) -> Floats:
+    def columns(self, which: Numbers) -> Floats:
         """K[:, which]."""
 
-    def among(self, which: NDArray[np.intp]) -> Floats:
+    def submatrix(self, which: Numbers) -> Floats:
         """K[which][:, which]."""
-
-
-class ComputedMatrix:
-    """The matrix of a kernel function; kept if it fits `budget` bytes, else computed again for each pass."""
-
-    def __init__(self, function: Function, rows: Any, n_threads: int, budget: float) -> None:
-        self._function, self._rows, self._threads = function, function.seen(rows), n_threads
-        self.n = int(self._rows.shape[0])
-        self.diagonal = function.diagonal(self._rows)
-        self.passes = 0
-        self.kept: Floats | None = None
-        if 8.0 * self.n * self.n <= budget:
-            kept = np.empty((self.n, self.n))
-
-            def fill(start: int, stop: int) -> None:
-                for first, last in _tiles(self.n):
-                    kept[start:stop, first:last] = function.between(self._rows[start:stop], self._rows[first:last])
-
-            self._each(fill)
-            self.kept = kept
-
-    def times(self, coefficients: Floats, which: NDArray[np.intp] | None = None) -> Floats:
-        """K[:, which] @ coefficients."""
-        out = np.empty((self.n, coefficients.shape[1]))
-        if which is None:
-            self.passes += 1
-        others = self._rows if which is None or self.kept is not None else self._rows[which]
-
-        def work(start: int, stop: int) -> None:
-            out[start:stop] = self._sums(self._rows[start:stop], slice(start, stop), others, coefficients, which)
-
-        self._each(work)
-        return out
-
-    def columns(self, which: NDArray[np.intp]) -> Floats:
-        """K[:, which]."""
-        if self.kept is not None:
-            return np.ascontiguousarray(self.kept[:, which])
-        out, others = np.empty((self.n, len(which))), self._rows[which]
-
-        def work(start: int, stop: int) -> None:
-            out[start:stop] = self._function.between(self._rows[start:stop], others)
-
-        self._each(work)
-        return out
-
-    def among(self, which: NDArray[np.intp]) -> Floats:
-        """K[which][:, which]."""
-        some = self._rows[which]
-        with blas.single():
-            return self._function.between(some, some)
-
-    def _sums(
-        self, mine: Any, place: slice, others: Any, coefficients: Floats, which: NDArray[np.intp] | None
-    ) -> Floats:
-        total = np.zeros((mine.shape[0], coefficients.shape[1]))
-        for first, last in _tiles(len(coefficients)):
-            if self.kept is None:
-                tile = self._function.between(mine, others[first:last])
-            elif which is None:
-                tile = np.ascontiguousarray(self.kept[place, first:last])
-            else:
-                tile = self.kept[place][:, which[first:last]]
-            total += tile @ coefficients[first:last]
-        return total
-
-    def _each(self, work: Callable[[int, int], None]) -> None:
-        """Give every stripe to `work`, in several threads."""
-        stripes(self.n, work, self._threads, self.passes)
-
-
-class NewRows:
-    """New rows beside those of a fit, for which only sums are asked."""
-
-    def __init__(self, function: Function, rows: Any, n_threads: int) -> None:
-        self._function, self._rows, self._threads = function, function.seen(rows), n_threads
-
-    def times(self, rows: Any, coefficients: Floats) -> tuple[Floats, Floats]:
-        """The kernel of the new rows with the old ones, times coefficients; and the new rows' diagonal."""
-        n = rows.shape[0]
-        out, diagonal = np.empty((n, coefficients.shape[1])), np.empty(n)
-
-        def work(start: int, stop: int) -> None:
-            mine = self._function.seen(rows[start:stop])
-            total = np.zeros((stop - start, coefficients.shape[1]))
-            for first, last in _tiles(len(coefficients)):
-                total += self._function.between(mine, self._rows[first:last]) @ coefficients[first:last]
-            out[start:stop], diagonal[start:stop] = total, self._function.diagonal(mine)
-
-        stripes(n, work, self._threads, 0)
-        return out, diagonal
 
 
 class PrecomputedMatrix:
     """A matrix that somebody else has computed: in memory, or in a file that is read once for each pass."""
 
-    def __init__(self, run: Passes, n: int, diagonal: Floats) -> None:
-        self._run, self.n, self.diagonal = run, n, diagonal
+    def __init__(self, passes: Passes, diagonal: Floats) -> None:
+        self._passes, self.n, self.diagonal = passes, len(diagonal), diagonal
+
+    def times(self, coefficients: Floats, which: Numbers | None = None) -> Floats:
+        """K[:, which] @ coefficients."""
+        return self._passes.rows(partial(matrix_sums, coefficients, which))
+
+    def columns(self, which: Numbers) -> Floats:
+        """K[:, which]."""
+        return self._passes.rows(partial(_columns, which))
+
+    def submatrix(self, which: Numbers) -> Floats:
+        """K[which][:, which]."""
+        return np.concatenate(self._passes.each(partial(_submatrix, which)))
+
+
+class ComputedMatrix:
+    """The matrix of a kernel of rows; kept if it fits `budget` bytes, else computed again for each pass."""
+
+    def __init__(self, passes: Passes, kernel: Kernel, rows: Block, budget: float) -> None:
+        self._kernel, self._rows = kernel, kernel.prepare(rows)
+        self.n, self.diagonal = rows.n_rows, kernel.diagonal(self._rows)
+        self._stripes = passes.over(BlockList(cut(self._rows, STRIPE), STRIPE), here=True)
+        self._kept: PrecomputedMatrix | None = None
+        if 8.0 * self.n * self.n <= budget:
+            stripes = self._stripes.each(partial(_stripe, kernel, cut(self._rows, _TILE)))
+            blocks = [block_of(stripe, number * STRIPE) for number, stripe in enumerate(stripes)]
+            self._kept = PrecomputedMatrix(passes.over(BlockList(blocks, STRIPE), here=True), self.diagonal)
 
     @property
-    def passes(self) -> int:
-        """How often the matrix was read."""
-        return self._run.passes
+    def is_kept(self) -> bool:
+        """Whether all values are in memory."""
+        return self._kept is not None
 
-    def times(self, coefficients: Floats, which: NDArray[np.intp] | None = None) -> Floats:
+    def times(self, coefficients: Floats, which: Numbers | None = None) -> Floats:
         """K[:, which] @ coefficients."""
-        return self._run.rows(lambda block: tiled(block, coefficients, which))
+        if self._kept is not None:
+            return self._kept.times(coefficients, which)
+        others = self._rows if which is None else self._rows.take(which)
+        return self._stripes.rows(partial(kernel_sums, self._kernel, others, coefficients))
 
-    def columns(self, which: NDArray[np.intp]) -> Floats:
+    def columns(self, which: Numbers) -> Floats:
         """K[:, which]."""
-        return self._run.rows(lambda block: np.asarray(block.unchecked[:, which], dtype=np.float64))
+        if self._kept is not None:
+            return self._kept.columns(which)
+        return self._stripes.rows(partial(_kernel_columns, self._kernel, self._rows.take(which)))
 
-    def among(self, which: NDArray[np.intp]) -> Floats:
+    def submatrix(self, which: Numbers) -> Floats:
         """K[which][:, which]."""
-
-        def of(block: Block) -> Floats:
-            here = which[(which >= block.start) & (which < block.start + block.n_rows)] - block.start
-            return np.asarray(block.unchecked[here][:, which], dtype=np.float64)
-
-        parts: dict[int, Floats] = {}
-        self._run.visit(of, parts.__setitem__)
-        return np.concatenate([parts[number] for number in sorted(parts)])
+        some = self._rows.take(which)
+        with blas.single():
+            return self._kernel.matrix(some, some)
 
 
-def tiled(block: Block, coefficients: Floats, which: NDArray[np.intp] | None = None) -> Floats:
-    """The block's rows times coefficients, in float64, tile by tile."""
-    total = np.zeros((block.n_rows, coefficients.shape[1]))
-    for first, last in _tiles(len(coefficients)):
-        columns: Any = slice(first, last) if which is None else which[first:last]
-        total += np.asarray(block.unchecked[:, columns], dtype=np.float64) @ coefficients[first:last]
+# ---------------------------------------------------------------- tasks
+
+
+def matrix_sums(coefficients: Floats, which: Numbers | None, block: Block) -> Floats:
+    """Rows of the matrix times coefficients, in float64, tile by tile."""
+    total, rows = np.zeros((block.n_rows, coefficients.shape[1])), block.unchecked
+    for first in range(0, len(coefficients), _TILE):
+        tile = slice(first, first + _TILE)
+        columns = tile if which is None else which[tile]
+        total += np.asarray(rows[:, columns], dtype=np.float64) @ coefficients[tile]
     return total
 
 
-def stripes(n: int, work: Callable[[int, int], None], n_threads: int, number_of_pass: int) -> None:
-    """Call `work(start, stop)` for stripes of n rows, in several threads."""
-
-    def pieces() -> Iterator[Any]:
-        for start in range(0, n, _STRIPE):
-            stop = min(start + _STRIPE, n)
-            yield lambda start=start, stop=stop: (start, stop)
-            if events.heard():
-                events.emit(events.RowsRead(stop, n, number_of_pass))
-
-    with blas.single(1e9 if n > 128 else 0.0):
-        threads.run(pieces(), lambda number, place: work(*place()), lambda number, nothing: None, n_threads)
+def kernel_sums(kernel: Kernel, others: Block, coefficients: Floats, block: Block) -> Floats:
+    """The kernel of prepared rows with others, times coefficients, tile by tile."""
+    total = np.zeros((block.n_rows, coefficients.shape[1]))
+    for first in range(0, len(coefficients), _TILE):
+        tile = slice(first, first + _TILE)
+        total += kernel.matrix(block, others.take(tile)) @ coefficients[tile]
+    return total
 
 
-def _tiles(n: int) -> Iterator[tuple[int, int]]:
-    for first in range(0, n, _TILE):
-        yield first, min(first + _TILE, n)
+def _stripe(kernel: Kernel, tiles: list[Block], block: Block) -> Floats:
+    return np.concatenate([kernel.matrix(block, tile) for tile in tiles], axis=1)
+
+
+def _kernel_columns(kernel: Kernel, others: Block, block: Block) -> Floats:
+    return kernel.matrix(block, others)
+
+
+def _columns(which: Numbers, block: Block) -> Floats:
+    return np.asarray(block.unchecked[:, which], dtype=np.float64)
+
+
+def _submatrix(which: Numbers, block: Block) -> Floats:
+    inside = which[(which >= block.start) & (which < block.start + block.n_rows)] - block.start
+    return np.asarray(block.unchecked[inside][:, which], dtype=np.float64)
+
+
+# ---------------------------------------------------------------- a matrix that is given
+
+
+class PrecomputedFitData:
+    """A precomputed matrix, checked in one pass: square, finite, symmetric."""
+
+    def __init__(self, passes: Passes) -> None:
+        source, self._passes = passes.source, passes
+        self.n = source.n_columns
+        if source.n_rows is not None and source.n_rows != self.n:
+            raise _not_square(source.n_rows, self.n, source.where)
+        probe = np.sort(np.random.default_rng(0).choice(self.n, min(self.n, 200), replace=False))
+        parts = passes.each(partial(_Probed.of, probe, source.where))
+        if (read := sum(len(part.diagonal) for part in parts)) != self.n:
+            raise _not_square(read, self.n, source.where)
+        rows, columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "columns"))
+        _check_symmetric(rows, columns, probe, np.dtype(source.dtype), source.where)
+        self._diagonal = np.concatenate([part.diagonal for part in parts])
+        weights = [part.weights for part in parts if part.weights is not None]
+        self.weights = np.concatenate(weights) if weights else None
+        self.n_with_weight = self.n if self.weights is None else int(np.count_nonzero(self.weights))
+        self.figures = (self._diagonal,)
+        self.canonical_order = None
+        self.attributes: dict[str, Any] = {"gamma_": None, "rows_": None, "diagonal_": self._diagonal}
+
+    def matrix(self, budget: float) -> tuple[PrecomputedMatrix, str]:
+        """The matrix, and how it is held."""
+        return PrecomputedMatrix(self._passes, self._diagonal), "given"
+
+
+@dataclass(frozen=True)
+class _Probed:
+    """What a check of the matrix takes from a block: its diagonal, rows and columns with some numbers, weights."""
+
+    diagonal: Floats
+    rows: Floats
+    columns: Floats
+    weights: Floats | None
+
+    @classmethod
+    def of(cls, probe: Numbers, where: str, block: Block) -> _Probed:
+        """From one block."""
+        stop = block.start + block.n_rows
+        if stop > block.n_columns:
+            raise _not_square(stop, block.n_columns, where)
+        inside = probe[(probe >= block.start) & (probe < stop)] - block.start
+        rows, columns = (np.array(part, np.float64) for part in (block.rows[inside], block.rows[:, probe]))
+        return cls(diagonal_of(block), rows, columns, None if block.weights is None else np.array(block.weights))
+
+
+def diagonal_of(block: Block) -> Floats:
+    """The diagonal of a matrix, where it crosses these rows."""
+    places = np.arange(block.n_rows)
+    return np.asarray(block.rows[places, block.start + places], dtype=np.float64)
+
+
+def _check_symmetric(rows: Floats, columns: Floats, probe: Numbers, dtype: np.dtype[Any], where: str) -> None:
+    gap = np.abs(rows - columns.T)
+    if gap.max(initial=0.0) > _SYMMETRIC[dtype] * np.abs(rows).max(initial=0.0):
+        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        raise DataError(
+            f"the precomputed kernel matrix is not symmetric: {rows[i, j]:.6g} here, {columns[j, i]:.6g} across",
+            where=where,
+            row=int(probe[i]),
+            column=int(j),
+            advice="Pass (K + K.T) / 2 if that is what is meant",
+        )
+
+
+def _not_square(rows: int, columns: int, where: str) -> DataError:
+    return DataError(
+        f"a precomputed kernel matrix has as many columns as rows, not {rows} x {columns}",
+        where=where,
+        advice="Row i, column j is the kernel of rows i and j of the data",
+    )

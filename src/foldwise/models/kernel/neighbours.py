@@ -1,6 +1,6 @@
-"""How far near and typical rows of a sample are apart: the scale of a kernel, and the graphs that a start is made from.
+"""How far apart near and typical rows of a sample are: the scale of a kernel, and the graphs that a start is made from.
 
-Everything counts weights as repetition: a row of weight 3 has two neighbours at distance 0.
+Weights mean repetition throughout: a row of weight 3 has two neighbours at distance 0.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _NEAR = 7  # the neighbour whose distance is "near" (Zelnik-Manor and Perona 200
 _TYPICAL, _LOCAL = 15.0, 0.5
 
 
-def counts(weights: Floats | None, n: int) -> Floats:
+def repetitions(weights: Floats | None, n: int) -> Floats:
     """How often each row counts; weights that sum to less than the rows are shares, not counts."""
     if weights is None:
         return np.ones(n)
     return np.asarray(weights * max(1.0, np.count_nonzero(weights) / weights.sum()))
 
 
-class Near:
+class NearestRows:
     """The nearest rows of each row of a sample, itself among them, by rising squared distance."""
 
     def __init__(self, squares: Floats, count: Floats, most: int = 15) -> None:
@@ -35,7 +35,7 @@ class Near:
         next_ = np.min(np.where(squares > 0, squares, np.inf), axis=1)
         self._next = np.where(np.isfinite(next_), next_, 1.0)
 
-    def reach(self, neighbour: int) -> Floats:
+    def distance_to(self, neighbour: int) -> Floats:
         """The squared distance of each row to that neighbour of it, or to the next one that is not equal to it."""
         wanted = np.minimum(neighbour + 1.0, self._running[:, -1:]) * (1 - 1e-12)
         place = np.argmax(self._running >= wanted, axis=1)
@@ -43,25 +43,25 @@ class Near:
         return np.asarray(np.where(found > 0, found, self._next))
 
 
-def middle(values: Floats, count: Floats) -> float:
+def weighted_median(values: Floats, count: Floats) -> float:
     """The weighted median."""
     order = np.argsort(values, kind="stable")
     running = np.cumsum(count[order])
     return float(values[order][np.argmax(running >= running[-1] / 2 * (1 - 1e-12))])
 
 
-def automatic_gamma(squares: Floats, weights: Floats | None) -> float:
-    """1 / gamma as squared distance: a fifteenth of the median of all pairs, or, if that is more, twice that of near ones.
+def gamma_of_distances(squares: Floats, weights: Floats | None) -> float:
+    """A gamma whose inverse is a fifteenth of the median squared distance, or twice that of near rows if that is more.
 
-    `squares` are of a sample. The first rule keeps a kernel narrower than the whole; the second keeps rows from being all
-    alone, as they would be in many columns, where near rows are not much nearer than others.
+    `squares` are those of a sample. The first rule keeps a kernel narrower than the whole; the second keeps rows from being
+    all alone, as they would be in many columns, where near rows are not much nearer than others.
     """
-    count = counts(weights, len(squares))
+    count = repetitions(weights, len(squares))
     upper = np.triu_indices(len(squares), 1)
     pairs, twice = squares[upper], (count[:, None] * count)[upper]
     alike = np.maximum(count * (count - 1) / 2, 0.0)
-    typical = middle(np.append(pairs, np.zeros(len(count))), np.append(twice, alike)) if len(pairs) else 0.0
-    near = middle(Near(squares, count).reach(_NEAR), count) if len(pairs) else 0.0
+    typical = weighted_median(np.append(pairs, np.zeros(len(count))), np.append(twice, alike)) if len(pairs) else 0.0
+    near = weighted_median(NearestRows(squares, count).distance_to(_NEAR), count) if len(pairs) else 0.0
     positive = pairs[pairs > 0]
     if typical <= 0 and len(positive):  # more than half of all pairs are equal rows
         typical = float(positive.mean())

@@ -136,27 +136,44 @@ def find_clusters(
 
 @dataclass(frozen=True)
 class KMeansResult:
-    """Clusters as other models use them: numbered by size, with centres in the units of the rows given."""
+    """Clusters as other models use them, numbered by size; centres are of standardised rows if these were."""
 
     centres: NDArray[Any]
     labels: Labels
+    cluster_weights: Floats
     clusters: Clusters
-    mean: Floats | None
-    scale: Floats | None
+    mean: Floats | None = None
+    scale: Floats | None = None
 
     @property
     def centres_in_data_units(self) -> Floats:
         """The centres in float64, and not standardised."""
         centres = self.centres.astype(np.float64)
-        if self.scale is not None:
-            centres = centres * self.scale + (0.0 if self.mean is None else self.mean)
-        return centres
+        if self.scale is None or self.mean is None:
+            return centres
+        return centres * self.scale + self.mean
+
+    @property
+    def cluster_inertias(self) -> Floats:
+        """The inertia of each cluster, by a pass."""
+        assignment = self.clusters.assignment
+        return np.array([assignment.data.unscaled(float(one)) for one in assignment.residuals(self.centres)])
 
 
 def cluster(
-    passes: Passes, k: int, *, seed: int = 0, init: Any = "k-means++", scale: bool = False, **settings: Any
+    passes: Passes,
+    k: int,
+    *,
+    seed: int = 0,
+    init: Any = "k-means++",
+    scale: bool = False,
+    interruptible: bool = False,
+    **settings: Any,
 ) -> KMeansResult:
-    """K-means for other models, without an estimator around it; Ctrl-C ends it, since half a result would be another one."""
+    """K-means inside other models, without an estimator around it; other settings are those of `find_clusters`.
+
+    Ctrl-C ends the model as well, unless it is `interruptible`: half a result would be another one the next time.
+    """
     mean = deviation = None
     if scale:
         mean, deviation = mean_and_deviation(passes)
@@ -169,7 +186,7 @@ def cluster(
         return np.ascontiguousarray(init, dtype=data.dtype)
 
     found = find_clusters(Assignment(data), k, make_start, seed=seed, **settings)
-    if found.outcome.reason is Reason.INTERRUPTED:
+    if found.outcome.reason is Reason.INTERRUPTED and not interruptible:
         raise KeyboardInterrupt
     centres = ordered(found.assignment, found.centres) if isinstance(init, str) else found.centres
-    return KMeansResult(centres, found.labels, found, mean, deviation)
+    return KMeansResult(centres, found.labels, found.assignment.cluster_weights, found, mean, deviation)
