@@ -94,7 +94,7 @@ class Session:
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
-        outcome.warn(warning or type(self.model).__name__, category, stacklevel=5)
+        outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
 
 
 @contextmanager

@@ -33,8 +33,9 @@ def fit(opened: Session, data: KernelFitData) -> Fitted:
     of: FeatureMap
     if model.approximation == "random-features":
         kind, landmarks = "random-features", None
-        basis = RandomFeatures.directions_of(data.d, model.n_features, data.seed)
-        of = RandomFeatures(basis, data.gamma or 1.0, data.rescaling)
+        rng = np.random.default_rng([data.seed, 2])
+        basis = kernel.random_directions(data.d, max(model.n_features // 2, 1), rng)
+        of = RandomFeatures(kernel, basis)
     else:
         rows = _landmarks(data, min(model.n_features, data.n_with_weight))
         kind, landmarks, basis = "nystroem", to_arrays(rows), Nystroem.basis_of(kernel, rows)

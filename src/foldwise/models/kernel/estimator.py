@@ -33,32 +33,32 @@ class KernelKMeans(
 ):
     """K-means in the feature space of a kernel: clusters that no centre could describe, such as rings around each other.
 
-    Exact by default, from the kernel matrix of all pairs of rows, which is kept in memory only if it fits `memory_budget`.
-    The same labels for any number of threads, and whether it is kept or not.
+    Exact by default, from the kernel matrix of all pairs of rows, which is kept in memory only if it fits `memory_budget`. The
+    labels do not depend on that, nor on the number of threads.
 
     Parameters
     ----------
     n_clusters : how many.
-    kernel : "rbf", exp(-gamma |x - y|^2); "laplacian", exp(-gamma sum |x - y|); "poly", (gamma x.y + coef0)^degree; "linear";
-        a function f(rows, other_rows) that returns their matrix; "precomputed": X is the matrix itself.
-    gamma, degree, coef0 : see there. gamma="auto" is found from distances between rows of a sample: see `gamma_`.
-    approximation : None is exact. "nystroem" takes `n_features` landmarks, "random-features" (rbf) as many waves: then it is
-        k-means on these features, for any number of rows and for files larger than memory. "auto" is exact, or nystroem where
-        that would take too long.
-    n_features : how many of them.
-    normalize : divide every row by its summed kernel with all rows, by which it also counts: a normalised cut. Clusters of
+    kernel : "rbf", exp(-gamma |x - y|^2); "laplacian", exp(-gamma sum |x - y|); "poly", (gamma x.y + coef0)^degree; "linear",
+        x.y; a function f(rows, other_rows) that returns their matrix; "precomputed": X is the matrix itself.
+    gamma, degree, coef0 : parameters of the kernel. gamma="auto" comes from distances between rows of a sample: see `gamma_`.
+    approximation : None is exact. "nystroem" takes `n_features` landmarks, "random-features" (rbf) as many waves; k-means then
+        runs on these features, for any number of rows and for files larger than memory. "auto" is exact, or nystroem where that
+        would take too long.
+    n_features : the number of features of an approximation.
+    normalize : divide every row by its summed kernel with all rows, and weight it by the same: a normalised cut. Clusters of
         unequal density stay whole where plain kernel k-means splits them. For kernels without negative values; exact only.
     init : "spectral" (clusters of a neighbourhood graph of up to 1000 rows), "k-means++" in feature space, "random" rows, or
         the cluster of every row. "auto" is spectral for similarities (rbf, laplacian), else k-means++.
     n_init : how many starts, of which the best is kept; "auto" is 1 for spectral and arrays, else 10.
     max_iter, tol : a start ends after max_iter steps, or when the inertia falls by at most the share tol; tol=0 goes on until
         nothing moves.
-    memory_budget : bytes that the kernel matrix, or else the features, may take in memory.
+    memory_budget : bytes that the kernel matrix, or the features of an approximation, may take in memory.
     random_state : None is a fixed start, so that equal calls give equal bits.
-    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
+    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed continues from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
-    Clusters are numbered by size, the largest first; with given ones their order is kept.
+    Clusters are numbered by size, the largest first; if `init` gives them, they keep their numbers.
 
     >>> import numpy as np, foldwise as fw
     >>> turn = np.linspace(0, 2 * np.pi, 60, endpoint=False)
@@ -114,7 +114,7 @@ class KernelKMeans(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the clusters; `sample_weight` counts a row as that many equal rows.
 
-        Above 1000 rows an automatic gamma, a spectral start and landmarks come from a sample, where weights count only roughly.
+        Above 1000 rows an automatic gamma, a spectral start and landmarks come from a sample, where that holds only roughly.
         """
         with session(self, X, sample_weight, engine=engine) as opened:
             self._check_dense(opened)
@@ -208,7 +208,7 @@ class KernelKMeans(
         return -predict.inertia(self, X, sample_weight)
 
     def each_row(self, source: Source) -> EachRow:
-        """For those who stream: the cluster of each row and the distance to its mean."""
+        """The cluster of each row and the distance to its mean, block by block."""
         check_is_fitted(self, "labels_")
         return predict.row_output(self, source)
 

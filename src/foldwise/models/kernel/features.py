@@ -55,30 +55,24 @@ class Nystroem:
 
 
 class RandomFeatures:
-    """Waves along random directions, whose products are exp(-gamma |x - y|^2) on average (Rahimi and Recht 2007)."""
+    """Waves along random directions, whose products are the kernel on average (Rahimi and Recht 2007)."""
 
-    def __init__(self, directions: Floats, gamma: float, rescaling: Rescaling) -> None:
-        self._rescaling = rescaling
-        self._directions = directions * np.sqrt(2 * gamma) / rescaling.scale
+    def __init__(self, kernel: Kernel, directions: Floats) -> None:
+        self._frequencies, self._rescaling = kernel.frequencies(directions)
         self.n_features = 2 * directions.shape[1]
-
-    @staticmethod
-    def directions_of(d: int, n_features: int, seed: int) -> Floats:
-        """Directions for gamma = 1/2."""
-        return np.asarray(np.random.default_rng([seed, 2]).standard_normal((d, max(n_features // 2, 1))))
 
     def __call__(self, block: Block) -> Floats:
         """The features of a block's rows."""
-        angles = np.asarray(rescaled(block, self._rescaling).unchecked @ self._directions)
-        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(self._directions.shape[1]))
+        angles = np.asarray(rescaled(block, self._rescaling).unchecked @ self._frequencies)
+        return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(angles.shape[1]))
 
 
 def feature_map(model: Any) -> FeatureMap:
     """How a fitted approximate model makes features of rows."""
     rescaling = Rescaling(model.pivot_, model.frame_scale_)
-    if model.landmarks_ is None:
-        return RandomFeatures(model.basis_, model.gamma_, rescaling)
     kernel = kernel_class(model.kernel).of(model, model.gamma_ or 1.0, rescaling)
+    if model.landmarks_ is None:
+        return RandomFeatures(kernel, model.basis_)
     return Nystroem(kernel, from_arrays(model.landmarks_), model.basis_)
 
 

@@ -82,21 +82,52 @@ class Kernel:
         """The kernel of every row with itself."""
         raise NotImplementedError
 
+    @classmethod
+    def random_directions(cls, d: int, count: int, rng: np.random.Generator) -> Floats:
+        """Directions of random features, if there are any: columns drawn from the kernel's spectrum, for a fixed gamma."""
+        raise NotImplementedError
 
-class Gaussian(Kernel):
-    """exp(-gamma |x - y|^2)."""
+    def frequencies(self, directions: Floats) -> tuple[Floats, Rescaling]:
+        """These directions for the kernel's own gamma, and the rescaling of rows that they are for."""
+        raise NotImplementedError
 
-    formula = '"rbf", exp(-gamma |x - y|^2)'
-    has_random_features = True
+
+class Similarity(Kernel):
+    """exp of minus gamma times a distance: 1 for equal rows, never below 0. Subclasses say which distance."""
+
+    power: ClassVar[int]  # of the rows' unit that the distance has
 
     def __init__(self, gamma: float, rescaling: Rescaling) -> None:
-        self._rescaling = rescaling
-        self._gamma = min(gamma / rescaling.scale / rescaling.scale, _STEEPEST)
+        self._given, self._rescaling = gamma, rescaling
+        for _ in range(self.power):
+            gamma /= rescaling.scale
+        self._gamma = min(gamma, _STEEPEST)
 
     @classmethod
     def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
         """With that gamma."""
         return cls(gamma, rescaling)
+
+    def matrix(self, left: Block, right: Block) -> Floats:
+        """All values."""
+        exponents = self._exponents(left, right)
+        kernels.similarity(exponents)
+        return exponents
+
+    def diagonal(self, prepared: Block) -> Floats:
+        """Ones."""
+        return np.ones(prepared.n_rows)
+
+    def _exponents(self, left: Block, right: Block) -> Floats:
+        raise NotImplementedError
+
+
+class Gaussian(Similarity):
+    """exp(-gamma |x - y|^2)."""
+
+    formula = '"rbf", exp(-gamma |x - y|^2)'
+    power = 2
+    has_random_features = True
 
     @classmethod
     def automatic_gamma(cls, rows: Sampled) -> float:
@@ -111,30 +142,25 @@ class Gaussian(Kernel):
         """Rows from the pivot."""
         return with_lengths(rescaled(block, self._rescaling), self._gamma)
 
-    def matrix(self, left: Block, right: Block) -> Floats:
-        """All values."""
-        exponents = scaled_distances(left, right, self._gamma)
-        kernels.similarity(exponents)
-        return exponents
+    def _exponents(self, left: Block, right: Block) -> Floats:
+        return scaled_distances(left, right, self._gamma)
 
-    def diagonal(self, prepared: Block) -> Floats:
-        """Ones."""
-        return np.ones(prepared.n_rows)
+    @classmethod
+    def random_directions(cls, d: int, count: int, rng: np.random.Generator) -> Floats:
+        """Normal ones, for gamma = 1/2."""
+        return np.asarray(rng.standard_normal((d, count)))
+
+    def frequencies(self, directions: Floats) -> tuple[Floats, Rescaling]:
+        """The directions for this gamma."""
+        return directions * np.sqrt(2 * self._given) / self._rescaling.scale, self._rescaling
 
 
-class Laplacian(Kernel):
+class Laplacian(Similarity):
     """exp(-gamma sum |x - y|)."""
 
     formula = '"laplacian", exp(-gamma sum |x - y|)'
+    power = 1
     takes_sparse = False
-
-    def __init__(self, gamma: float, rescaling: Rescaling) -> None:
-        self._rescaling, self._gamma = rescaling, min(gamma / rescaling.scale, _STEEPEST)
-
-    @classmethod
-    def of(cls, model: Any, gamma: float, rescaling: Rescaling) -> Kernel:
-        """With that gamma."""
-        return cls(gamma, rescaling)
 
     @classmethod
     def automatic_gamma(cls, rows: Sampled) -> float:
@@ -150,16 +176,10 @@ class Laplacian(Kernel):
         """Rows from the pivot."""
         return rescaled(block, self._rescaling)
 
-    def matrix(self, left: Block, right: Block) -> Floats:
-        """All values."""
+    def _exponents(self, left: Block, right: Block) -> Floats:
         exponents = _summed_differences(left, right)
         exponents *= -self._gamma
-        kernels.similarity(exponents)
         return exponents
-
-    def diagonal(self, prepared: Block) -> Floats:
-        """Ones."""
-        return np.ones(prepared.n_rows)
 
 
 class Polynomial(Kernel):
