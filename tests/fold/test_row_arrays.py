@@ -16,7 +16,6 @@ from foldwise.fold.engine import Engine
 from foldwise.fold.local import LocalBlocks
 from foldwise.fold.passes import Passes
 from foldwise.fold.row_arrays import WithRowArray, for_blocks
-from foldwise.fold.tree import Tree
 from foldwise.stats.array_sum import ArraySum
 
 
