@@ -248,5 +248,5 @@ def test_nothing_is_searched_where_all_is_given(family: str, fixed: dict[str, fl
 
 
 def test_limits_without_width_are_refused() -> None:
-    with pytest.raises(DataError, match="limits given are equal"):
+    with pytest.raises(DataError, match="given limits are equal"):
         fw.fit_distribution([2.0, 2.0], "uniform", fixed={"low": 2.0, "high": 2.0})
