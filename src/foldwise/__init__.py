@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.report.progress import progress as progress
+    from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
+    from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import inertia_curve as inertia_curve
-    from foldwise.selection.mixture import select_mixture as select_mixture
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
@@ -40,7 +41,9 @@ _PUBLIC = {
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",
+    "MixtureChoice": "foldwise.selection.choose_mixture",
     "choose_components": "foldwise.selection.components",
+    "choose_mixture": "foldwise.selection.choose_mixture",
     "engine": "foldwise.fold.engine",
     "fit_distribution": "foldwise.models.likelihood",
     "fold": "foldwise.fold",
@@ -49,7 +52,6 @@ _PUBLIC = {
     "progress": "foldwise.report.progress",
     "save": "foldwise.store",
     "scan": "foldwise.data.scan",
-    "select_mixture": "foldwise.selection.mixture",
     "silhouette": "foldwise.selection.silhouette",
 }
 
@@ -60,9 +62,11 @@ __all__ = [
     "KMeans",
     "KernelKMeans",
     "MiniBatchKMeans",
+    "MixtureChoice",
     "SoftKMeans",
     "__version__",
     "choose_components",
+    "choose_mixture",
     "engine",
     "fit_distribution",
     "fold",
@@ -71,7 +75,6 @@ __all__ = [
     "progress",
     "save",
     "scan",
-    "select_mixture",
     "silhouette",
 ]
 

@@ -123,7 +123,7 @@ def _run(
     model: Path | None,
     report: Path | None,
 ) -> int:
-    from foldwise import GaussianMixture, progress, save, select_mixture
+    from foldwise import GaussianMixture, choose_mixture, progress, save
     from foldwise.cli.options import write_rows
     from foldwise.cli.show import show
     from foldwise.report.mixture import summary
@@ -133,7 +133,7 @@ def _run(
     with progress():
         if isinstance(asked, range) or len(kinds) > 1:
             numbers = asked if isinstance(asked, range) else [asked]
-            choice = select_mixture(source, numbers, kinds, criterion, **settings)
+            choice = choose_mixture(source, numbers, kinds, criterion, **settings)
             fitted = choice.best_model
         else:
             fitted = GaussianMixture(asked, covariance_type=kinds[0], **settings).fit(source)
@@ -162,11 +162,12 @@ def _run(
 
 def _types(text: str) -> list[str]:
     from foldwise.errors import ParameterError
+    from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 
-    known = ("full", "tied", "diag", "spherical", "ppca")
     kinds = [part.strip() for part in text.split(",") if part.strip()]
-    if not kinds or any(kind not in known for kind in kinds):
-        raise ParameterError(f"--type {text}: give some of {', '.join(known)}, with commas between them.")
+    if not kinds or any(kind not in COVARIANCE_TYPES for kind in kinds):
+        known = ", ".join(f"{name} ({kind.label})" for name, kind in COVARIANCE_TYPES.items())
+        raise ParameterError(f"--type {text}: give some of {known}, with commas between them.")
     return kinds
 
 

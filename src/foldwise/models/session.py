@@ -57,7 +57,7 @@ class Session:
         return self.data.where if self.data.where != "array" else None
 
     def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
-        """The checkpoint that was asked for, tied to the parameters that affect the result, to the data and to `figures` of them.
+        """The checkpoint, if there is to be one, tied to the parameters that affect the result, the data and `figures` of them.
 
         `resumable_cap` says that max_iter only ends this fit, so that it can be taken up again with a higher one. `beside` is
         what else the result depends on.
@@ -84,12 +84,14 @@ class Session:
         repairs: tuple[str, ...] = (),
         warning: str | None = None,
         category: type[NotFinishedWarning] = NotFinishedWarning,
+        quiet: bool = False,
     ) -> None:
-        """Write down what ran and what the columns were, and warn if the fit did not finish."""
+        """Write down what ran and what the columns were, and warn if the fit did not finish, unless `quiet`."""
         self.model.manifest_ = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
-        outcome.warn(warning or type(self.model).__name__, category, stacklevel=5)
+        if not quiet:
+            outcome.warn(warning or type(self.model).__name__, category, stacklevel=5)
 
 
 @contextmanager
@@ -139,5 +141,5 @@ def check_dense(source: Source, what: str) -> None:
     if source.sparse:
         raise DataError(
             f"sparse data was passed, but {what} need rows with all their values",
-            advice="Use X.toarray(); or reduce the columns first with fw.PCA, which takes sparse rows",
+            advice="Use X.toarray(), or reduce the columns first with fw.PCA; fw.PCA and fw.KMeans take sparse rows",
         )

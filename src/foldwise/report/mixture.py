@@ -6,33 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report import run_header
 from foldwise.report.cluster import centres_table, share, traits
 from foldwise.report.run_header import column_names, counted
 from foldwise.report.tables import number, percent, table
-from foldwise.selection.mixture import MixtureSelection
+from foldwise.selection.choose_mixture import MixtureChoice
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile
 
 _MOST_LINES = 40
-SHAPES = {
-    "full": "each an ellipsoid of its own",
-    "tied": "all ellipsoids alike",
-    "diag": "each an ellipsoid along the columns",
-    "spherical": "each a sphere of its own size",
-    "ppca": "each a few directions and noise",
-}
 
 
-def summary(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> str:
+def summary(model: Any, found: MixtureProfile, choice: MixtureChoice | None) -> str:
     """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data."""
     parts = [header(model, choice), "" if choice is None else str(choice), overall(model, found), merging_text(model)]
     parts += [clusters_table(model, found), centres_table(model, found), "\n".join(hints(model, found, choice))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def header(model: Any, choice: MixtureSelection | None = None) -> str:
+def header(model: Any, choice: MixtureChoice | None = None) -> str:
     """What ran."""
-    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
+    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({COVARIANCE_TYPES[model.covariance_type].label})"]
     words.append(counted(model.outcome_.steps, "step") + " of EM")
     if model.outcome_.converged:
         words.append("converged")
@@ -105,7 +99,7 @@ def sureness(found: MixtureProfile, cluster: int) -> str:
     return "-" if np.isnan(value) else percent(value)
 
 
-def hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:
+def hints(model: Any, found: MixtureProfile, choice: MixtureChoice | None) -> list[str]:
     """What to try next."""
     lines = []
     if choice is None:

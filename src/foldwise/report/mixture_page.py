@@ -17,7 +17,7 @@ from foldwise.report.run_header import column_names, counted, manifest_lines
 from foldwise.report.scatter_plot import Cloud
 from foldwise.report.svg_primitives import colour
 from foldwise.report.tables import number, percent
-from foldwise.selection.mixture import MixtureSelection
+from foldwise.selection.choose_mixture import MixtureChoice
 from foldwise.selection.mixture_profile import MixtureProfile
 
 _MOST_LINES = 60
@@ -29,7 +29,7 @@ def write_mixture_page(
     model: Any,
     source: Source,
     found: MixtureProfile,
-    choice: MixtureSelection | None,
+    choice: MixtureChoice | None,
     path: str | os.PathLike[str],
 ) -> str:
     """Write the page; the rows, which must be those of the fit, are passed over a few times more for their picture."""
@@ -87,7 +87,7 @@ def _line(model: Any, found: MixtureProfile, cluster: int, names: list[str]) -> 
     }
 
 
-def _chart(choice: MixtureSelection | None) -> str | None:
+def _chart(choice: MixtureChoice | None) -> str | None:
     if choice is None:
         return None
     grid = choice.grid()
@@ -112,7 +112,7 @@ def _plane(model: Any, source: Source, found: MixtureProfile) -> tuple[str | Non
         return None, 0
     k = len(model.weights_)
     of = np.asarray(getattr(model, "clusters_", np.arange(k)))
-    matrices = model._family().each(model.covariances_, k)
+    matrices = model.covariance_matrices()
     ellipses = [(drawn.place(model.means_[j]), drawn.seen(matrices[j]), int(of[j])) for j in range(min(k, _MOST_LINES))]
     means = [
         np.average(model.means_[of == i], axis=0, weights=model.weights_[of == i]) for i in range(int(of.max()) + 1)

@@ -62,7 +62,7 @@ def silhouette(
     """
     if hasattr(labels, "as_compared"):
         source, numbers = _of_model(labels, X, sample_weight)
-        names: tuple[Any, ...] = tuple(range(labels.n_clusters))
+        names: tuple[Any, ...] = tuple(range(labels.n_clusters_))
     else:
         source = scan(X, weights=sample_weight)
         given = np.asarray(labels)

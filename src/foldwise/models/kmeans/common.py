@@ -202,6 +202,11 @@ class CentreModel(
         return row_output.each_row(self._widened(source), self._targets(source), self._label)
 
     @property
+    def n_clusters_(self) -> int:
+        """How many clusters `predict` gives rows to: every clustering model says so under this name."""
+        return len(self.cluster_centers_)
+
+    @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
