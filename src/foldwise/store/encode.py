@@ -13,6 +13,15 @@ from numpy.typing import NDArray
 
 from foldwise.errors import StoreError
 
+MODELS = {
+    "BisectingKMeans": "foldwise.models.kmeans",
+    "GaussianMixture": "foldwise.models.mixture",
+    "KMeans": "foldwise.models.kmeans",
+    "KernelKMeans": "foldwise.models.kernel",
+    "MiniBatchKMeans": "foldwise.models.kmeans",
+    "PCA": "foldwise.models.pca",
+    "SoftKMeans": "foldwise.models.mixture",
+}
 # The records that models keep, under the names that stand in files. A file can make none but these.
 _RECORDS = {
     "Comparison": "foldwise.models.likelihood.result",
@@ -21,6 +30,8 @@ _RECORDS = {
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
+    "MixtureChoice": "foldwise.selection.choose_mixture",
+    "MixtureEntry": "foldwise.selection.choose_mixture",
     "Outcome": "foldwise.fold.outcome",
     "RankChoice": "foldwise.models.pca.rank",
 }
@@ -52,6 +63,8 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if is_dataclass(value) and type(value).__name__ in _RECORDS:
         parts = {field.name: encode(getattr(value, field.name), arrays) for field in fields(value)}
         return {"record": type(value).__name__, "fields": parts}
+    if type(value).__name__ in MODELS and hasattr(value, "get_params"):
+        return {"model": type(value).__name__, **encode_model(value, arrays)}
     raise StoreError(
         f"a {type(value).__name__} cannot be kept in a model file. "
         "If it is random_state, give a whole number or None instead."
@@ -82,4 +95,26 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
             known = {field.name for field in fields(kind)}
             # A field that a later version added is left out here; one that an older file lacks has its default.
             return kind(**{key: decode(item, arrays) for key, item in parts.items() if key in known})
+        case {"model": name, "parameters": _, "fitted": _} if name in MODELS:
+            return decode_model(name, value, arrays)
     raise StoreError(f"the file holds something that this version of Foldwise does not know: {str(value)[:80]}")
+
+
+def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The parameters of a model and what its fit has left."""
+    getattr(model, "components_", None)  # a model fed by partial_fit is finished when it is asked for
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
+        raise StoreError(f"this {type(model).__name__} is not fitted yet. Call fit first.")
+    return {"parameters": encode(model.get_params(deep=False), arrays), "fitted": encode(fitted, arrays)}
+
+
+def decode_model(kind: str, parts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """The model that `encode_model` was given; parameters that this version does not have are left out."""
+    make = getattr(importlib.import_module(MODELS[kind]), kind)
+    known = make().get_params()
+    parameters = decode(parts["parameters"], arrays)
+    model = make(**{name: value for name, value in parameters.items() if name in known})
+    for name, value in decode(parts["fitted"], arrays).items():
+        setattr(model, name, value)
+    return model

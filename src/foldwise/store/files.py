@@ -13,22 +13,14 @@ import numpy as np
 import foldwise
 from foldwise.errors import StoreError
 from foldwise.fold.checkpoint import write_tensors
-from foldwise.store.encode import decode, encode
+from foldwise.store.encode import MODELS, decode, decode_model, encode, encode_model
 
 _FORMAT = 1
-_MODELS = {
-    "BisectingKMeans": "foldwise.models.kmeans",
-    "GaussianMixture": "foldwise.models.mixture",
-    "KMeans": "foldwise.models.kmeans",
-    "KernelKMeans": "foldwise.models.kernel",
-    "MiniBatchKMeans": "foldwise.models.kmeans",
-    "PCA": "foldwise.models.pca",
-    "SoftKMeans": "foldwise.models.mixture",
-}
 # Results that are records as a whole, without parameters and attributes of a fit.
 _RESULTS = {
     "Comparison": "foldwise.models.likelihood",
     "FittedDistribution": "foldwise.models.likelihood",
+    "MixtureChoice": "foldwise.selection.choose_mixture",
 }
 
 
@@ -47,16 +39,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         parts: dict[str, Any] = {}
         _write(path, parts, {**_header(kind), "record": encode(model, parts)})
         return
-    if _MODELS.get(kind) is None or type(model) is not _class(kind):
-        known = ", ".join(sorted(_MODELS | _RESULTS))
+    if MODELS.get(kind) is None or type(model) is not _class(kind):
+        known = ", ".join(sorted(MODELS | _RESULTS))
         raise StoreError(f"a {kind} cannot be saved; models that can: {known}.")
-    getattr(model, "components_", None)  # a model fed by partial_fit is worked out when it is asked
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
-    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
-        raise StoreError(f"this {kind} is not fitted yet. Call fit first.")
     arrays: dict[str, Any] = {}
-    parameters = encode(model.get_params(deep=False), arrays)
-    _write(path, arrays, {**_header(kind), "parameters": parameters, "fitted": encode(fitted, arrays)})
+    _write(path, arrays, {**_header(kind), **encode_model(model, arrays)})
 
 
 def _header(kind: str) -> dict[str, Any]:
@@ -94,21 +81,15 @@ def load(path: str | os.PathLike[str]) -> Any:
             return decode(header["record"], arrays)
         except (KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
-    if kind not in _MODELS:
+    if kind not in MODELS:
         raise StoreError(f"{target}: holds a {kind!r}, which this version of Foldwise does not know. Update foldwise.")
-    make = _class(kind)
-    known = make().get_params()
     try:
-        parameters = decode(header["parameters"], arrays)
-        model = make(**{name: value for name, value in parameters.items() if name in known})
-        for name, value in decode(header["fitted"], arrays).items():
-            setattr(model, name, value)
+        return decode_model(kind, header, arrays)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
-    return model
 
 
 def _class(kind: str) -> Any:
-    return getattr(importlib.import_module((_MODELS | _RESULTS)[kind]), kind)
+    return getattr(importlib.import_module((MODELS | _RESULTS)[kind]), kind)
