@@ -8,6 +8,7 @@ from foldwise.data.block import Floats
 from foldwise.fold.passes import Passes
 from foldwise.models.mixture.covariance.base import CovarianceType
 from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 
 class DiagonalType(CovarianceType):
@@ -43,3 +44,8 @@ class DiagonalType(CovarianceType):
         if (precisions <= 0).any():
             raise self._refuse_precisions("positive")
         return np.asarray(1.0 / precisions)
+
+
+def squares_about_means(sums: ResponsibilitySums) -> Floats:
+    """The variances of each component in each column."""
+    return np.maximum(sums.scatter / sums.safe_counts[:, None] - sums.moves**2, 0.0)  # less is rounding

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.models.mixture.covariance.diag import squares_about_means
-from foldwise.models.mixture.covariance.diagonals import DiagonalType
+from foldwise.models.mixture.covariance.diagonals import DiagonalType, squares_about_means
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 
