@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -48,14 +49,16 @@ class Components:
         narrow: bool = True,
     ) -> None:
         self.kind, self.scatter, self.means = kind, scatter, means
-        self._given = (kind, log_weights, means, whiten, pivot, np.dtype(dtype), scatter, narrow)
+        options: dict[str, Any] = {"scatter": scatter, "narrow": narrow}
+        self._given = (kind, log_weights, means, whiten, pivot, dtype), options
         single = np.dtype(dtype) == np.float32
         self._core = _core.Components(
             _KINDS.index(kind), _SCATTERS.index(scatter), log_weights, means, whiten, pivot, single, narrow
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _components, self._given  # packed again wherever it is unpickled
+        given, options = self._given
+        return partial(Components, **options), given  # packed again wherever it is unpickled
 
     @property
     def narrow(self) -> bool:
@@ -75,16 +78,3 @@ class Components:
     def logs(self, rows: NDArray[Any], total: Floats, each: Floats | None = None) -> None:
         """Write the log density of each row to `total` (n,), and the log responsibilities to `each` (n, k)."""
         self._core.logs(rows, total, each)
-
-
-def _components(
-    kind: Kind,
-    log_weights: Floats,
-    means: Floats,
-    whiten: Floats,
-    pivot: Floats,
-    dtype: np.dtype[Any],
-    scatter: Scatter,
-    narrow: bool,
-) -> Components:
-    return Components(kind, log_weights, means, whiten, pivot, dtype, scatter=scatter, narrow=narrow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,12 @@ class ResponsibilitySums:
     shift: Floats
     scatter: Floats
 
-    @property
+    @cached_property
     def safe_counts(self) -> Floats:
         """The weights of the components, to divide by."""
         return np.maximum(self.counts, np.finfo(np.float64).tiny)
 
-    @property
+    @cached_property
     def moves(self) -> Floats:
         """How far each component's mean moves."""
         return np.asarray(self.shift / self.safe_counts[:, None])

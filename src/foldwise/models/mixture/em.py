@@ -21,7 +21,7 @@ from foldwise.fold.iterate import Figures, State
 from foldwise.fold.multistart import Value
 from foldwise.fold.outcome import Reason
 from foldwise.models.mixture import collapse
-from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.fit_data import FitData, Ridge
 from foldwise.models.mixture.starts import Start, Starts
 
 _REPAIRS = 5  # in one start: then the components are left as they are, and the model says so
@@ -36,10 +36,10 @@ ILL_DEFINED = (
 class EM:
     """A `Descent`. Its states hold, besides weights, means, covariances and `whiten`:
 
-    `within`, the variances that the ridge is taken from; `bound`, the lower bound that the last step found, and `before`, what
-    the next one is compared with (NaN after a repair); `number` of the start, `run` (a repair begins a new one), `repairs` in
-    this start; `ill`, whether components are collapsed, `atoms`, whether some sit on many rows that are alike; `rough`, whether
-    a coarse tolerance will do; `settled`.
+    `within`, the variances that the ridge is taken from, and with it `ridge` and `flat`; `bound`, the lower bound that the last
+    step found, and `before`, what the next one is compared with (NaN after a repair); `number` of the start; `run` (a repair
+    begins a new one); `repairs` in this start; `ill`, whether components are collapsed; `atoms`, whether some sit on many rows
+    that are alike; `rough`, whether a coarse tolerance will do; `settled`.
     """
 
     kept: Iterable[str] | None = None
@@ -70,7 +70,7 @@ class EM:
         run = 0 if before is None else int(before["run"]) + 1
         return {
             **_of_start(begin, self._whiten(begin.covariances)),
-            "within": within,
+            **self._within(within),
             **_numbers(bound=self.before, before=self.before),
             **_numbers(number=number, run=run, repairs=0, ill=False, atoms=False, rough=True, settled=False),
         }
@@ -86,8 +86,7 @@ class EM:
     def step(self, state: State) -> tuple[State, Figures]:
         """E-step, M-step, and repairs if components have collapsed."""
         data, covariance = self.data, self.data.covariance
-        within, before = state["within"], float(state["before"])
-        ridge = data.ridge(within)
+        within, before, ridge = state["within"], float(state["before"]), Ridge(state["ridge"], state["flat"])
         found = data.expected(state["weights"], state["means"], state["whiten"], ridge)
         bound = found.log_likelihood / data.weight
         if not np.isfinite(bound):
@@ -127,11 +126,15 @@ class EM:
         after = {
             **state,
             **_of_start(new, whiten),
-            "within": within if narrower is None else narrower,
+            **({} if narrower is None else self._within(narrower)),
             **_numbers(bound=bound, before=math.nan if fresh else bound, run=run + fresh, repairs=repairs),
             **_numbers(ill=bool(mend.any()) and not fresh, atoms=left.any(), settled=settled and not fresh),
         }
         return after, figures
+
+    def _within(self, within: Floats) -> State:
+        ridge = self.data.ridge(within)
+        return {"within": within, "ridge": ridge.added, "flat": ridge.flat}
 
     def _narrower(self, within: Floats, raw: Floats, counts: Floats) -> Floats | None:
         """What to take a lower ridge from, if components are much narrower than where it was taken from."""
@@ -159,7 +162,7 @@ class Polish:
         """The best start, unless it was stopped at max_iter."""
         if capped:
             return None
-        gone_on = {name: last[name] for name in ("within", "repairs")}
+        gone_on = {name: last[name] for name in ("within", "ridge", "flat", "repairs")}
         run = int(last["run"]) + 1
         return {**best, **gone_on, **_numbers(before=float(best["bound"]), run=run, rough=False, settled=False)}
 

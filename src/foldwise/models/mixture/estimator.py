@@ -56,8 +56,8 @@ class GaussianMixture(FittedMixture):
     Parameters
     ----------
     n_components : how many.
-    covariance_type : "full", "tied" (one for all), "diag", "spherical", or "ppca": `n_latent` directions (2) with variances of
-        their own and equal noise in all others, for many columns.
+    covariance_type : "full", "tied" (one for all), "diag", "spherical", "ppca": `n_latent` directions (2) with variances of
+        their own and equal noise in all others, for many columns; or another of `mixture.covariance.COVARIANCE_TYPES`.
     tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
     reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
         variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
@@ -236,7 +236,7 @@ class GaussianMixture(FittedMixture):
         self.covariances_ = np.ascontiguousarray(covariances)
         self.precisions_cholesky_ = np.ascontiguousarray(whiten)
         self.precisions_ = np.ascontiguousarray(precisions)
-        self.ridge_ = np.asarray(units.back(data.ridge(state["within"]).added, 2))
+        self.ridge_ = np.asarray(units.back(state["ridge"], 2))
         if hasattr(covariance, "n_latent"):
             self.n_latent_ = covariance.n_latent
         self.trace_ = units.trace(best.outcome.trace, {}, log_densities=("lower_bound",))

@@ -43,6 +43,7 @@ class FitData:
     mean: Floats
     whole: Floats  # the covariance matrix of all rows, or their variances: what the covariance type needs
     variances: Floats
+    share: float  # of a variance, which the ridge is
 
     @classmethod
     def of(cls, passes: Passes, covariance: CovarianceType, reg_covar: float | str, extent: Extent) -> FitData:
@@ -54,7 +55,7 @@ class FitData:
         pivot = (extent.columns.mean * units.factor).astype(dtype).astype(np.float64)
         mean, whole = covariance.of_all_rows(passes)
         variances = whole if whole.ndim == 1 else np.array(np.diagonal(whole))
-        return cls(passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances)
+        return cls(passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances, _RIDGE[dtype.name])
 
     @property
     def weight(self) -> float:
@@ -75,7 +76,7 @@ class FitData:
         if self.covariance.compares_columns:
             filled = np.full(len(filled), filled.mean())
         if isinstance(self.reg_covar, str):
-            added = _RIDGE[self.dtype.name] * filled
+            added = self.share * filled
         else:
             added = np.asarray(float(self.reg_covar) * self.units.factor * self.units.factor)
         return Ridge(added, np.maximum(added, filled * 1e-13))  # without a ridge, too, some variances are mere rounding
@@ -97,7 +98,7 @@ class FitData:
     def _sound(self, covariances: Floats, ridge: Ridge) -> Floats:
         if not isinstance(self.reg_covar, str):
             return covariances
-        return self.covariance.sound(covariances, ridge.added, _RIDGE[self.dtype.name])
+        return self.covariance.sound(covariances, ridge.added, self.share)
 
     def widths(self, raw: Floats, counts: Floats) -> Floats:
         """The variances, one for each column, within the component of a row in the middle: the median by weight.
@@ -109,7 +110,7 @@ class FitData:
             return np.array(np.maximum(each[0], 0.0))
         some = counts >= self.covariance.least_rows()
         weights = np.where(some if some.any() else counts > 0, counts, 0.0)
-        least = _LEAST * _RIDGE[self.dtype.name] * self.variances  # of rows that are alike
+        least = _LEAST * self.share * self.variances  # of rows that are alike
         found = np.zeros(each.shape[1])
         for j in range(each.shape[1]):
             order = np.argsort(each[:, j], kind="stable")

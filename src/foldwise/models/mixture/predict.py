@@ -193,6 +193,8 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         varying = max(covariance.d - len(getattr(self, "constant_columns_", ())), 1)
         return replace(covariance, d=varying).n_parameters(len(self.weights_))
 
+    _n_parameters = n_parameters  # as scikit-learn calls it
+
     # ---------------------------------------------------------------- criteria
 
     def _sums(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float, float]:

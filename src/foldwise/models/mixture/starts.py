@@ -128,7 +128,7 @@ class Starts:
         if means is not None:
             return _about(data, means, within)  # rows go with the nearest of the means given
         if self.k == 1:
-            return _m_step(data, data.mean[None], _AllAlike(), within)
+            return _m_step(data, data.mean[None], _nearest(data, data.mean[None]), within)
         if self.method == "random":
             shares = _RandomShares(int(rng.integers(2**62)), self.k)
             return _m_step(data, np.repeat(data.mean[None], self.k, axis=0), shares, within)
@@ -171,10 +171,13 @@ def seeds(data: FitData, k: int, method: str, rng: np.random.Generator) -> Float
 
 def _about(data: FitData, means: Floats, within: Floats | None) -> Start:
     """A start about these means: weights and covariances are those of the rows nearest to each."""
+    return replace(_m_step(data, means, _nearest(data, means), within), means=means)
+
+
+def _nearest(data: FitData, means: Floats) -> _OneEach:
     low, high = data.units.seen(data.extent.low), data.units.seen(data.extent.high)
     frame = rescaling_within(data.pivot, low, high, data.dtype)
-    nearest = _Nearest(np.ascontiguousarray(means, dtype=data.dtype), frame)
-    return replace(_m_step(data, means, _OneEach(nearest, len(means)), within), means=means)
+    return _OneEach(_Nearest(np.ascontiguousarray(means, dtype=data.dtype), frame), len(means))
 
 
 # ---------------------------------------------------------------- the M-step for given responsibilities
@@ -214,14 +217,6 @@ class _OneEach:
         out = np.zeros((block.n_rows, self.k))
         out[np.arange(block.n_rows), self.labelled(block)] = 1.0
         return out
-
-
-@dataclass(frozen=True)
-class _AllAlike:
-    """Responsibilities of the only component."""
-
-    def __call__(self, block: Block) -> Floats:
-        return np.ones((block.n_rows, 1))
 
 
 @dataclass(frozen=True)
