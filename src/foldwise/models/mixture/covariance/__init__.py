@@ -2,6 +2,7 @@
 
 from foldwise.models.mixture.covariance.base import CovarianceType, TooFewColumnsError
 from foldwise.models.mixture.covariance.diag import Diag
+from foldwise.models.mixture.covariance.diag_tied import DiagTied
 from foldwise.models.mixture.covariance.full import Full
 from foldwise.models.mixture.covariance.ppca import PPCA
 from foldwise.models.mixture.covariance.spherical import Spherical
@@ -9,7 +10,9 @@ from foldwise.models.mixture.covariance.tied import Tied
 
 __all__ = ["COVARIANCE_TYPES", "CovarianceType", "TooFewColumnsError", "complexity", "simpler_types"]
 
-COVARIANCE_TYPES: dict[str, type[CovarianceType]] = {kind.name: kind for kind in (Full, Diag, Tied, Spherical, PPCA)}
+COVARIANCE_TYPES: dict[str, type[CovarianceType]] = {
+    kind.name: kind for kind in (Full, Diag, Tied, DiagTied, Spherical, PPCA)
+}
 
 
 def simpler_types(name: str) -> tuple[str, ...]:
