@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from foldwise.models.pca import PCA as PCA
     from foldwise.models.pca.rank import RankChoice as RankChoice
     from foldwise.report.progress import progress as progress
+    from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
+    from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
     from foldwise.selection.curve import inertia_curve as inertia_curve
-    from foldwise.selection.mixture import MixtureSelection as MixtureSelection
-    from foldwise.selection.mixture import select_mixture as select_mixture
     from foldwise.selection.silhouette import Silhouette as Silhouette
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.store import load as load
@@ -59,7 +59,7 @@ _HOMES = {
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
-    "selection.mixture": "MixtureSelection select_mixture",
+    "selection.choose_mixture": "MixtureChoice choose_mixture",
     "selection.silhouette": "Silhouette silhouette",
     "store": "load save",
 }

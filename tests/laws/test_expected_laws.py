@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldwise.data.block import DenseBlock
-from foldwise.models.mixture.covariance_types import CovarianceType
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
 from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 from foldwise.testing import check_statistic
@@ -22,9 +22,9 @@ K = 3
 
 def components(name: str, d: int, offset: float, dtype: Any = np.float64) -> tuple[Any, CovarianceType]:
     rng = np.random.default_rng(3)
-    family = CovarianceType(name, d)
+    family = COVARIANCE_TYPES[name].of_columns(d, None)
     factor = rng.standard_normal((K, d, d)) + 2 * np.eye(d)
-    covariances = family.of_each(factor @ factor.transpose(0, 2, 1), np.ones(K))
+    covariances = family.of_matrices(factor @ factor.transpose(0, 2, 1), np.ones(K))
     means = offset + 2 * rng.standard_normal((K, d))
     pivot = np.full(d, offset, dtype).astype(np.float64)
     made = family.components(
@@ -34,8 +34,8 @@ def components(name: str, d: int, offset: float, dtype: Any = np.float64) -> tup
 
 
 def make(name: str, x: np.ndarray, offset: float) -> Any:
-    packed, family = components(name, x.shape[1], offset, x.dtype)
-    return lambda block: ResponsibilitySums.of(block, packed, family.scatter, K)
+    packed, _ = components(name, x.shape[1], offset, x.dtype)
+    return lambda block: ResponsibilitySums.of(block, packed)
 
 
 @st.composite
@@ -57,7 +57,7 @@ def same(a: ResponsibilitySums, b: ResponsibilitySums, rtol: float = 1e-9) -> No
 @given(case=cases(), cuts=st.lists(st.floats(0, 1), max_size=5))
 def test_any_split_equals_the_whole_and_empty_is_the_identity(name: str, case: Any, cuts: list[float]) -> None:
     x, offset, _ = case
-    of, nothing = make(name, x, offset), ResponsibilitySums.empty(CovarianceType(name, 1).scatter, K, x.shape[1])
+    of, nothing = make(name, x, offset), ResponsibilitySums.empty(COVARIANCE_TYPES[name].scatter, K, x.shape[1])
     total = nothing
     for start, stop in pairwise([0, *sorted(int(c * len(x)) for c in cuts), len(x)]):
         total = total.merge(of(DenseBlock(x[start:stop], start)))
@@ -81,7 +81,7 @@ def test_the_shipped_check_and_given_responsibilities_agree(name: str) -> None:
     """`given` with the responsibilities of the components is `of`."""
     x = 5.0 + np.random.default_rng(0).standard_normal((60, 3))
     packed, family = components(name, 3, 5.0)
-    check_statistic(lambda block: ResponsibilitySums.of(block, packed, family.scatter, K), x)
+    check_statistic(lambda block: ResponsibilitySums.of(block, packed), x)
     each = np.empty((60, K))
     packed.logs(x, np.empty(60), each)
     means = 5.0 + 2 * _means(3)
@@ -92,7 +92,7 @@ def test_the_shipped_check_and_given_responsibilities_agree(name: str) -> None:
         x,
     )
     found, told = (
-        ResponsibilitySums.of(DenseBlock(x), packed, family.scatter, K),
+        ResponsibilitySums.of(DenseBlock(x), packed),
         ResponsibilitySums.given(DenseBlock(x), family.scatter, means, np.exp(each)),
     )
     for part in ("counts", "shift", "scatter"):

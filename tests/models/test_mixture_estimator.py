@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError, StoreError
 from foldwise.models.mixture import CollapsedWarning
-from foldwise.models.mixture.fit_data import in_range
+from foldwise.models.units import in_range
 
 TYPES = ["full", "tied", "diag", "spherical", "ppca"]
 
@@ -83,14 +83,14 @@ def test_ppca_of_one_component_is_our_pca() -> None:
     pca = fw.PCA(2, ddof=0).fit(x)
     np.testing.assert_allclose(gm.covariances_[0], pca.get_covariance(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(gm.score_samples(x), pca.score_samples(x), rtol=1e-9)
-    assert gm._n_parameters() == 5 + (5 * 2 - 1 + 1)
+    assert gm.n_parameters() == 5 + (5 * 2 - 1 + 1)
 
 
 def test_criteria_by_their_formulas() -> None:
     x = blobs()
     gm = fw.GaussianMixture(2).fit(x)
     likelihood, p = gm.score_samples(x).sum(), 2 * 3 + 2 * 6 + 1
-    assert gm._n_parameters() == p
+    assert gm.n_parameters() == p
     assert gm.score(x) == pytest.approx(likelihood / 300, rel=1e-13)
     assert gm.bic(x) == pytest.approx(-2 * likelihood + p * np.log(300), rel=1e-13)
     assert gm.aic(x) == pytest.approx(-2 * likelihood + 2 * p, rel=1e-13)
@@ -386,8 +386,8 @@ def test_clusters_far_apart_are_not_widened(kind: str, gap: float, dtype: Any) -
     halves = [np.cov(half.astype(np.float64).T, bias=True) for half in (rows[:1000], rows[1000:])]
     if gm.means_[0, 0] > gm.means_[1, 0]:
         halves.reverse()
-    found = gm._family().each(gm.covariances_, 2)
-    truth = gm._family().each(gm._family().of_each(np.array(halves), np.ones(2)), 2)
+    found = gm.covariance_matrices()
+    truth = gm.covariance.matrices(gm.covariance.of_matrices(np.array(halves), np.ones(2)), 2)
     np.testing.assert_allclose(found, truth, atol=1e-4 if dtype == np.float32 else 1e-7)
 
 

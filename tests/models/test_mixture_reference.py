@@ -54,7 +54,7 @@ SHORT = {
 @pytest.fixture(scope="module")
 def selections(table: Table) -> dict[str, Any]:
     return {
-        name: fw.select_mixture(table(name), range(1, 4), tol=1e-10, max_iter=5000) for name in ("faithful", "iris")
+        name: fw.choose_mixture(table(name), range(1, 4), tol=1e-10, max_iter=5000) for name in ("faithful", "iris")
     }
 
 

@@ -30,7 +30,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "FittedDistribution": lambda: fw.fit_distribution(VALUES, "weibull"),
     "Comparison": lambda: fw.fit_distribution(VALUES, ["gamma", "laplace", "poisson"]),
     "Goodness": lambda: fw.fit_distribution(VALUES, "gamma").goodness_of_fit(resamples=9),
-    "MixtureSelection": lambda: fw.select_mixture(X, [1, 2], ("diag",)),
+    "MixtureChoice": lambda: fw.choose_mixture(X, [1, 2], ("diag",)),
 }
 
 

@@ -96,8 +96,8 @@ def mixture(
     with compute.engine_context(), spooled_scan(file, given) as source:
         with fw.progress():
             if several or isinstance(wanted, range):
-                choose = getattr(fw, "choose_mixture", None) or fw.select_mixture  # TODO: renamed when merged
-                choice = choose(source, wanted if isinstance(wanted, range) else [wanted], types, criterion, **settings)
+                numbers = wanted if isinstance(wanted, range) else [wanted]
+                choice = fw.choose_mixture(source, numbers, types, criterion, **settings)
                 fitted = choice.best_model
             else:
                 settings |= {"checkpoint": place, "time_budget": resuming.time_budget}
@@ -114,11 +114,12 @@ def mixture(
 
 def _types(text: str) -> list[str]:
     from foldwise.errors import ParameterError
+    from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 
-    known = ("full", "tied", "diag", "spherical", "ppca")
     types = [part.strip() for part in text.split(",") if part.strip()]
-    if not types or any(one not in known for one in types):
-        raise ParameterError(f"--type {text}: give some of {', '.join(known)}, separated by commas.")
+    if not types or any(one not in COVARIANCE_TYPES for one in types):
+        known = ", ".join(f"{name} ({kind.label})" for name, kind in COVARIANCE_TYPES.items())
+        raise ParameterError(f"--type {text}: give some of {known}, separated by commas.")
     return types
 
 

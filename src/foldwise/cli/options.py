@@ -109,7 +109,7 @@ class Compute:
             return nullcontext()
         import foldwise
 
-        context: AbstractContextManager[Any] = getattr(foldwise, "engine")(self.engine)  # noqa: B009  # TODO: plain when merged
+        context: AbstractContextManager[Any] = foldwise.engine(self.engine)
         return context
 # fmt: on
 

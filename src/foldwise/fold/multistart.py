@@ -6,7 +6,7 @@ Lloyd's algorithm, EM, annealing and kernel k-means are all `Descent`s: they say
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -133,7 +133,7 @@ class _Whole:
         reason = self.descent.ended(now)
         if reason is None and not self.alone and self.max_iter is not None and cursor.iteration >= self.max_iter:
             reason = Reason.CAPPED
-        beside = {name: array for name, array in state.items() if name.startswith("best")}
+        beside = {name: array for name, array in state.items() if name[:4] == "best"}
         if reason is not None:
             now, beside = self._ended(now, beside, cursor, capped=reason is Reason.CAPPED)
         return {**now, **_outer(cursor, beside)}, figures
@@ -180,15 +180,15 @@ class _Whole:
 
 
 def _cursor(state: State) -> _Cursor:
-    return _Cursor(*(int(value) for value in state["cursor"]))
+    return _Cursor(*state["cursor"].tolist())
 
 
 def _outer(cursor: _Cursor, beside: State) -> State:
-    return {**beside, "cursor": np.array(astuple(cursor), dtype=np.int64)}
+    return {**beside, "cursor": np.array(list(vars(cursor).values()), dtype=np.int64)}
 
 
 def _inner(state: State) -> State:
-    return {name: array for name, array in state.items() if name != "cursor" and not name.startswith("best")}
+    return {name: array for name, array in state.items() if name[:4] != "best" and name != "cursor"}
 
 
 def _best(state: State) -> State:

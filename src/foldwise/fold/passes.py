@@ -176,28 +176,6 @@ class Passes:
         found = self.ask(_take_rows, inside)
         return [(here[number], found[number]) for number in sorted(found)]
 
-    # TEMPORARY, until every model passes tasks: closures that write beside themselves
-    @property
-    def passes(self) -> int:
-        """Temporary."""
-        return self.counter.passes
-
-    @passes.setter
-    def passes(self, value: int) -> None:
-        self.counter.passes = value
-
-    def visit(self, of: Any, take: Any, pieces: Any = None) -> None:
-        """Temporary."""
-        blocks = self._begin()
-        assert isinstance(blocks, LocalBlocks)
-        if pieces is not None:
-            from foldwise.fold import blas, threads
-
-            with blas.single():
-                threads.run(pieces, lambda number, block: of(block), take, self.n_threads)
-            return
-        blocks.visit(of, take, self._progress())
-
     # ------------------------------------------------------------ what was done
 
     def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -48,10 +49,16 @@ class Components:
         narrow: bool = True,
     ) -> None:
         self.kind, self.scatter, self.means = kind, scatter, means
+        options: dict[str, Any] = {"scatter": scatter, "narrow": narrow}
+        self._given = (kind, log_weights, means, whiten, pivot, dtype), options
         single = np.dtype(dtype) == np.float32
         self._core = _core.Components(
             _KINDS.index(kind), _SCATTERS.index(scatter), log_weights, means, whiten, pivot, single, narrow
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given, options = self._given
+        return partial(Components, **options), given  # packed again wherever it is unpickled
 
     @property
     def narrow(self) -> bool:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,8 @@ class RowOutput:
 
 def row_output(model: Any, source: Source) -> RowOutput:
     """What a fitted model writes of each row: scores, or the cluster and the distance to its centre, ..."""
-    output: RowOutput = (model.row_output if hasattr(model, "row_output") else model.each_row)(source)
+    output: RowOutput = model.row_output(source)
     return output
-
-
-EachRow: TypeAlias = RowOutput  # TEMPORARY, until all models and reports use the new names
-each_row = row_output
 
 
 def n_clusters_of(model: Any) -> int:

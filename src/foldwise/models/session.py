@@ -85,8 +85,9 @@ class Session:
         spooled_bytes: int | None = None,
         warning: str | None = None,
         category: type[NotFinishedWarning] = NotFinishedWarning,
+        quiet: bool = False,
     ) -> None:
-        """Write down what ran and what the columns were, and warn if the fit did not finish.
+        """Write down what ran and what the columns were, and warn if the fit did not finish, unless `quiet`.
 
         `spooled_bytes` are those of a scratch file of the model's own.
         """
@@ -94,7 +95,8 @@ class Session:
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
-        outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
+        if not quiet:
+            outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
 
 
 @contextmanager
@@ -121,7 +123,7 @@ def session(
     keep = spool if isinstance(spool, bool) else spool(source)
     with open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep) as passes:
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
-        if getattr(model, "scale", False) and getattr(model, "STANDARDISES", True):
+        if getattr(model, "scale", False) and getattr(model, "standardises", True):
             mean, opened.scale = mean_and_deviation(passes)
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(opened.data, opened.mean, opened.scale)

@@ -7,25 +7,18 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.source import Source
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report.charts import criterion_chart, share_histogram
 from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
 from foldwise.report.formats import counted, number, percent
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
-from foldwise.selection.mixture import MixtureSelection
+from foldwise.selection.choose_mixture import MixtureChoice
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
 
-SHAPES = {
-    "full": "each an ellipsoid of its own",
-    "tied": "ellipsoids all alike",
-    "diag": "each an ellipsoid along the columns",
-    "spherical": "each a sphere of its own size",
-    "ppca": "each a few directions and noise",
-}
 
-
-def mixture_report(model: Any, source: Source, choice: MixtureSelection | None = None) -> Report:
+def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = None) -> Report:
     """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data.
 
     The rows, which must be those of the fit, are passed over four times, and a few times more for a page.
@@ -58,8 +51,8 @@ def mixture_report(model: Any, source: Source, choice: MixtureSelection | None =
     return Report(title, _about(model, choice), _facts(model, found), parts)
 
 
-def _about(model: Any, choice: MixtureSelection | None) -> list[str]:
-    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({SHAPES[model.covariance_type]})"]
+def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
+    words = [f"mixture of {counted(model.n_components, 'Gaussian')} ({COVARIANCE_TYPES[model.covariance_type].label})"]
     words.append(counted(model.outcome_.steps, "EM iteration"))
     lines = about(model, ", ".join([*words, *(["converged"] if model.outcome_.converged else [])]))
     if choice is not None:
@@ -83,7 +76,7 @@ def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
     ]
 
 
-def _choice(choice: MixtureSelection) -> list[Part]:
+def _choice(choice: MixtureChoice) -> list[Part]:
     """The criterion of all fits, as a chart and as a table."""
     grid, best = choice.grid(), (choice.best.covariance_type, choice.best.n_components)
     collapsed = {(e.covariance_type, e.n_components) for e in choice.entries if e.collapsed}
@@ -140,7 +133,7 @@ def _draw_plane(model: Any, seen: Projection) -> str:
     """The rows with the ellipses of the mixture's components and the numbers of the clusters."""
     k = len(model.weights_)
     of = np.asarray(getattr(model, "clusters_", np.arange(k)))
-    matrices = model._family().each(model.covariances_, k)
+    matrices = model.covariance_matrices()
     ellipses = [
         (seen.points(model.means_[j]), seen.covariance(matrices[j]), int(of[j])) for j in range(min(k, MOST_MARKED))
     ]
@@ -149,7 +142,7 @@ def _draw_plane(model: Any, seen: Projection) -> str:
     return seen.draw(centres=seen.points(np.array(means)), ellipses=ellipses)
 
 
-def _hints(model: Any, found: MixtureProfile, choice: MixtureSelection | None) -> list[str]:
+def _hints(model: Any, found: MixtureProfile, choice: MixtureChoice | None) -> list[str]:
     """What to try next on the command line."""
     lines = []
     if choice is None:

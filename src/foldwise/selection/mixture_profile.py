@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
+from foldwise.models.mixture.predict import Posterior, most_probable, probabilities
 from foldwise.selection.silhouette import grouped
 from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.two_part_mean import distance
@@ -44,7 +46,7 @@ class MixtureProfile:
 
 
 def mixture_profile(model: Any, source: Source) -> MixtureProfile:
-    """The figures of a fitted GaussianMixture, merged or not; `source` has the rows it was fitted to. Takes four passes.
+    """The figures of a fitted GaussianMixture, merged or not; `source` has the rows it was fitted to. Takes three passes.
 
     >>> import foldwise as fw
     >>> source = fw.scan([[1.0, 5.0], [3.0, 6.0], [2.0, 7.0], [11.0, 6.0], [13.0, 7.0]])
@@ -52,28 +54,11 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
     array([[ 2. ,  6. ],
            [12. ,  6.5]])
     """
-    run, components = model._comparing(source)
-    k = model._n_groups
-
-    def of(block: Block) -> NDArray[Any]:
-        shares = model._probabilities(block, components)
-        told = np.empty(block.n_rows, [("label", np.int32), ("surest", np.float64)])
-        told["label"], told["surest"] = model._labels(shares), shares.max(axis=1)
-        return told
-
-    rows = run.rows(of)
-    every, sure = np.ascontiguousarray(rows["label"]), rows["surest"]
-
-    def sums(block: Block) -> ArraySum:
-        here = slice(block.start, block.start + block.n_rows)
-        mine, surest = every[here], sure[here]
-        w = np.ones(block.n_rows) if block.weights is None else block.weights
-        bins = np.minimum((surest * BINS).astype(np.intp), BINS - 1)
-        parts = np.bincount(mine, w * surest, k), np.bincount(bins, w, BINS), [w @ (surest < DOUBT)]
-        return ArraySum(np.concatenate(parts))
-
-    found = run.fold(sums).value
-    raw, scale = grouped(Passes(source, n_threads=model.n_threads), every, k)
+    passes, posterior = Passes(model.as_compared(source), n_threads=model.n_threads), model.posterior(source.dtype)
+    k = posterior.n_clusters
+    rows = passes.fold(partial(_Sureness.of, posterior))
+    labels, found = np.concatenate(rows.labels), rows.sums.value
+    raw, scale = grouped(Passes(source, n_threads=model.n_threads), labels, k)
     whole, some = raw.whole(), raw.weight > 0
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)
@@ -81,7 +66,7 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
     within = np.divide(raw.squares.sum(axis=0), whole.squares, out=np.ones_like(deviation), where=whole.squares > 0)
     weights = np.where(some, raw.weight, np.nan)
     return MixtureProfile(
-        labels=every,
+        labels=labels,
         rows=raw.rows,
         weights=raw.weight,
         means=np.where(some[:, None], raw.mean / scale, np.nan),
@@ -94,3 +79,25 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
         in_doubt=float(found[-1] / whole.weight),
         criteria=model.criteria(source),
     )
+
+
+@dataclass(frozen=True)
+class _Sureness:
+    """The labels of rows, and summed over them: the probability of their own cluster by cluster, its histogram, doubts."""
+
+    labels: tuple[NDArray[np.int32], ...]
+    sums: ArraySum
+
+    @classmethod
+    def of(cls, posterior: Posterior, block: Block) -> _Sureness:
+        """Those of a block."""
+        shares = probabilities(posterior, block)
+        own, surest = most_probable(shares), shares.max(axis=1)
+        w = np.ones(block.n_rows) if block.weights is None else block.weights
+        bins = np.minimum((surest * BINS).astype(np.intp), BINS - 1)
+        parts = np.bincount(own, w * surest, shares.shape[1]), np.bincount(bins, w, BINS), [w @ (surest < DOUBT)]
+        return cls((own,), ArraySum(np.concatenate(parts)))
+
+    def merge(self, other: _Sureness) -> _Sureness:
+        """These rows, then the others."""
+        return _Sureness(self.labels + other.labels, self.sums.merge(other.sums))

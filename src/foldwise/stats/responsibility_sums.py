@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,16 @@ class ResponsibilitySums:
     shift: Floats
     scatter: Floats
 
+    @cached_property
+    def safe_counts(self) -> Floats:
+        """The weights of the components, to divide by."""
+        return np.maximum(self.counts, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def moves(self) -> Floats:
+        """How far each component's mean moves."""
+        return np.asarray(self.shift / self.safe_counts[:, None])
+
     @classmethod
     def empty(cls, kind: str, n_components: int, n_columns: int) -> ResponsibilitySums:
         """The identity of `merge`; `kind` says which squares are summed up: full, tied, diag or none."""
@@ -37,10 +48,10 @@ class ResponsibilitySums:
         return cls(0.0, np.zeros(k), np.zeros((k, d)), np.zeros(shape))
 
     @classmethod
-    def of(cls, block: Block, components: Components, kind: str, n_components: int) -> ResponsibilitySums:
-        """The sums over a block's rows; `kind` is the scatter that the components were packed for."""
-        found = cls.empty(kind, n_components, block.n_columns)
-        scatter = None if kind == "none" else found.scatter
+    def of(cls, block: Block, components: Components) -> ResponsibilitySums:
+        """The sums over a block's rows."""
+        found = cls.empty(components.scatter, *components.means.shape)
+        scatter = None if components.scatter == "none" else found.scatter
         weights, power = block.weights, 0
         if weights is not None:
             power = math.frexp(float(weights.max(initial=0.0)))[1]
@@ -55,7 +66,7 @@ class ResponsibilitySums:
 
     @classmethod
     def given(cls, block: Block, kind: str, means: Floats, shares: Floats) -> ResponsibilitySums:
-        """The same for responsibilities (rows, components) that somebody else settled; they are compared with `means`."""
+        """The same for responsibilities (rows, components) that are already known, about any `means`."""
         found = cls.empty(kind, *means.shape)
         rows = block.dense().astype(np.float64)
         weighted = shares if block.weights is None else shares * block.weights[:, None]

@@ -30,12 +30,12 @@ RESULTS = {
     "Goodness": "foldwise.models.likelihood.goodness",
     "InertiaCurve": "foldwise.selection.curve",
     "LabelledMatrix": "foldwise.models.labelled_matrix",
-    "MixtureSelection": "foldwise.selection.mixture",
+    "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
     "Silhouette": "foldwise.selection.silhouette",
 }
 _RECORDS = RESULTS | {
-    "Entry": "foldwise.selection.mixture",
+    "MixtureEntry": "foldwise.selection.choose_mixture",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.source import Source
 from foldwise.errors import DataError
-from foldwise.models.base import EachRow, KnownParameters
+from foldwise.models.base import KnownParameters, RowOutput
 from foldwise.models.kernel import approximate, exact, predict
 from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kernel.functions import kernel_class
@@ -207,7 +207,7 @@ class KernelKMeans(
         check_is_fitted(self, "labels_")
         return -predict.inertia(self, X, sample_weight)
 
-    def each_row(self, source: Source) -> EachRow:
+    def row_output(self, source: Source) -> RowOutput:
         """The cluster of each row and the distance to its mean, block by block."""
         check_is_fitted(self, "labels_")
         return predict.row_output(self, source)

@@ -18,7 +18,7 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import DenseTargets, Labels, rescaling_around
-from foldwise.models.base import EachRow, open_for_use
+from foldwise.models.base import RowOutput, open_for_use
 from foldwise.models.kernel.features import FeatureSource, feature_map
 from foldwise.models.kernel.functions import Kernel, kernel_class
 from foldwise.models.kernel.geometry import Means, coefficients, effective_weights
@@ -136,13 +136,13 @@ def inertia(model: Any, X: Any, sample_weight: Any) -> float:
     return float(own @ weights[0] if weights else own.sum())
 
 
-def row_output(model: Any, source: Source) -> EachRow:
+def row_output(model: Any, source: Source) -> RowOutput:
     """Records of cluster and distance."""
     if kernel_class(model.kernel).precomputed:
         raise ParameterError("a model of a precomputed kernel has no distances for new rows; use predict.")
     dtype = np.dtype([("cluster", np.int32), ("distance", source.dtype)])
     source = _seen(model, source)
-    return EachRow(source, ("cluster", "distance"), dtype, partial(records_of, _comparison(model, source), dtype))
+    return RowOutput(source, ("cluster", "distance"), dtype, partial(records_of, _comparison(model, source), dtype))
 
 
 def _open(model: Any, X: Any, sample_weight: Any = None) -> Source:

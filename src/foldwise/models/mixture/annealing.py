@@ -1,20 +1,19 @@
-"""The steps of soft k-means, at one stiffness or at a series of rising ones, as a walk that can be stopped anywhere."""
+"""The steps of soft k-means: at one stiffness, or at a series of rising ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
-from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.cursor import Place
-from foldwise.fold.iterate import Figures, State, iterate
-from foldwise.fold.outcome import Outcome, Reason
+from foldwise.data.block import Floats
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.multistart import Value
+from foldwise.fold.outcome import Reason
 from foldwise.kernels.mixture import Components
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
@@ -29,43 +28,6 @@ _NUDGE = 0.1  # widths between twins at first
 _WIDE = 1000  # columns: beyond this the largest variance is bounded and not worked out
 _MOST = 300  # stiffnesses
 _LEAST = 1e-26  # of the mean variance: less squared movement is rounding
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What was asked for; `beta` is None for annealing."""
-
-    k: int
-    beta: float | None
-    starts: int
-    max_iter: int
-    tol: float  # of summed squared movement, in the units of the data
-    seed: int
-    make_start: Callable[[Assignment, int], NDArray[Any]]
-
-
-@dataclass
-class Cursor(Place):
-    """Where in the plan the state stands."""
-
-    start: int = 0
-    iteration: int = 0
-    here: int = 0  # steps at this stiffness
-    level: int = 0  # how often it was raised
-    done: int = 0
-    capped: int = 0
-    best_iterations: int = 0
-
-
-@dataclass(frozen=True)
-class Found:
-    """How it ended."""
-
-    centres: NDArray[Any]
-    beta: float
-    outcome: Outcome
-    resumed_at: int
-    iterations: int
 
 
 def components(
@@ -91,166 +53,156 @@ def components(
     )
 
 
-def search(
-    rows: Assignment, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None
-) -> Found:
-    """Carry out the plan; afterwards labels in `rows` belong to the centres found."""
-    if checkpoint is not None:
-        columns = rows.extent.columns
-        checkpoint.bind(columns.weight, columns.centre, columns.squares, rows.extent.low, rows.extent.high)
-    walk = _Walk(rows, plan)
-    limit = plan.max_iter * plan.starts if plan.beta is not None else 1 << 30
-    state, outcome, resumed_at = iterate(
-        walk.begin, walk.step, walk.done, max_iter=limit, time_budget=time_budget, checkpoint=checkpoint
-    )
-    cursor = Cursor.of(state)
-    if outcome.converged and cursor.capped:
-        outcome = replace(outcome, reason=Reason.CAPPED)
-    best = len(state["best"]) > 0
-    centres = (state["best"] if best else state["centres"]).astype(rows.dtype)
-    beta = float(state["best_beta"] if best else state["beta"])
-    rows.forget()
-    if len(centres) < plan.k:  # annealing was cut short: one step of k-means fills what is not there yet
-        centres = lloyd.step(rows, _padded(centres, plan.k)).centres
-    rows.assign(np.ascontiguousarray(centres))
-    return Found(centres, beta, outcome, resumed_at, cursor.best_iterations if best else cursor.iteration)
+class _Soft:
+    """What both descents share. States hold `centres`, `beta`, the `value` to be small, and whether it has `settled`."""
+
+    kept: Iterable[str] | None = ("centres", "beta", "value")
+
+    def __init__(self, assignment: Assignment, tol: float) -> None:
+        """`tol` is of the summed squared movement."""
+        self.assignment, self.data = assignment, assignment.data
+        self.weight = self.data.extent.columns.weight
+        self.deviation = np.sqrt(self.data.squares / self.weight) / self.data.rescaling.scale
+        self.tol = max(tol, _LEAST * float((self.deviation**2).mean()))
+
+    def value(self, state: State) -> Value:
+        """Free energy; of annealing the inertia."""
+        return (float(state["value"]),)
+
+    def ended(self, state: State) -> Reason | None:
+        """When nothing moves any more."""
+        return Reason.CONVERGED if state["settled"] else None
+
+    def em_step(self, state: State, masses: Floats | None) -> tuple[ResponsibilitySums, Floats, Floats, Figures]:
+        """One pass: the sums, how far centres move, where to, and the figures of the step."""
+        data, centres, beta = self.data, state["centres"], float(state["beta"])
+        compared = components(centres, beta, data.rescaling.pivot, data.dtype, masses, narrow=data.extent.alike)
+        found = data.passes.fold(partial(ResponsibilitySums.of, components=compared))
+        some = found.counts[:, None] > 0
+        moves = np.divide(found.shift, found.counts[:, None], out=np.zeros_like(centres), where=some)
+        figures = {
+            "beta": beta,
+            "centres": float(len(centres)),
+            "free_energy": -found.log_likelihood / beta,
+            "shift": math.sqrt(float((moves**2).sum())),
+        }
+        return found, moves, centres + moves, figures
 
 
-class _Walk:
-    def __init__(self, rows: Assignment, plan: Plan) -> None:
-        self.rows, self.plan = rows, plan
-        self.weight = rows.extent.columns.weight
-        self.deviation = np.sqrt(rows.squares / self.weight) / rows.frame.scale
-        self.tol = max(plan.tol, _LEAST * float((self.deviation**2).mean()))
+class FixedStiffness(_Soft):
+    """A `Descent`: EM at one beta."""
 
-    def begin(self) -> State:
-        annealing = self.plan.beta is None
-        first = 0.0 if self.plan.beta is None else self.plan.beta
-        if annealing and self.deviation.any():
-            first = self._first()
-        centres = self._start(0)
+    def __init__(
+        self, assignment: Assignment, tol: float, beta: float, make_start: Callable[[int], NDArray[Any]]
+    ) -> None:
+        super().__init__(assignment, tol)
+        self.beta, self.make_start = beta, make_start
+
+    def start(self, number: int, before: State | None) -> State:
+        """Centres as the user wants them."""
+        centres = self.make_start(number).astype(np.float64)
+        return {"centres": centres, "beta": np.array(self.beta), "value": np.array(np.inf), "settled": np.array(False)}
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        """A step of EM."""
+        _, moves, new, figures = self.em_step(state, None)
+        settled = float((moves**2).sum()) <= self.tol
+        value = figures["free_energy"]
+        return {**state, "centres": new, "value": np.array(value), "settled": np.array(settled)}, figures
+
+
+class Annealing(_Soft):
+    """A `Descent`: EM at one stiffness after another, then k-means.
+
+    Its states also hold the `masses` of the centres, the steps taken at this stiffness (`here`), how often it was raised
+    (`level`), the `first` one, and the `number` of the start.
+    """
+
+    def __init__(self, assignment: Assignment, tol: float, k: int, max_iter: int, seed: int) -> None:
+        super().__init__(assignment, tol)
+        self.k, self.steps, self.seed = k, min(_STEPS, max_iter), seed
+
+    def start(self, number: int, before: State | None) -> State:
+        """One centre in the mean."""
+        first = np.array(self._first() if self.deviation.any() else 0.0) if before is None else before["first"]
         return {
-            "centres": centres,
-            "masses": np.ones(len(centres)) if annealing else np.empty(0),
-            "beta": np.array(first),
-            "first": np.array(first),
-            "best": np.empty((0, self.rows.d)),
-            "best_value": np.array(np.inf),
-            "best_beta": np.array(first),
-            "cursor": Cursor().array(),
+            "centres": np.array(self.data.extent.columns.mean[None]),
+            "masses": np.ones(1),
+            "beta": first,
+            "first": first,
+            "here": np.array(0),
+            "level": np.array(0),
+            "number": np.array(number),
+            "value": np.array(np.inf),
+            "settled": np.array(False),
         }
 
     def _first(self) -> float:
         """Half of the stiffness at which one centre first parts in two: 1 / (2 l), l the largest variance (Rose 1990)."""
-        if self.rows.d > _WIDE:
+        if self.data.d > _WIDE:
             largest = float(self.deviation @ self.deviation)
         else:
-            moments = self.rows.run.fold(Moments.of)
+            moments = self.data.passes.fold(Moments.of)
             upper = np.triu(moments.scatter) / moments.weight
             largest = float(np.linalg.eigvalsh(upper + np.triu(upper, 1).T)[-1])
         return 1.0 / (4.0 * largest)
 
-    def _start(self, number: int) -> Floats:
-        if self.plan.beta is not None:
-            return self.plan.make_start(self.rows, number).astype(np.float64)
-        return np.array(self.rows.extent.columns.mean[None])
-
-    def done(self, state: State) -> bool:
-        return bool(Cursor.of(state).done)
-
     def step(self, state: State) -> tuple[State, Figures]:
-        rows, plan, cursor = self.rows, self.plan, Cursor.of(state)
-        centres, beta = state["centres"], float(state["beta"])
-        annealing = plan.beta is None
+        """A step of EM; when the centres have settled, a higher stiffness, or the end."""
+        beta = float(state["beta"])
         if beta == 0.0:  # rows that are all equal: there is nothing to anneal
-            return self._polished(state, cursor, centres), {"beta": 0.0, "free_energy": 0.0, "shift": 0.0}
-        masses = state["masses"] if annealing else None
-        compared = components(centres, beta, rows.frame.pivot, rows.dtype, masses, narrow=rows.extent.alike)
-
-        def of(block: Block) -> ResponsibilitySums:
-            return ResponsibilitySums.of(block, compared, "diag" if annealing else "none", len(centres))
-
-        found = rows.run.fold(of)
-        some = found.counts[:, None] > 0
-        moves = np.divide(found.shift, found.counts[:, None], out=np.zeros_like(centres), where=some)
-        new, shift = centres + moves, float((moves**2).sum())
-        free = -found.log_likelihood / beta
-        cursor.iteration += 1
-        cursor.here += 1
-        figures = {
-            "start": float(cursor.start),
-            "beta": beta,
-            "centres": float(len(centres)),
-            "free_energy": free,
-            "shift": math.sqrt(shift),
-        }
-        settled = shift <= self.tol
-        after = {**state, "centres": new}
-        if not annealing:
-            if settled or (cursor.iteration >= plan.max_iter and plan.starts > 1):
-                return self._ended(after, cursor, new, free, capped=not settled), figures
-        else:
-            after["masses"] = found.counts / self.weight
-            if settled or cursor.here >= min(_STEPS, plan.max_iter):
-                near = self.weight * math.log(plan.k) / beta <= _NEAR * free
-                if (near and len(new) >= plan.k) or cursor.level == _MOST:
-                    return self._polished(after, cursor, new), figures
-                spread = np.divide(found.scatter.sum(axis=1), found.counts, out=np.zeros(len(new)), where=some[:, 0])
-                spread -= (moves**2).sum(axis=1)
-                cursor.level += 1
-                cursor.here = 0
-                after |= self._stiffer(new, after["masses"], spread, beta * _FACTOR, cursor)
-        after["cursor"] = cursor.array()
+            return self._polished(state, state["centres"]), {"beta": 0.0, "free_energy": 0.0, "shift": 0.0}
+        found, moves, new, figures = self.em_step(state, state["masses"])
+        here, level, free = int(state["here"]) + 1, int(state["level"]), figures["free_energy"]
+        after = {**state, "centres": new, "masses": found.counts / self.weight, "here": np.array(here)}
+        if float((moves**2).sum()) <= self.tol or here >= self.steps:
+            near = self.weight * math.log(self.k) / beta <= _NEAR * free
+            if (near and len(new) >= self.k) or level == _MOST:
+                return self._polished(after, new), figures
+            spread = np.divide(found.scatter.sum(axis=1), found.counts, out=np.zeros(len(new)), where=found.counts > 0)
+            spread -= (moves**2).sum(axis=1)
+            rng = np.random.default_rng([self.seed, 3, int(state["number"]), level + 1])
+            after |= {"here": np.array(0), "level": np.array(level + 1)}
+            after |= self._stiffer(new, after["masses"], spread, beta * _FACTOR, rng)
         return after, figures
 
-    def _stiffer(self, centres: Floats, masses: Floats, spread: Floats, beta: float, cursor: Cursor) -> State:
+    def _stiffer(self, centres: Floats, masses: Floats, spread: Floats, beta: float, rng: np.random.Generator) -> State:
         """Twins that did not part are one again; then centres whose rows spread too wide get a twin, as many as are left."""
         width = 1.0 / math.sqrt(2.0 * beta)
         centres, masses, spread = _joined(centres, masses, spread, _APART * width)
-        free = self.plan.k - len(centres)
+        free = self.k - len(centres)
         order = [j for j in np.argsort(-masses * spread, kind="stable") if spread[j] > width * width]
         twins = np.array(order[: max(free, 0)], dtype=np.intp)
         if len(twins):
-            rng = np.random.default_rng([self.plan.seed, 3, cursor.start, cursor.level])
             away = rng.standard_normal((len(twins), centres.shape[1])) * self.deviation
             away *= _NUDGE * width / 2 / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
-            halves = masses[twins] / 2
-            masses = masses.copy()
-            masses[twins] = halves
+            masses[twins] /= 2
             others = centres[twins] - away
-            centres = centres.copy()
             centres[twins] += away
-            centres, masses = np.concatenate([centres, others]), np.concatenate([masses, halves])
+            centres, masses = np.concatenate([centres, others]), np.concatenate([masses, masses[twins]])
         return {"centres": centres, "masses": masses, "beta": np.array(beta)}
 
-    def _polished(self, state: State, cursor: Cursor, centres: Floats) -> State:
+    def _polished(self, state: State, centres: Floats) -> State:
         """The end of annealing is k-means: steps of Lloyd's until nothing moves, which also fill what is still empty."""
-        rows = self.rows
-        rows.forget()
-        final = lloyd.settle_down(rows, _padded(centres.astype(rows.dtype), self.plan.k))
-        rows.assign(final)
-        return self._ended(state, cursor, final.astype(np.float64), float(rows.residuals(final).sum()), capped=False)
-
-    def _ended(self, state: State, cursor: Cursor, centres: Floats, value: float, *, capped: bool) -> State:
-        state = dict(state)
-        if not len(state["best"]) or value < float(state["best_value"]):
-            state |= {"best": centres, "best_value": np.array(value), "best_beta": state["beta"]}
-            cursor.capped, cursor.best_iterations = int(capped), cursor.iteration
-        cursor.start += 1
-        if cursor.start == self.plan.starts:
-            cursor.done = 1
-        else:
-            cursor.iteration = cursor.here = cursor.level = 0
-            centres = self._start(cursor.start)
-            masses = np.ones(len(centres)) if self.plan.beta is None else np.empty(0)
-            state |= {"centres": centres, "masses": masses, "beta": state["first"]}
-        state["cursor"] = cursor.array()
-        return state
+        final = filled(self.assignment, centres, self.k, lloyd.settle_down)
+        self.assignment.assign(final)
+        value = float(self.assignment.residuals(final).sum())
+        return {
+            **state,
+            "centres": final.astype(np.float64),
+            "value": np.array(value),
+            "settled": np.array(True),
+        }
 
 
-def _padded(centres: NDArray[Any], k: int) -> NDArray[Any]:
-    """As many centres as clusters: what is lacking are copies, which k-means finds empty and fills."""
-    return np.ascontiguousarray(np.concatenate([centres, np.repeat(centres[:1], k - len(centres), axis=0)]))
+def filled(
+    assignment: Assignment, centres: Floats, k: int, descend: Callable[[Assignment, NDArray[Any]], NDArray[Any]]
+) -> NDArray[Any]:
+    """k centres after steps of k-means: those that are lacking begin as copies, which k-means finds empty and fills."""
+    assignment.forget()
+    known = centres.astype(assignment.data.dtype)
+    lacking = np.repeat(known[:1], k - len(known), axis=0)
+    return descend(assignment, np.ascontiguousarray(np.concatenate([known, lacking])))
 
 
 def _joined(centres: Floats, masses: Floats, spread: Floats, apart: float) -> tuple[Floats, Floats, Floats]:

@@ -1,4 +1,4 @@
-"""The whole of a fit as steps that can be stopped anywhere: several starts, EM from each, collapsed components restarted.
+"""EM as a descent: steps from several starts, collapsed components restarted on the way.
 
 What EM climbs. With a ridge, covariances are S + ridge after each M-step, as everywhere. That is the exact M-step of the lower
 bound sum_n w_n log sum_j pi_j N(x_n | m_j, C_j) exp(-tr(ridge C_j^-1) / 2), the likelihood with each density lowered by what
@@ -9,23 +9,22 @@ than they started, EM goes on with a lower ridge once it has settled: the same m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.errors import DataError
-from foldwise.fold import blas
-from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.cursor import Place
-from foldwise.fold.iterate import Figures, State, iterate
-from foldwise.fold.outcome import Outcome, Reason
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.multistart import Value
+from foldwise.fold.outcome import Reason
 from foldwise.models.mixture import collapse
-from foldwise.models.mixture.fit_data import FitData
-from foldwise.models.mixture.starts import Start
+from foldwise.models.mixture.fit_data import FitData, Ridge
+from foldwise.models.mixture.starts import Start, Starts
 
-_REPAIRS = 5  # in one start: then the components are left as they are, and it is told
+_REPAIRS = 5  # in one start: then the components are left as they are, and the model says so
 _NARROWER = 1 / 16  # of the variances that the ridge was taken from: below, it is taken anew
 
 ILL_DEFINED = (
@@ -34,247 +33,155 @@ ILL_DEFINED = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What was asked for."""
+class EM:
+    """A `Descent`. Its states hold, besides weights, means, covariances and `whiten`:
 
-    k: int
-    starts: int
-    max_iter: int
-    tol: float  # of the lower bound for each row
-    seed: int
-    make_start: Callable[[FitData, int], Start]
-    before: float = float("nan")  # the lower bound that a warm start had reached for the same rows
-    rough: float = 0.0  # starts end at this tolerance, if it is larger, and only the best of them goes on to `tol`
+    `within`, the variances that the ridge is taken from, and with it `ridge` and `flat`; `bound`, the lower bound that the last
+    step found, and `before`, what the next one is compared with (NaN after a repair); `number` of the start; `run` (a repair
+    begins a new one); `repairs` in this start; `ill`, whether components are collapsed; `atoms`, whether some sit on many rows
+    that are alike; `rough`, whether a coarse tolerance will do; `settled`.
+    """
 
+    kept: Iterable[str] | None = None
 
-@dataclass
-class Cursor(Place):
-    """Where in the plan the state stands."""
+    def __init__(
+        self,
+        data: FitData,
+        starts: Starts | Start,
+        tol: float,
+        seed: int,
+        *,
+        rough: float = 0.0,
+        before: float = math.nan,
+    ) -> None:
+        """`tol` and `rough` are of the lower bound for each row, `before` what a warm start had reached for the same rows."""
+        self.data, self.starts, self.seed, self.before = data, starts, seed, before
+        self.tol, self.rough = tol, max(tol, rough)
 
-    start: int = 0
-    iteration: int = 0
-    run: int = 0
-    done: int = 0
-    repairs: int = 0  # in this start
-    restarted: int = 0  # components, in all
-    ill: int = 0  # whether components are collapsed now
-    atoms: int = 0  # whether components sit on many rows that are alike
-    best_start: int = 0
-    best_iterations: int = 0
-    best_ill: int = 0
-    best_atoms: int = 0
-    capped: int = 0  # whether the best start was stopped by max_iter
-    final: int = 0  # whether the best of several rough starts is under way
-
-
-@dataclass(frozen=True)
-class Found:
-    """How it ended, in the units of the ground."""
-
-    start: Start
-    outcome: Outcome
-    resumed_at: int
-    number: int  # of the start that was best
-    iterations: int
-    lower_bound: float
-    restarted: int
-    ill: bool
-    atoms: bool
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether components are flat or hardly there."""
-        return self.ill or self.atoms
-
-
-def search(
-    ground: FitData, plan: Plan, *, time_budget: float | None = None, checkpoint: Checkpoint | None = None
-) -> Found:
-    """Carry out the plan."""
-    if checkpoint is not None:
-        extent = ground.extent
-        checkpoint.bind(extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high)
-    walk = _Walk(ground, plan)
-    with blas.single():
-        state, outcome, resumed_at = iterate(
-            walk.begin,
-            walk.step,
-            walk.done,
-            max_iter=plan.max_iter * (plan.starts + (plan.rough > 0)),
-            time_budget=time_budget,
-            checkpoint=checkpoint,
-        )
-    walk.settle(state)
-    cursor = Cursor.of(state)
-    if outcome.converged and cursor.capped:
-        outcome = replace(outcome, reason=Reason.CAPPED)
-    best = len(state["best_weights"]) > 0
-    if (
-        best
-        and not cursor.done
-        and (cursor.best_ill, -float(state["best_bound"]))
-        > (
-            cursor.ill,
-            -float(state["bound"]),
-        )
-    ):
-        best = False  # stopped on the way: the start under way is ahead of those before
-    name = "best_" if best else ""
-    return Found(
-        Start(state[f"{name}weights"], state[f"{name}means"], state[f"{name}covariances"]),
-        outcome,
-        resumed_at,
-        cursor.best_start if best else cursor.start,
-        cursor.best_iterations if best else cursor.iteration,
-        float(state[f"{name}bound"]),
-        cursor.restarted,
-        bool(cursor.best_ill if best else cursor.ill),
-        bool(cursor.best_atoms if best else cursor.atoms),
-    )
-
-
-class _Walk:
-    def __init__(self, ground: FitData, plan: Plan) -> None:
-        self.ground, self.plan = ground, plan
-        self._known: tuple[Floats | None, Floats | None] = (None, None)
-
-    def begin(self) -> State:
-        nothing = np.empty(0)
-        ground, start = self.ground, self.plan.make_start(self.ground, 0)
-        if not ground.settled:  # a start of the caller's
-            ground.settle(ground.widths(start.covariances, start.weights * ground.weight))
-        state = self._put({}, start, self.plan.before)
+    def start(self, number: int, before: State | None) -> State:
+        """The state of a start; the first one settles the ridge for all, since their bounds are compared."""
+        data = self.data
+        within = None if before is None else before["within"]
+        begin = self.starts if isinstance(self.starts, Start) else self.starts.make(data, number, within)
+        if within is None:
+            within = begin.within
+        if within is None:
+            within = data.widths(begin.covariances, begin.weights * data.weight)
+        run = 0 if before is None else int(before["run"]) + 1
         return {
-            **state,
-            "within": ground.within,
-            "best_weights": nothing,
-            "best_means": nothing,
-            "best_covariances": nothing,
-            "best_bound": np.array(-np.inf),
-            "cursor": Cursor().array(),
+            **_of_start(begin, self._whiten(begin.covariances)),
+            **self._within(within),
+            **_numbers(bound=self.before, before=self.before),
+            **_numbers(number=number, run=run, repairs=0, ill=False, atoms=False, rough=True, settled=False),
         }
 
-    @staticmethod
-    def _put(state: State, start: Start, bound: float) -> State:
-        return {
-            **state,
-            "weights": start.weights,
-            "means": start.means,
-            "covariances": start.covariances,
-            "bound": np.array(bound),
-        }
+    def value(self, state: State) -> Value:
+        """Collapsed models last, then the higher bound."""
+        return float(state["ill"]), -float(state["bound"])
 
-    def done(self, state: State) -> bool:
-        return bool(Cursor.of(state).done)
+    def ended(self, state: State) -> Reason | None:
+        """When the bound has settled."""
+        return Reason.CONVERGED if state["settled"] else None
 
     def step(self, state: State) -> tuple[State, Figures]:
-        ground, plan, cursor = self.ground, self.plan, Cursor.of(state)
-        family, before = ground.family, float(state["bound"])
-        self.settle(state)
-        weights, means = state["weights"], state["means"]
-        whiten = self._whiten(state["covariances"])
-        if whiten is None:
-            raise DataError(ILL_DEFINED)
-        found = ground.expected(weights, means, whiten)
-        bound = found.log_likelihood / ground.weight
+        """E-step, M-step, and repairs if components have collapsed."""
+        data, covariance = self.data, self.data.covariance
+        within, before, ridge = state["within"], float(state["before"]), Ridge(state["ridge"], state["flat"])
+        found = data.expected(state["weights"], state["means"], state["whiten"], ridge)
+        bound = found.log_likelihood / data.weight
         if not np.isfinite(bound):
             raise DataError(ILL_DEFINED)
-        moves, raw = family.raw(found)
-        new = Start(
-            found.counts / found.counts.sum(), means + moves, ground.sound(family.with_ridge(raw, ground.ridge))
-        )
-        bad, left = collapse.ill(ground, found.counts, raw, self._whiten(new.covariances))
-        mend = bad & ~left
-        cursor.iteration += 1
+        raw = covariance.raw(found)
+        new = Start(found.counts / found.counts.sum(), state["means"] + found.moves, data.with_ridge(raw, ridge))
+        whiten = _try_whiten(data, new.covariances)
+        bad, left = collapse.ill(data, ridge, found.counts, raw, whiten)
+        mend, repairs, run = bad & ~left, int(state["repairs"]), int(state["run"])
         figures = {
-            "start": float(cursor.start),
-            "run": float(cursor.run),
+            "start": float(state["number"]),
+            "run": float(run),
             "lower_bound": bound,
             "change": np.inf if np.isnan(before) else bound - before,
             "least_weight": float(found.counts.min()),
             "collapsed": float(bad.sum()),
         }
-        cursor.ill, cursor.atoms = int(mend.any()), int(left.any())
         # What seems flat beside a ridge taken from too wide a start may be no more than narrow.
-        again = bool(bad.any()) and self._narrower(raw, found.counts)
-        mended = not again and bool(mend.any()) and not mend.all() and cursor.repairs < _REPAIRS
+        narrower = self._narrower(within, raw, found.counts) if bad.any() else None
+        mended = narrower is None and bool(mend.any()) and not mend.all() and repairs < _REPAIRS
+        figures["restarted"] = float(mend.sum()) if mended else 0.0
         if mended:
-            rng = np.random.default_rng([plan.seed, 2, cursor.start, cursor.repairs])
+            rng = np.random.default_rng([self.seed, 2, int(state["number"]), repairs])
             try:
-                new = collapse.restarted(ground, new, mend, rng)
+                new = collapse.restarted(data, ridge, new, mend, rng)
             except np.linalg.LinAlgError:  # the others have no density either
                 raise DataError(ILL_DEFINED) from None
-            cursor.repairs += 1
-            cursor.restarted += int(mend.sum())
-            cursor.run += 1
-            cursor.ill = 0
-        if self._whiten(new.covariances) is None:  # a model that has no density is not handed out
+            whiten, repairs = _try_whiten(data, new.covariances), repairs + 1
+        if whiten is None:  # a model that has no density is not handed out
             raise DataError(ILL_DEFINED)
-        after = self._put(state, new, float("nan") if mended or again else bound)
         # A bound that does not rise any more has reached what rounding allows.
-        tol = plan.tol if cursor.final or plan.starts == 1 else max(plan.tol, plan.rough)
-        settled = not (mended or again) and (abs(bound - before) < tol or bound <= before)
-        capped = cursor.iteration >= plan.max_iter
-        if settled and self._narrower(raw, found.counts):
-            again, after = True, self._put(state, new, float("nan"))
-        if again:
-            after["within"] = ground.within
-            cursor.run, cursor.ill = cursor.run + 1, 0
-        if (settled and not again) or (capped and plan.starts > 1):
-            after = self._ended(after, cursor, bound, capped=not settled or again)
-        after["cursor"] = cursor.array()
+        tol = self.rough if state["rough"] else self.tol
+        settled = not mended and narrower is None and (abs(bound - before) < tol or bound <= before)
+        if settled:
+            narrower = self._narrower(within, raw, found.counts)
+        fresh = mended or narrower is not None  # bounds are not to be compared across
+        after = {
+            **state,
+            **_of_start(new, whiten),
+            **({} if narrower is None else self._within(narrower)),
+            **_numbers(bound=bound, before=math.nan if fresh else bound, run=run + fresh, repairs=repairs),
+            **_numbers(ill=bool(mend.any()) and not fresh, atoms=left.any(), settled=settled and not fresh),
+        }
         return after, figures
 
-    def settle(self, state: State) -> None:
-        """The ridge that belongs to a state."""
-        if not np.array_equal(self.ground.within, state["within"]):  # resumed
-            self.ground.settle(state["within"])
+    def _within(self, within: Floats) -> State:
+        ridge = self.data.ridge(within)
+        return {"within": within, "ridge": ridge.added, "flat": ridge.flat}
 
-    def _narrower(self, raw: Floats, counts: Floats) -> bool:
-        """Whether the ridge was lowered, since components are much narrower than where it was taken from."""
-        ground = self.ground
-        now = ground.widths(raw, counts)
-        lower = (now > 0) & (now < _NARROWER * ground.within)
-        before = ground.ridge
-        if lower.any():
-            ground.settle(np.where(lower, now, ground.within))
-        return bool((ground.ridge < _NARROWER * before).any())
+    def _narrower(self, within: Floats, raw: Floats, counts: Floats) -> Floats | None:
+        """What to take a lower ridge from, if components are much narrower than where it was taken from."""
+        now = self.data.widths(raw, counts)
+        lower = (now > 0) & (now < _NARROWER * within)
+        if not lower.any():
+            return None
+        new = np.where(lower, now, within)
+        before = self.data.ridge(within).added
+        return new if (self.data.ridge(new).added < _NARROWER * before).any() else None
 
-    def _whiten(self, covariances: Floats) -> Floats | None:
-        """What densities need of these covariances, or None if some are singular; the last is remembered."""
-        if self._known[0] is not covariances:
-            try:
-                self._known = covariances, self.ground.family.whiten(covariances)
-            except np.linalg.LinAlgError:
-                self._known = covariances, None
-        return self._known[1]
+    def _whiten(self, covariances: Floats) -> Floats:
+        found = _try_whiten(self.data, covariances)
+        if found is None:
+            raise DataError(ILL_DEFINED)
+        return found
 
-    def _ended(self, state: State, cursor: Cursor, bound: float, *, capped: bool) -> State:
-        better = (cursor.ill, -bound) < (cursor.best_ill, -float(state["best_bound"]))
-        if better or cursor.final or not len(state["best_weights"]):
-            cursor.best_start = cursor.best_start if cursor.final else cursor.start
-            cursor.best_iterations, cursor.best_ill, cursor.capped = cursor.iteration, cursor.ill, int(capped)
-            cursor.best_atoms = cursor.atoms
-            state = {
-                **state,
-                "best_weights": state["weights"],
-                "best_means": state["means"],
-                "best_covariances": state["covariances"],
-                "best_bound": np.array(bound),
-            }
-        if cursor.final:
-            cursor.done = 1
-            return state
-        cursor.start += 1
-        if cursor.start == self.plan.starts:
-            if not self.plan.rough > self.plan.tol or self.plan.starts == 1 or cursor.capped:
-                cursor.done = 1
-                return state
-            cursor.final, cursor.start = 1, cursor.best_start
-            cursor.iteration, cursor.ill, cursor.run = cursor.best_iterations, cursor.best_ill, cursor.run + 1
-            best = Start(state["best_weights"], state["best_means"], state["best_covariances"])
-            return self._put(state, best, float(state["best_bound"]))
-        cursor.iteration = cursor.repairs = cursor.ill = 0
-        cursor.run += 1
-        return self._put(state, self.plan.make_start(self.ground, cursor.start), float("nan"))
+
+class Polish:
+    """A `Search`: the best of rough starts goes on to a finer tolerance, with the ridge that the last start had."""
+
+    counts_on = True
+
+    def begin(self, best: State, best_value: Value, last: State, run: int, *, capped: bool) -> State | None:
+        """The best start, unless it was stopped at max_iter."""
+        if capped:
+            return None
+        gone_on = {name: last[name] for name in ("within", "ridge", "flat", "repairs")}
+        run = int(last["run"]) + 1
+        return {**best, **gone_on, **_numbers(before=float(best["bound"]), run=run, rough=False, settled=False)}
+
+    def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
+        """Nothing more."""
+        return None, True
+
+
+def _of_start(start: Start, whiten: Floats) -> State:
+    return {"weights": start.weights, "means": start.means, "covariances": start.covariances, "whiten": whiten}
+
+
+def _numbers(**values: Any) -> State:
+    return {name: np.array(value) for name, value in values.items()}
+
+
+def _try_whiten(data: FitData, covariances: Floats) -> Floats | None:
+    """What densities need of these covariances, or None if some are singular."""
+    try:
+        return data.covariance.whiten(covariances)
+    except np.linalg.LinAlgError:
+        return None

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from foldwise.data.block import Floats
-from foldwise.data.mapped import standardised
 from foldwise.data.scan import scan
-from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning
 from foldwise.fold import blas
-from foldwise.fold.checkpoint import Checkpoint
-from foldwise.fold.passes import Passes
-from foldwise.models.base import remember_columns
-from foldwise.models.mixture import merging, starts, warm_start
-from foldwise.models.mixture.covariance_types import LAYOUT
-from foldwise.models.mixture.em import Found, Plan, search
-from foldwise.models.mixture.fit_data import FitData, in_range
-from foldwise.models.mixture.parameters import MIXTURE, NOT_ABOUT_THE_RESULT
+from foldwise.fold.multistart import Best, best_of
+from foldwise.models.mixture import merging, warm_start
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES
+from foldwise.models.mixture.em import EM, Polish
+from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.parameters import MIXTURE
 from foldwise.models.mixture.predict import FittedMixture
-from foldwise.models.mixture.starts import Start
-from foldwise.models.standardise import mean_and_deviation
+from foldwise.models.mixture.starts import MixtureStart, Starts, checked
+from foldwise.models.parameters import constraints
+from foldwise.models.session import Session, session
+from foldwise.models.units import in_range
+from foldwise.stats.extent import Extent
 
-_ROUGH = 1e-4  # of many starts, all but the best are left at this tolerance
+_ROUGH = 1e-4  # of starts that the caller adds, all but the best are left at this tolerance
 
 
 class CollapsedWarning(FoldwiseWarning):
@@ -60,8 +56,8 @@ class GaussianMixture(FittedMixture):
     Parameters
     ----------
     n_components : how many.
-    covariance_type : "full", "tied" (one for all), "diag", "spherical", or "ppca": `n_latent` directions (2) with variances of
-        their own and equal noise in all others, for many columns.
+    covariance_type : "full", "tied" (one for all), "diag", "spherical", "ppca": `n_latent` directions (2) with variances of
+        their own and equal noise in all others, for many columns; or another of `mixture.covariance.COVARIANCE_TYPES`.
     tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
     reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
         variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
@@ -87,7 +83,8 @@ class GaussianMixture(FittedMixture):
            [ 1.  ,  2.25]]), array([1, 0]))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = MIXTURE
+    PARAMETERS = MIXTURE
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(MIXTURE)
 
     def __init__(
         self,
@@ -134,170 +131,134 @@ class GaussianMixture(FittedMixture):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the components; `sample_weight` counts a row as that many equal rows."""
-        found = self._fit(scan(X, weights=sample_weight))
-        self._tell_of_collapse(found)
-        self._tell_of_constants()
-        if self.max_iter > 0:
-            found.outcome.warn(
-                "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
-                f"tol, or check for degenerate data. GaussianMixture (n_components={self.n_components})",
-                MixtureNotFinishedWarning,
+        return self._fit(X, sample_weight, engine, None, warn=True)
+
+    def fit_from_starts(
+        self,
+        X: Any,
+        starts: Sequence[MixtureStart],
+        sample_weight: Any = None,
+        *,
+        engine: Any = None,
+        warn: bool = True,
+    ) -> Self:
+        """Fit from the `n_init` starts of `fit` and from these; the best, found at a coarse tolerance, goes on to `tol`."""
+        return self._fit(X, sample_weight, engine, tuple(starts), warn=warn)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> NDArray[np.int32]:
+        """Fit, and the most probable component of each row."""
+        with spooled(scan(X, weights=sample_weight)) as source:  # which may be slow to decode, or readable only once
+            return self.fit(source, engine=engine).predict(source)
+
+    def _fit(
+        self, X: Any, sample_weight: Any, engine: Any, further: tuple[MixtureStart, ...] | None, *, warn: bool
+    ) -> Self:
+        with session(self, X, sample_weight, engine=engine, dense="densities") as opened, blas.single():
+            covariance = COVARIANCE_TYPES[self.covariance_type].of_columns(opened.source.n_columns, self.n_latent)
+            with np.errstate(over="ignore", invalid="ignore"):
+                extent = opened.passes.fold(Extent.of)
+            self._check_count(extent, opened)
+            data = FitData.of(opened.passes, covariance, self.reg_covar, extent)
+            given = checked(self.weights_init, self.means_init, self.precisions_init, self.n_components, covariance)
+            n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
+            starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or ())
+            n_starts, rough = len(starts), _ROUGH if further is not None and len(starts) > 1 else 0.0
+            descent = EM(data, starts, self.tol, opened.seed, rough=rough)
+            beside: dict[str, Any] = {} if further is None else {"starts": [vars(one) for one in starts.further]}
+            warm = self.warm_start and hasattr(self, "converged_") and further is None
+            if warm:
+                begin, before = warm_start.start(self, data, opened.mean, opened.scale)
+                n_starts, descent = 1, EM(data, begin, self.tol, opened.seed, before=before)
+                beside = {"means": self.means_, "covariances": self.covariances_}
+            best = best_of(
+                descent,
+                n_starts,
+                self.max_iter,
+                then=Polish() if rough > self.tol else None,
+                time_budget=self.time_budget,
+                checkpoint=opened.checkpoint(*warm_start.figures(data), resumable_cap=n_starts == 1, **beside),
             )
+            self._keep(data, best, opened, in_order=warm or given.means is not None)
+            repairs = _repairs(best)
+            self._fitted = self.covariance_type, warm_start.about(self, data)
+            self.collapsed_ = bool(best.state["ill"] or best.state["atoms"])
+            opened.finish(
+                best.outcome,
+                f"EM ({self.covariance_type})",
+                extent.count,
+                resumed_at=best.resumed_at,
+                repairs=repairs,
+                warning="Best performing initialization did not converge. Try different init parameters, or increase "
+                "max_iter, tol, or check for degenerate data. "
+                f"GaussianMixture (n_components={self.n_components})",
+                category=MixtureNotFinishedWarning,
+                quiet=not warn or self.max_iter == 0,
+            )
+        if warn:
+            self._warn_of_collapse(repairs)
+            self.warn_of_constant_columns()
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
-        """Fit, and the most probable component of each row."""
-        with spooled(scan(X, weights=sample_weight)) as source:  # what can be read only once is read twice
-            return self.fit(source).predict(source)
-
-    def _fit(self, source: Source, own: list[Callable[[FitData], Start]] | None = None) -> Found:
-        """Fit, from starts of the caller's own if there are any."""
-        self._validate_params()
-        self._dense(source)
-        with ExitStack() as stack:
-            source = stack.enter_context(spooled(source))
-            mean = scale = None
-            if self.scale:
-                mean, scale = mean_and_deviation(Passes(source, n_threads=self.n_threads))
-                seen = standardised(source, mean, scale)
-            else:
-                seen = source
-            ground = FitData(seen, self.covariance_type, self.n_latent, self.reg_covar, self.n_threads)
-            ground.run.passes += self.scale  # the one for the deviations
-            self._check_count(ground, source)
-            plan, kept = self._plan(ground, own, mean, scale)
-            checkpoint = self._checkpoint(source, plan)
-            found = search(ground, plan, time_budget=self.time_budget, checkpoint=checkpoint)
-            self.mean_, self.scale_ = mean, scale
-            self.constant_columns_ = np.flatnonzero(ground.extent.high == ground.extent.low)
-            self._finish(ground, found, kept)
-            self._fitted = self.covariance_type, warm_start.about(self, ground)
-            self.manifest_ = ground.run.manifest(
-                f"EM ({self.covariance_type})",
-                rows=ground.n,
-                resumed_at=found.resumed_at,
-                repairs=_repairs(found),
-            )
-        remember_columns(self, source)
-        return found
-
-    def _check_count(self, ground: FitData, source: Source) -> None:
-        where = source.where if source.where != "array" else None
-        counted = ground.extent.columns.rows
-        if ground.n < self.n_components:
+    def _check_count(self, extent: Extent, opened: Session) -> None:
+        if extent.count < self.n_components:
             raise TooFewRowsError(
-                f"Expected n_samples >= n_components but got n_components = {self.n_components}, n_samples = {ground.n}",
-                where=where,
+                f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
+                f"n_samples = {extent.count}",
+                where=opened.where,
                 advice="Ask for fewer components",
             )
-        if counted < self.n_components:
+        if extent.columns.rows < self.n_components:
             raise TooFewRowsError(
-                f"n_components={self.n_components} is more than the {counted} rows whose weight is not 0",
-                where=where,
+                f"n_components={self.n_components} is more than the {extent.columns.rows} rows whose weight is not 0",
+                where=opened.where,
                 advice="Ask for fewer components",
             )
-        if ground.n < 2:
-            raise DataError("Found array with 1 sample(s) while a minimum of 2 is required", where=where)
-        if self.covariance_type == "ppca" and (ground.d < 2 or (self.n_latent or 1) >= ground.d):
-            raise ParameterError(
-                f"covariance_type='ppca' with n_latent={self.n_latent} needs more than that many columns; "
-                f"there are {ground.d}. Use covariance_type='full'."
-            )
+        if extent.count < 2:
+            raise DataError("Found array with 1 sample(s) while a minimum of 2 is required", where=opened.where)
 
-    def _plan(
-        self, ground: FitData, own: list[Callable[[FitData], Start]] | None, mean: Floats | None, scale: Floats | None
-    ) -> tuple[Plan, bool]:
-        """What to do, and whether the order of the components is the caller's."""
-        from sklearn.utils import check_random_state
-
-        k, state = self.n_components, self.random_state
-        if isinstance(state, (int, np.integer)):
-            seed = int(state)
-        else:
-            seed = 0 if state is None else int(check_random_state(state).randint(2**31 - 1))
-        given = starts.checked(
-            self.weights_init, self.means_init, self.precisions_init, k, ground.d, LAYOUT[self.covariance_type]
-        )
-        if own is not None:
-            made = own
-            return Plan(
-                k, len(own), self.max_iter, self.tol, seed, lambda ground, i: made[i](ground), rough=_ROUGH
-            ), False
-        if self.warm_start and hasattr(self, "converged_"):
-            begin, before = warm_start.start(self, ground, mean, scale)
-            return Plan(k, 1, self.max_iter, self.tol, seed, lambda ground, i: begin, before), True
-
-        def make(ground: FitData, number: int) -> Start:
-            return starts.make(ground, k, self.init_params, given, seed, number)
-
-        n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
-        return Plan(k, n_init, self.max_iter, self.tol, seed, make), given.means is not None
-
-    def _checkpoint(self, source: Source, plan: Plan) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
-        if plan.starts == 1:
-            del about["max_iter"]  # such a fit can be taken up again with a higher cap
-        about["random_state"] = plan.seed
-        for name in ("weights_init", "means_init", "precisions_init"):  # what is printed of an array leaves out digits
-            if about[name] is not None:
-                array = np.ascontiguousarray(about[name], dtype=np.float64)
-                about[name] = array.shape, hashlib.sha256(array.tobytes()).hexdigest()
-        if self.warm_start and hasattr(self, "converged_"):
-            about["from"] = hashlib.sha256(self.means_.tobytes() + self.covariances_.tobytes()).hexdigest()
-        return Checkpoint(self.checkpoint, f"{type(self).__name__} {about!r} {source.fingerprint()}")
-
-    def _finish(self, ground: FitData, found: Found, kept: bool) -> None:
-        family, start = ground.family, found.start
-        order = np.arange(len(start.weights))
-        if not kept:  # the start was ours: equal models get equal numbers
-            order = np.lexsort((*start.means.T[::-1], -start.weights))
-        covariances = start.covariances if family.layout == "tied" else start.covariances[order]
-        with blas.single():
-            whiten = family.whiten(covariances)
-        factor, back = ground.factor, 1.0 / ground.factor
-        if family.layout == "spherical":
-            whiten = whiten * factor[0]
-        else:
-            whiten = whiten * (factor if family.layout == "diag" else factor[:, None])
+    def _keep(self, data: FitData, best: Best, opened: Session, *, in_order: bool) -> None:
+        """What was found, in the units of the model."""
+        state, covariance, units = best.state, data.covariance, data.units
+        order = np.arange(len(state["weights"]))
+        if not in_order:  # the start was ours: equal models get equal numbers
+            order = np.lexsort((*state["means"].T[::-1], -state["weights"]))
+        covariances = covariance.take(state["covariances"], order)
+        whiten = covariance.scaled_whiten(covariance.whiten(covariances), units.factor)
         with np.errstate(over="ignore", under="ignore"):
-            covariances = in_range(family.scaled(covariances, back), "covariances")
-            precisions = in_range(family.precisions(whiten), "precisions")
-            means = start.means[order] * back
-        self.weights_ = np.ascontiguousarray(start.weights[order])
-        self.means_ = np.ascontiguousarray(means)
+            covariances = in_range(covariance.scaled(covariances, units.inverse), "the covariances")
+            precisions = in_range(covariance.precisions(whiten), "the precisions")
+        self.mean_, self.scale_ = opened.mean, opened.scale
+        self.constant_columns_ = np.flatnonzero(data.extent.high == data.extent.low)
+        self.weights_ = np.ascontiguousarray(state["weights"][order])
+        self.means_ = np.ascontiguousarray(units.back(state["means"][order]))
         self.covariances_ = np.ascontiguousarray(covariances)
         self.precisions_cholesky_ = np.ascontiguousarray(whiten)
         self.precisions_ = np.ascontiguousarray(precisions)
-        self.ridge_ = np.asarray(ground.ridge * back * back)
-        if family.name == "ppca":
-            self.n_latent_ = family.n_latent
-        logs = float(np.log(factor).sum())  # densities of rows times `factor` are smaller by that much
-        self.trace_ = tuple({**step, "lower_bound": step["lower_bound"] + logs} for step in found.outcome.trace)
-        ours = [
-            step for step in self.trace_ if step["start"] == found.number
-        ]  # up to the last repair they had other aims
+        self.ridge_ = np.asarray(units.back(state["ridge"], 2))
+        if hasattr(covariance, "n_latent"):
+            self.n_latent_ = covariance.n_latent
+        self.trace_ = units.trace(best.outcome.trace, {}, log_densities=("lower_bound",))
+        ours = [step for step in self.trace_ if step["start"] == best.start]
+        # Up to the last repair, bounds were of something else.
         self.lower_bounds_ = [step["lower_bound"] for step in ours if step["run"] == ours[-1]["run"]]
-        self.lower_bound_ = found.lower_bound + logs if self.lower_bounds_ else -np.inf
-        self.n_iter_ = found.iterations
-        self.outcome_ = found.outcome
-        self.converged_ = found.outcome.converged
+        self.lower_bound_ = -best.value[-1] + units.log_volume if self.lower_bounds_ else -np.inf
+        self.n_iter_ = best.iterations
+        self.converged_ = best.outcome.converged
         for name in ("clusters_", "merging_"):  # of the fit before
             self.__dict__.pop(name, None)
 
-    def _tell_of_collapse(self, found: Found) -> None:
-        if found.collapsed:
+    def _warn_of_collapse(self, repairs: tuple[str, ...]) -> None:
+        if self.collapsed_:
             warnings.warn(
-                f"{'; '.join(_repairs(found))}. Ask for fewer components, a simpler covariance_type or a larger reg_covar.",
+                f"{'; '.join(repairs)}. Ask for fewer components, a simpler covariance_type or a larger reg_covar.",
                 CollapsedWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _tell_of_constants(self) -> None:
-        """Told once for a fit, or for a whole selection."""
+    def warn_of_constant_columns(self) -> None:
+        """Warn of columns that did not vary, if there were any; `fit` does, and so does a choice among fits, once."""
         if not len(self.constant_columns_):
             return
         names = getattr(self, "feature_names_in_", None)
@@ -306,12 +267,14 @@ class GaussianMixture(FittedMixture):
             f"{len(self.constant_columns_)} column(s) have one value in all rows ({shown}): they say nothing about groups, and "
             "raise every density by what reg_covar makes of them. Leave them out.",
             ConstantColumnsWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     # ---------------------------------------------------------------- clusters of several components
 
-    def merge(self, X: Any, n_clusters: int | None = None, sample_weight: Any = None) -> GaussianMixture:
+    def merge(
+        self, X: Any, n_clusters: int | None = None, sample_weight: Any = None, *, engine: Any = None
+    ) -> GaussianMixture:
         """A copy whose components are merged into clusters by entropy: one cluster that is not Gaussian may have several.
 
         `X` are rows to judge by, usually those of the fit. Without `n_clusters` the number is where the entropy bends, which
@@ -324,22 +287,23 @@ class GaussianMixture(FittedMixture):
         >>> merged.predict([[0.0], [3.0], [52.0]])
         array([0, 0, 1])
         """
-        copied: GaussianMixture = merging.merged(self, X, n_clusters, sample_weight)
+        copied: GaussianMixture = merging.merged(self, X, n_clusters, sample_weight, engine)
         return copied
 
 
-def _repairs(found: Found) -> tuple[str, ...]:
-    told = []
-    if found.restarted:
-        told.append(f"{found.restarted} times a collapsed component was started anew where densities were lowest")
-    if found.ill:
-        told.append(
+def _repairs(best: Best) -> tuple[str, ...]:
+    lines = []
+    restarted = int(sum(step["restarted"] for step in best.outcome.trace))
+    if restarted:
+        lines.append(f"{restarted} times a collapsed component was started anew where densities were lowest")
+    if best.state["ill"]:
+        lines.append(
             "some components still have too few rows, or no width in some direction in which the data vary: "
             "restarting them did not help"
         )
-    if found.atoms:
-        told.append(
+    if best.state["atoms"]:
+        lines.append(
             "some components sit on many rows that are alike in some direction: they were left, and their densities are "
             "as high as reg_covar allows"
         )
-    return tuple(told)
+    return tuple(lines)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.scan import scan
-from foldwise.data.source import Source
-from foldwise.data.spool import spooled
+from foldwise.data.cache import cached
 from foldwise.errors import ParameterError
+from foldwise.fold.passes import Passes
 from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.models.mixture.parameters import is_whole
+from foldwise.models.mixture.predict import Posterior
+from foldwise.models.parameters import is_whole
+from foldwise.models.session import open_passes
 from foldwise.stats.array_sum import ArraySum
 
 _CLEAR = 0.01  # of the most there could be: with less entropy no row to speak of is in doubt, and nothing is merged
@@ -52,7 +54,7 @@ class Merging:
         return sorted(found)
 
 
-def merged(model: Any, X: Any, n_clusters: int | None, sample_weight: Any) -> Any:
+def merged(model: Any, X: Any, n_clusters: int | None, sample_weight: Any, engine: Any) -> Any:
     """A copy of the model with clusters, and how they came to be."""
     check_is_fitted(model, "weights_")
     k = len(model.weights_)
@@ -60,21 +62,22 @@ def merged(model: Any, X: Any, n_clusters: int | None, sample_weight: Any) -> An
         raise ParameterError(
             f"n_clusters={n_clusters!r}: components can be merged into 1 to {k} clusters, a whole number."
         )
-    with spooled(scan(X, weights=sample_weight)) as source:
-        return _merged(model, source, n_clusters)
-
-
-def _merged(model: Any, source: Source, n_clusters: int | None) -> Any:
-    k = len(model.weights_)
     plain = copy.copy(model)
     plain.__dict__.pop("clusters_", None)
-    groups: list[tuple[int, ...]] = [(i,) for i in range(k)]
-    numbers, entropies, weights, pairs = [k], [], [0.0], []
-    total = 0.0
+    source = plain.open_rows(X, sample_weight)
+    with open_passes(source, engine=engine, n_threads=model.n_threads) as passes:
+        way = _way(passes.over(cached(plain.as_compared(passes.source))), plain.posterior(source.dtype), n_clusters)
+    plain.merging_ = way
+    plain.clusters_ = _clusters(plain, way.groups(way.chosen))
+    return plain
+
+
+def _way(passes: Passes, posterior: Posterior, n_clusters: int | None) -> Merging:
+    groups: list[tuple[int, ...]] = [(i,) for i in range(posterior.n_clusters)]
+    numbers, entropies, weights, pairs = [len(groups)], [], [0.0], []
     while True:
-        found = _pass(plain, source, groups)
+        found = _Overlap.found(passes, posterior, groups)
         entropies.append(found.entropy)
-        total = found.weight
         if len(groups) == 1:
             break
         i, j = found.best()
@@ -85,30 +88,36 @@ def _merged(model: Any, source: Source, n_clusters: int | None) -> Any:
         numbers.append(len(groups))
     rule = "given"
     if n_clusters is None:
-        n_clusters, rule = _bend(np.array(numbers), np.array(entropies), np.array(weights), total)
-    way = Merging(
+        n_clusters, rule = _bend(np.array(numbers), np.array(entropies), np.array(weights), found.weight)
+    return Merging(
         tuple(numbers), tuple(entropies), tuple(float(w) for w in weights), tuple(pairs), int(n_clusters), rule
     )
-    plain.merging_ = way
-    plain.clusters_ = _clusters(plain, way.groups(int(n_clusters)))
-    return plain
 
 
 def _clusters(model: Any, groups: list[tuple[int, ...]]) -> Any:
     """The cluster of each component; clusters are numbered by weight."""
     size = [sum(model.weights_[c] for c in group) for group in groups]
     place = {group: n for n, group in enumerate(sorted(groups, key=lambda g: (-size[groups.index(g)], g)))}
-    return np.array([next(place[g] for g in groups if c in g) for c in range(len(model.weights_))], dtype=np.int64)
+    return np.array([next(place[g] for g in groups if c in g) for c in range(len(model.weights_))], dtype=np.int32)
 
 
 @dataclass(frozen=True)
-class _Doubt:
+class _Overlap:
     """What one pass over the rows found for some clusters."""
 
     entropy: float
     gains: Floats  # by how much the entropy falls if two are merged
     members: Floats  # weights of the rows that each has
     weight: float
+
+    @classmethod
+    def found(cls, passes: Passes, posterior: Posterior, groups: list[tuple[int, ...]]) -> _Overlap:
+        """By one pass."""
+        k = len(groups)
+        found = passes.fold(partial(_sums, posterior, groups)).value
+        pairs, own = found[: k * k].reshape(k, k), found[k * k : k * k + k]
+        gains = pairs - own[:, None] - own
+        return cls(max(float(-own.sum()), 0.0), gains, found[k * k + k : -1], float(found[-1]))
 
     def best(self) -> tuple[int, int]:
         """The pair whose merging leaves the least doubt; the first of equals."""
@@ -118,25 +127,16 @@ class _Doubt:
         return i, j
 
 
-def _pass(model: Any, source: Source, groups: list[tuple[int, ...]]) -> _Doubt:
-    run, components = model._comparing(source)
-    k = len(groups)
-
-    def of(block: Block) -> ArraySum:
-        each = np.exp(model._logs(block, components)[1])
-        shares = np.stack([each[:, list(group)].sum(axis=1) for group in groups], axis=1)
-        w = np.ones(block.n_rows) if block.weights is None else block.weights
-        own = _xlogx(shares)
-        pairs = np.zeros((k, k))
-        for i in range(k - 1):
-            pairs[i, i + 1 :] = w @ _xlogx(shares[:, i : i + 1] + shares[:, i + 1 :])
-        members = np.bincount(shares.argmax(axis=1), w, minlength=k)
-        return ArraySum(np.concatenate([pairs.ravel(), w @ own, members, [w.sum()]]))
-
-    found = run.fold(of).value
-    pairs, own = found[: k * k].reshape(k, k), found[k * k : k * k + k]
-    gains = pairs - own[:, None] - own
-    return _Doubt(max(float(-own.sum()), 0.0), gains, found[k * k + k : -1], float(found[-1]))
+def _sums(posterior: Posterior, groups: list[tuple[int, ...]], block: Block) -> ArraySum:
+    """Over a block: x log x of the probabilities of pairs and of single clusters, members, weight."""
+    each, k = np.exp(posterior.logs(block)[1]), len(groups)
+    shares = np.stack([each[:, list(group)].sum(axis=1) for group in groups], axis=1)
+    w = np.ones(block.n_rows) if block.weights is None else block.weights
+    pairs = np.zeros((k, k))
+    for i in range(k - 1):
+        pairs[i, i + 1 :] = w @ _xlogx(shares[:, i : i + 1] + shares[:, i + 1 :])
+    members = np.bincount(shares.argmax(axis=1), w, minlength=k)
+    return ArraySum(np.concatenate([pairs.ravel(), w @ _xlogx(shares), members, [w.sum()]]))
 
 
 def _xlogx(values: Floats) -> Floats:

@@ -1,50 +1,33 @@
-"""What each parameter of GaussianMixture and SoftKMeans may be."""
+"""What each parameter of GaussianMixture and SoftKMeans may be, and whether it affects the result."""
 
 from __future__ import annotations
 
-import os
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import replace
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES
+from foldwise.models.parameters import ARRAY_OR_NONE, IGNORED, SHARED, Parameter, number, one_of, shared, whole, words
 
-_SHARED: dict[str, Any] = {
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "n_init": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state"],
-    "scale": ["boolean"],
-    "time_budget": [Interval(Real, 0, None, closed="left"), None],
-    "checkpoint": [str, os.PathLike, None],
-    "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+_COMMON = shared("tol", "random_state", "scale", "time_budget", "checkpoint", "n_threads") | {"n_init": whole()}
+
+MIXTURE: dict[str, Parameter] = {
+    **_COMMON,
+    "n_components": whole(),
+    "covariance_type": one_of(*COVARIANCE_TYPES),
+    "reg_covar": number(0, None, "left", words("auto")),
+    "max_iter": whole(0),
+    "init_params": one_of("kmeans", "random", "random_from_data", "k-means++"),
+    "weights_init": ARRAY_OR_NONE,
+    "means_init": ARRAY_OR_NONE,
+    "precisions_init": ARRAY_OR_NONE,
+    "n_latent": whole(1, None),
+    "warm_start": IGNORED,  # where it goes on from is part of a checkpoint's key
+    "verbose": SHARED["verbose"],
+    "verbose_interval": replace(whole(), affects_result=False),
 }
 
-MIXTURE: dict[str, Any] = {
-    **_SHARED,
-    "n_components": [Interval(Integral, 1, None, closed="left")],
-    "covariance_type": [StrOptions({"full", "tied", "diag", "spherical", "ppca"})],
-    "reg_covar": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-    "max_iter": [Interval(Integral, 0, None, closed="left")],
-    "init_params": [StrOptions({"kmeans", "random", "random_from_data", "k-means++"})],
-    "weights_init": ["array-like", None],
-    "means_init": ["array-like", None],
-    "precisions_init": ["array-like", None],
-    "n_latent": [Interval(Integral, 1, None, closed="left"), None],
-    "warm_start": ["boolean"],
-    "verbose": ["verbose"],
-    "verbose_interval": [Interval(Integral, 1, None, closed="left")],
+SOFT: dict[str, Parameter] = {
+    **_COMMON,
+    **shared("n_clusters", "max_iter"),
+    "beta": number(0, None, "neither", words("anneal")),
+    "init": Parameter((words("k-means++", "random", "k-means||"), callable, "array-like")),
 }
-
-SOFT: dict[str, Any] = {
-    **_SHARED,
-    "n_clusters": [Interval(Integral, 1, None, closed="left")],
-    "beta": [Interval(Real, 0, None, closed="neither"), StrOptions({"anneal"})],
-    "init": [StrOptions({"k-means++", "random", "k-means||"}), callable, "array-like"],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-}
-
-NOT_ABOUT_THE_RESULT = ("checkpoint", "n_threads", "time_budget", "verbose", "verbose_interval", "warm_start")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, and no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)

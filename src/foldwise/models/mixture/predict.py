@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,89 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.block import Block, Floats
 from foldwise.data.mapped import standardised
 from foldwise.data.source import Source
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
-from foldwise.models.base import EachRow, KnownParameters, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput, open_for_use
 from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.models.mixture.covariance_types import CovarianceType
-from foldwise.models.mixture.parameters import is_whole
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
+from foldwise.models.parameters import is_whole
+from foldwise.models.session import check_dense
 from foldwise.stats.array_sum import ArraySum
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What a mixture says of the rows of a block; `clusters` are those that components were merged into, if they were."""
+
+    components: Components
+    clusters: NDArray[np.int32] | None
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters rows are given to."""
+        return len(self.components.means) if self.clusters is None else int(self.clusters.max()) + 1
+
+    def logs(self, block: Block) -> tuple[Floats, Floats]:
+        """The log density of each row, and the log probability of each component for it."""
+        total, each = np.empty(block.n_rows), np.empty((block.n_rows, len(self.components.means)))
+        self.components.logs(block.rows, total, each)
+        return total, each
+
+    def grouped(self, logs: Floats) -> Floats:
+        """The probabilities of components, summed by the clusters that they were merged into."""
+        shares = np.exp(logs)
+        if self.clusters is None:
+            return shares
+        out = np.zeros((len(shares), self.n_clusters))
+        for component, cluster in enumerate(self.clusters):
+            out[:, cluster] += shares[:, component]
+        return out
+
+
+# Tasks, each given what the mixture says and a block.
+
+
+def densities(posterior: Posterior, block: Block) -> Floats:
+    """The log density of each row."""
+    return posterior.logs(block)[0]
+
+
+def probabilities(posterior: Posterior, block: Block) -> Floats:
+    """The probability of each cluster, for each row."""
+    return posterior.grouped(posterior.logs(block)[1])
+
+
+def labels(posterior: Posterior, block: Block) -> NDArray[np.int32]:
+    """The most probable cluster of each row."""
+    return most_probable(probabilities(posterior, block))
+
+
+def most_probable(shares: Floats) -> NDArray[np.int32]:
+    """The cluster with the largest probability; the lowest number among equals."""
+    return np.asarray(shares.argmax(axis=1), dtype=np.int32)
+
+
+def all_of(posterior: Posterior, dtype: np.dtype[Any], block: Block) -> NDArray[Any]:
+    """Cluster, probabilities and log density of each row, as records."""
+    out = np.empty(block.n_rows, dtype)
+    out["log_density"], logs = posterior.logs(block)
+    shares = posterior.grouped(logs)
+    out["cluster"] = most_probable(shares)
+    for i in range(posterior.n_clusters):
+        out[f"p{i}"] = shares[:, i]
+    return out
+
+
+def sums(posterior: Posterior, block: Block) -> ArraySum:
+    """Summed over the rows: log density, log of the largest probability, weight, entropy of the probabilities."""
+    density, logs = posterior.logs(block)
+    shares = posterior.grouped(logs)
+    w = np.ones(block.n_rows) if block.weights is None else block.weights
+    with np.errstate(divide="ignore"):
+        surest = np.log(shares.max(axis=1))
+    entropy = -np.where(shares > 0, shares * np.log(np.where(shares > 0, shares, 1.0)), 0.0).sum(axis=1)
+    return ArraySum(np.array([w @ density, w @ surest, w.sum(), w @ entropy]))
 
 
 class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,8 +112,8 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
 
     def score_samples(self, X: Any) -> Floats:
         """The log density of each row; not below -5e299, which rows so far away get all alike."""
-        run, components = self._comparing(X)
-        return run.rows(lambda block: self._logs(block, components)[0])
+        passes, posterior = self._comparing(X)
+        return passes.rows(partial(densities, posterior))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The mean log density of the rows."""
@@ -46,126 +122,88 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each component, or of each cluster if components were merged, for each row."""
-        run, components = self._comparing(X)
-        return run.rows(lambda block: self._probabilities(block, components))
+        passes, posterior = self._comparing(X)
+        return passes.rows(partial(probabilities, posterior))
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> NDArray[np.int32]:
         """The most probable component, or cluster, of each row; the lowest number among equals."""
-        run, components = self._comparing(X)
-        return run.rows(lambda block: self._labels(self._probabilities(block, components)))
+        passes, posterior = self._comparing(X)
+        return passes.rows(partial(labels, posterior))
 
-    def each_row(self, source: Source) -> EachRow:
-        """For those who stream: the most probable cluster, and the probabilities of all."""
+    def row_output(self, source: Source) -> RowOutput:
+        """For output that is streamed: the most probable cluster, the probabilities of all, and the log density."""
         check_is_fitted(self, "weights_")
-        components = self._components(self._dtype(source))
-        k = self._n_groups
-        names = ("cluster", *(f"p{i}" for i in range(k)), "log_density")
+        names = ("cluster", *(f"p{i}" for i in range(self.n_clusters_)), "log_density")
         dtype = np.dtype([("cluster", np.int32), *((name, np.float64) for name in names[1:])])
+        return RowOutput(self.as_compared(source), names, dtype, partial(all_of, self.posterior(source.dtype), dtype))
 
-        def of(block: Block) -> NDArray[Any]:
-            told = np.empty(block.n_rows, dtype)
-            density, logs = self._logs(block, components)
-            shares = self._grouped(np.exp(logs))
-            told["cluster"], told["log_density"] = self._labels(shares), density
-            for i in range(k):
-                told[f"p{i}"] = shares[:, i]
-            return told
-
-        return EachRow(self._seen(source), names, dtype, of)
-
-    @staticmethod
-    def _labels(shares: Floats) -> NDArray[np.int64]:
-        return np.asarray(shares.argmax(axis=1), dtype=np.int64)
-
-    def _probabilities(self, block: Block, components: Components) -> Floats:
-        return self._grouped(np.exp(self._logs(block, components)[1]))
-
-    def _grouped(self, shares: Floats) -> Floats:
-        """The probabilities of components summed up by the clusters that they were merged into."""
-        clusters = getattr(self, "clusters_", None)
-        if clusters is None:
-            return shares
-        out = np.zeros((len(shares), self._n_groups))
-        for component, cluster in enumerate(clusters):
-            out[:, cluster] += shares[:, component]
-        return out
-
-    @property
-    def _n_groups(self) -> int:
-        clusters = getattr(self, "clusters_", None)
-        return len(self.weights_) if clusters is None else int(clusters.max()) + 1
-
-    def _logs(self, block: Block, components: Components) -> tuple[Floats, Floats]:
-        total, each = np.empty(block.n_rows), np.empty((block.n_rows, len(self.weights_)))
-        components.logs(block.rows, total, each)
-        return total, each
-
-    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Passes, Components]:
+    def posterior(self, dtype: np.dtype[Any]) -> Posterior:
+        """What the model says of rows of this dtype, seen `as_compared`."""
         check_is_fitted(self, "weights_")
-        source = self._dense(open_for_use(self, X, sample_weight))
-        return Passes(self._seen(source), n_threads=self.n_threads), self._components(self._dtype(source))
-
-    def _dtype(self, source: Source) -> np.dtype[Any]:
-        return source.dtype
-
-    def _seen(self, source: Source) -> Source:
-        """The rows as the model sees them: standardised with scale=True."""
-        scale = getattr(self, "scale_", None)
-        return source if scale is None else standardised(source, self.mean_, scale)
-
-    def as_compared(self, source: Source) -> Source:
-        """The same, for reports."""
-        return self._seen(source)
-
-    @staticmethod
-    def _dense(source: Source) -> Source:
-        if source.sparse:
-            raise DataError(
-                "sparse data was passed, but densities need rows with all their values",
-                advice="Use X.toarray(), or reduce the columns first with fw.PCA, which takes sparse rows",
-            )
-        return source
-
-    def _family(self) -> CovarianceType:
-        d = self.means_.shape[1]
-        return CovarianceType(self.covariance_type, d, getattr(self, "n_latent_", 0))
-
-    def _components(self, dtype: np.dtype[Any]) -> Components:
         pivot = np.asarray(self.weights_ @ self.means_, dtype=np.float64)
         with np.errstate(over="ignore"):
             narrow = np.abs(self.means_).max() <= np.finfo(dtype).max
             pivot = pivot.astype(dtype).astype(np.float64) if narrow else pivot
-        return self._family().components(
+        compared = self.covariance.components(
             self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow)
         )
+        return Posterior(compared, getattr(self, "clusters_", None))
+
+    def as_compared(self, source: Source) -> Source:
+        """The rows as the model sees them: standardised with scale=True."""
+        scale = getattr(self, "scale_", None)
+        return source if scale is None else standardised(source, self.mean_, scale)
+
+    @property
+    def n_clusters_(self) -> int:
+        """How many clusters `predict` gives rows to: the components, or what they were merged into."""
+        check_is_fitted(self, "weights_")
+        clusters = getattr(self, "clusters_", None)
+        return len(self.weights_) if clusters is None else int(clusters.max()) + 1
+
+    def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Passes, Posterior]:
+        source = self.open_rows(X, sample_weight)
+        return Passes(self.as_compared(source), n_threads=self.n_threads), self.posterior(source.dtype)
+
+    def open_rows(self, X: Any, sample_weight: Any = None) -> Source:
+        """Rows to apply the model to, checked."""
+        check_is_fitted(self, "weights_")
+        source = open_for_use(self, X, sample_weight)
+        check_dense(source, "densities")
+        return source
+
+    # ---------------------------------------------------------------- components
+
+    @property
+    def covariance(self) -> CovarianceType:
+        """The covariance type, for the columns of the fit."""
+        return COVARIANCE_TYPES[self.covariance_type].of_columns(self.means_.shape[1], getattr(self, "n_latent_", None))
+
+    def covariance_matrices(self) -> Floats:
+        """The covariances as (components, columns, columns), whatever the type."""
+        check_is_fitted(self, "weights_")
+        return np.array(self.covariance.matrices(self.covariances_, len(self.weights_)))
+
+    def n_parameters(self) -> int:
+        """How many numbers were estimated; a column that does not vary has nothing to be estimated."""
+        check_is_fitted(self, "weights_")
+        covariance = self.covariance
+        varying = max(covariance.d - len(getattr(self, "constant_columns_", ())), 1)
+        return replace(covariance, d=varying).n_parameters(len(self.weights_))
+
+    _n_parameters = n_parameters  # as scikit-learn calls it
 
     # ---------------------------------------------------------------- criteria
 
     def _sums(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float, float]:
-        """Summed up over the rows: log density, log of the largest probability, weight, entropy of the probabilities."""
-        run, components = self._comparing(X, sample_weight)
-
-        def of(block: Block) -> ArraySum:
-            density, logs = self._logs(block, components)
-            shares = self._grouped(np.exp(logs))
-            w = np.ones(block.n_rows) if block.weights is None else block.weights
-            with np.errstate(divide="ignore"):
-                surest = np.log(shares.max(axis=1))
-            entropy = -np.where(shares > 0, shares * np.log(np.where(shares > 0, shares, 1.0)), 0.0).sum(axis=1)
-            return ArraySum(np.array([w @ density, w @ surest, w.sum(), w @ entropy]))
-
-        found = run.fold(of).value
+        passes, posterior = self._comparing(X, sample_weight)
+        found = passes.fold(partial(sums, posterior)).value
         return float(found[0]), float(found[1]), float(found[2]), float(found[3])
-
-    def _n_parameters(self) -> int:
-        family = self._family()  # a column that does not vary has nothing to be estimated
-        varying = replace(family, d=max(family.d - len(getattr(self, "constant_columns_", ())), 1))
-        return varying.n_parameters(len(self.weights_))
 
     def criteria(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """Log-likelihood, number of parameters, BIC, ICL, AIC and the entropy of the probabilities, in one pass."""
         log_likelihood, surest, weight, entropy = self._sums(X, sample_weight)
-        p = self._n_parameters()
+        p = self.n_parameters()
         bic = -2 * log_likelihood + p * math.log(weight)
         return {
             "log_likelihood": log_likelihood,
@@ -177,7 +215,7 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         }
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayes's information criterion, -2 log L + p log n (Schwarz 1978); n is the rows' weight. Lower is better."""
+        """The Bayesian information criterion, -2 log L + p log n (Schwarz 1978); n is the rows' weight. Lower is better."""
         return self.criteria(X, sample_weight)["bic"]
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
@@ -190,7 +228,7 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
 
     # ---------------------------------------------------------------- drawing
 
-    def sample(self, n_samples: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1) -> tuple[Floats, NDArray[np.int32]]:
         """Rows drawn from the model, with the components that they came from; grouped by component."""
         from sklearn.utils import check_random_state
 
@@ -200,26 +238,27 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
                 f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample, a whole number."
             )
         rng = check_random_state(self.random_state)
-        family, (k, d) = self._family(), self.means_.shape
+        covariance, (k, d) = self.covariance, self.means_.shape
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
-        if family.layout in ("full", "tied"):
-            factors = np.linalg.cholesky(family.each(self.covariances_, k))
-        else:
-            factors = np.sqrt(self.covariances_)
-        parts = []
-        for j, count in enumerate(counts.tolist()):
-            drawn = rng.standard_normal((count, d))
-            parts.append(self.means_[j] + (drawn @ factors[j].T if factors.ndim == 3 else drawn * factors[j]))
-        rows = np.vstack(parts)
-        if getattr(self, "scale_", None) is not None:
-            rows = rows * self.scale_ + self.mean_
-        return rows, np.repeat(np.arange(k), counts)
+        each = np.broadcast_to(
+            covariance.stacked(self.covariances_), (k, *covariance.stacked(self.covariances_).shape[1:])
+        )
+        rows = np.vstack(
+            [
+                self.means_[j] + covariance.draw(rng.standard_normal((count, d)), each[j])
+                for j, count in enumerate(counts.tolist())
+            ]
+        )
+        return self._in_data_units(rows), np.repeat(np.arange(k, dtype=np.int32), counts)
 
     def means_in_data_units(self) -> LabelledMatrix:
         """The means as rows of the data would be, with names; with scale=False that is `means_`."""
         check_is_fitted(self, "weights_")
-        means = self.means_
-        if getattr(self, "scale_", None) is not None:
-            means = means * self.scale_ + self.mean_
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return LabelledMatrix(means, tuple(str(i) for i in range(len(means))), tuple(names))
+        return LabelledMatrix(
+            self._in_data_units(self.means_), tuple(str(i) for i in range(len(self.means_))), tuple(names)
+        )
+
+    def _in_data_units(self, rows: Floats) -> Floats:
+        scale = getattr(self, "scale_", None)
+        return rows if scale is None else np.asarray(rows * scale + self.mean_)

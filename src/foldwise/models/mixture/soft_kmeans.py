@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,20 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.cache import cached
-from foldwise.data.mapped import multiplied
-from foldwise.data.scan import scan
-from foldwise.data.source import Source
-from foldwise.data.spool import spooled
-from foldwise.errors import DataError
-from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.multistart import Best, best_of
 from foldwise.fold.passes import Passes
-from foldwise.models.base import open_for_use, remember_columns
+from foldwise.kernels.mixture import Components
+from foldwise.models.base import open_for_use
+from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.centre_model import CentreModel, FewerClustersWarning
-from foldwise.models.mixture.annealing import Found, Plan, components, search
-from foldwise.models.mixture.fit_data import factors
-from foldwise.models.mixture.parameters import NOT_ABOUT_THE_RESULT, SOFT
-from foldwise.models.standardise import mean_and_deviation
+from foldwise.models.kmeans.descent import Clusters
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.mixture.annealing import Annealing, FixedStiffness, components, filled
+from foldwise.models.mixture.parameters import SOFT
+from foldwise.models.parameters import constraints
+from foldwise.models.session import check_dense, session
+from foldwise.models.units import Units, in_range
+
+_POWERS = {"beta": -2, "free_energy": 2, "shift": 1}  # of the unit
 
 
 class SoftKMeans(CentreModel):
@@ -64,7 +65,8 @@ class SoftKMeans(CentreModel):
     """
 
     metric = "euclidean"
-    _parameter_constraints: ClassVar[dict[str, Any]] = SOFT
+    PARAMETERS = SOFT
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(SOFT)
 
     def __init__(
         self,
@@ -93,99 +95,62 @@ class SoftKMeans(CentreModel):
         self.checkpoint = checkpoint
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the centres; `sample_weight` counts a row as that many equal rows."""
-        self._validate_params()
-        source = self._dense(scan(X, weights=sample_weight))
-        with ExitStack() as stack:
-            source = stack.enter_context(spooled(source))
-            mean = scale = None
-            if self.scale:
-                mean, scale = mean_and_deviation(Passes(source, n_threads=self.n_threads))
-            run = Passes(cached(self._seen(source, mean, scale)), n_threads=self.n_threads)
-            run.passes += self.scale
+        with session(self, X, sample_weight, engine=engine, dense="shares") as opened:
             with np.errstate(over="ignore", invalid="ignore"):
-                rows = plain = Assignment(run)
-            self._check_count(rows.n, source, rows.extent.columns.rows)
-            factor = factors(rows.extent.high / 2 - rows.extent.low / 2, rows.dtype, alone=False)
-            if (factor != 1.0).any():  # squares of these values are not safe: steps are taken in other units
-                passes = run.passes
-                run = Passes(cached(multiplied(run.source, factor)), n_threads=self.n_threads)
-                run.passes = passes
-                rows = Assignment(run)
-            seed = self._seed()
+                data = plain = KMeansData(opened.passes)
+            self._check_count(opened, data.n, data.counted)
+            units = Units.of(data.extent, data.dtype)
+            if not units.plain:  # squares of these values are not safe: steps are taken in other units
+                data = KMeansData(opened.passes.over(cached(units.view(opened.source))))
+            assignment = Assignment(data)
+            tol = self.tol * data.mean_variance / data.rescaling.scale**2
+            descent: Annealing | FixedStiffness
+            if self.beta == "anneal":
+                descent = Annealing(assignment, tol, self.n_clusters, self.max_iter, opened.seed)
+            else:
+                make_start = self._start_in(units, data, X, opened.seed)
+                descent = FixedStiffness(assignment, tol, _seen(float(self.beta), units), make_start)
+            anneals = isinstance(descent, Annealing)
             starts = self.n_init if isinstance(self.init, str) or callable(self.init) else 1
-            plan = Plan(
-                k=self.n_clusters,
-                beta=None if self.beta == "anneal" else _in_units(float(self.beta), 1.0 / factor[0]),
-                starts=starts,
-                max_iter=self.max_iter,
-                tol=self.tol * float(rows.squares.mean()) / rows.extent.columns.weight / rows.frame.scale**2,
-                seed=seed,
-                make_start=self._starts_in_units(X, seed, factor),
+            best = best_of(
+                descent,
+                starts,
+                None if anneals else self.max_iter,
+                time_budget=self.time_budget,
+                checkpoint=opened.checkpoint(*data.figures, resumable_cap=starts == 1 and not anneals),
             )
-            found = search(rows, plan, time_budget=self.time_budget, checkpoint=self._checkpoint(source, seed, starts))
-            if rows is not plain:
-                found = _in_data_units(found, float(factor[0]))
-                rows = plain
-                rows.assign(np.ascontiguousarray(found.centres))
-            self.mean_, self.scale_, self.beta_ = mean, scale, found.beta
-            self._finish(rows, found)
-            self.manifest_ = run.manifest(
-                "soft k-means" + (" (annealed)" if plan.beta is None else ""), rows=rows.n, resumed_at=found.resumed_at
+            found, beta = _found(assignment, plain, best, self.n_clusters, units)
+            found.assignment.assign(found.centres)
+            self.mean_, self.scale_, self.beta_ = opened.mean, opened.scale, beta
+            found = self._finish(found)
+            opened.finish(
+                found.outcome,
+                "soft k-means" + (" (annealed)" if anneals else ""),
+                data.n,
+                resumed_at=best.resumed_at,
+                warning=f"SoftKMeans (n_clusters={self.n_clusters})",
             )
-        remember_columns(self, source)
-        found.outcome.warn(f"SoftKMeans (n_clusters={self.n_clusters})")
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """The share by which each row belongs to each centre, at `beta_`."""
         check_is_fitted(self, "cluster_centers_")
-        source = self._seen(self._dense(open_for_use(self, X)), self.mean_, self.scale_)
+        source = open_for_use(self, X)
+        check_dense(source, "shares")
         centres = self.cluster_centers_.astype(np.float64)
         pivot = centres.mean(axis=0).astype(source.dtype).astype(np.float64)
-        factor = factors(np.ptp(centres / 2, axis=0), centres.dtype, alone=False)
-        beta = _in_units(self.beta_, 1.0 / factor[0]) if self.beta_ > 0 else 0.0
-        source, centres, pivot = multiplied(source, factor), centres * factor, pivot * factor
-        compared = components(centres, beta, pivot, source.dtype)
+        units = Units.of_reach(np.ptp(centres / 2, axis=0), centres.dtype)
+        beta = _seen(self.beta_, units) if self.beta_ > 0 else 0.0
+        compared = components(units.seen(centres), beta, units.seen(pivot), source.dtype)
+        return Passes(units.view(self.as_compared(source)), n_threads=self.n_threads).rows(partial(_shares, compared))
 
-        def of(block: Block) -> NDArray[Any]:
-            each = np.empty((block.n_rows, len(centres)))
-            compared.logs(block.rows, np.empty(block.n_rows), each)
-            return np.asarray(np.exp(each))
+    def _start_in(self, units: Units, data: KMeansData, X: Any, seed: int) -> Callable[[int], NDArray[Any]]:
+        make = self._make_start(data, X, seed)
+        return make if isinstance(self.init, str) else lambda number: units.seen(make(number))
 
-        return Passes(source, n_threads=self.n_threads).rows(of)
-
-    def _starts_in_units(self, X: Any, seed: int, factor: Floats) -> Callable[[Assignment, int], NDArray[Any]]:
-        make = self._starts(X, seed)
-        if isinstance(self.init, str) or (factor == 1.0).all():
-            return make
-        return lambda rows, number: make(rows, number) * factor.astype(rows.dtype)
-
-    @staticmethod
-    def _dense(source: Source) -> Source:
-        if source.sparse:
-            raise DataError(
-                "sparse data was passed, but shares need rows with all their values",
-                advice="Use X.toarray(), or KMeans, which takes sparse rows",
-            )
-        return source
-
-    def _checkpoint(self, source: Source, seed: int, starts: int) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        about = {name: value for name, value in self.get_params().items() if name not in NOT_ABOUT_THE_RESULT}
-        about["random_state"] = seed
-        if starts == 1 and self.beta != "anneal":
-            del about["max_iter"]  # such a fit can be taken up again with a higher cap
-        if callable(self.init):
-            about["init"] = getattr(self.init, "__qualname__", type(self.init).__qualname__)
-        elif not isinstance(self.init, str):
-            given = np.ascontiguousarray(self.init)
-            about["init"] = given.shape, hashlib.sha256(given.tobytes()).hexdigest()
-        return Checkpoint(self.checkpoint, f"SoftKMeans {about!r} {source.fingerprint()}")
-
-    def _tell_of_empty(self, counts: NDArray[np.intp]) -> None:
+    def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
         distinct = int(np.count_nonzero(counts))
         if distinct < self.n_clusters:
             warnings.warn(
@@ -201,34 +166,27 @@ class SoftKMeans(CentreModel):
         return tags
 
 
-def _in_units(beta: float, factor: float) -> float:
-    """The stiffness for rows that are divided by `factor`."""
-    with np.errstate(over="ignore", under="ignore"):
-        found = float(np.float64(beta) * factor * factor)
-    if not np.finfo(np.float64).tiny <= found < np.inf:
-        raise DataError(
-            "beta leaves the range of float64 beside the squares of such data",
-            advice="Multiply or divide the data by a constant, or choose beta near one over their variance",
-        )
-    return found
+def _found(assignment: Assignment, plain: KMeansData, best: Best, k: int, units: Units) -> tuple[Clusters, float]:
+    """The clusters in the units of the data, and beta."""
+    centres, beta = best.state["centres"].astype(plain.dtype), float(best.state["beta"])
+    if len(centres) < k:  # annealing was cut short: one step of k-means fills what is not there yet
+        centres = filled(assignment, centres, k, lambda rows, points: lloyd.step(rows, points).centres)
+    outcome = replace(best.outcome, trace=units.trace(best.outcome.trace, _POWERS))
+    beta = _in_range(units.back(beta, -2)) if beta > 0 else 0.0
+    centres = np.ascontiguousarray(units.back(centres))
+    return Clusters(centres, Assignment(plain), outcome, best.resumed_at, best.iterations), beta
 
 
-def _in_data_units(found: Found, factor: float) -> Found:
-    """What was found for rows times `factor`, for the rows themselves."""
-    beta = _in_units(found.beta, factor) if found.beta > 0 else 0.0
-    with np.errstate(over="ignore", under="ignore"):
-        trace = tuple(
-            {
-                name: value * factor * factor
-                if name == "beta"
-                else value / factor / factor
-                if name == "free_energy"
-                else value / factor
-                if name == "shift"
-                else value
-                for name, value in step.items()
-            }
-            for step in found.outcome.trace
-        )
-        centres = found.centres / found.centres.dtype.type(factor)
-    return replace(found, centres=centres, beta=beta, outcome=replace(found.outcome, trace=trace))
+def _seen(beta: float, units: Units) -> float:
+    return _in_range(units.seen(beta, -2))
+
+
+def _in_range(beta: float) -> float:
+    advice = "Multiply or divide the data by a constant, or choose beta near one over their variance"
+    return float(in_range(beta, "beta", "leaves", least=float(np.finfo(np.float64).tiny), advice=advice))
+
+
+def _shares(compared: Components, block: Block) -> Floats:
+    each = np.empty((block.n_rows, len(compared.means)))
+    compared.logs(block.rows, np.empty(block.n_rows), each)
+    return np.asarray(np.exp(each))

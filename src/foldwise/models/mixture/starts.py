@@ -1,51 +1,69 @@
-"""Where EM starts: weights, means and covariances in the units of the ground, from our k-means, seeds or chance."""
+"""Where EM starts: weights, means and covariances in the units of the fit, from our k-means, seeds or chance."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.errors import FoldwiseWarning, ParameterError
-from foldwise.fold.outcome import Reason
-from foldwise.models.kmeans import KMeans, seeding
-from foldwise.models.kmeans.assignment import Assignment
+from foldwise.errors import ParameterError
+from foldwise.kernels.targets import Rescaling, rescaling_within, targets_of
+from foldwise.models.kmeans.descent import cluster
+from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.stats.responsibility_sums import ResponsibilitySums
+
+Labels: TypeAlias = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class UserInit:
-    """What the user gave of a start, checked; None where the method is to find it."""
+    """What the user gave of a start, checked, in the units of the model; None where the method is to find it."""
 
     weights: Floats | None = None
     means: Floats | None = None
-    precisions: Floats | None = None
+    covariances: Floats | None = None
 
     @property
     def whole(self) -> bool:
         """Whether nothing is left to be found."""
-        return self.weights is not None and self.means is not None and self.precisions is not None
+        return self.weights is not None and self.means is not None and self.covariances is not None
 
 
 @dataclass(frozen=True)
-class Start:
-    """Weights, means and covariances to start from."""
+class MixtureStart:
+    """Weights, means and covariances (components, columns, columns) to start from, in the units of the model."""
 
     weights: Floats
     means: Floats
     covariances: Floats
 
 
-def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: str) -> UserInit:
+@dataclass(frozen=True)
+class Start:
+    """Weights, means and covariances of the model's type to start from, in the units of the fit.
+
+    `within` are the variances that the ridge is taken from, if the start has found them.
+    """
+
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    within: Floats | None = None
+
+
+def checked(weights: Any, means: Any, precisions: Any, k: int, covariance: CovarianceType) -> UserInit:
     """Refuse starts that cannot be meant; the first words of these messages are scikit-learn's contract."""
-    found: dict[str, Floats | None] = {"weights": None, "means": None, "precisions": None}
+    found = UserInit()
     if weights is not None:
-        found["weights"] = w = _array(weights, "weights", (k,))
+        w = _array(weights, "weights", (k,))
         if (w < 0).any() or (w > 1).any():
             raise ParameterError(
                 "The parameter 'weights' should be in the range [0, 1], but got "
@@ -53,20 +71,13 @@ def checked(weights: Any, means: Any, precisions: Any, k: int, d: int, layout: s
             )
         if abs(w.sum() - 1.0) > 1e-6:
             raise ParameterError(f"The parameter 'weights' should be normalized, but got sum(weights) = {w.sum():.5f}")
+        found = replace(found, weights=w)
     if means is not None:
-        found["means"] = _array(means, "means", (k, d))
+        found = replace(found, means=_array(means, "means", (k, covariance.d)))
     if precisions is not None:
-        shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[layout]
-        found["precisions"] = p = _array(precisions, f"{layout} precision", shape)
-        if layout in ("diag", "spherical"):
-            if (p <= 0).any():
-                raise ParameterError(f"'{layout} precision' should be positive")
-        else:
-            for one in p if layout == "full" else [p]:
-                lopsided = not np.allclose(one, one.T)
-                if lopsided or not (np.linalg.eigvalsh(one) > 0).all():
-                    raise ParameterError(f"'{layout} precision' should be symmetric, positive-definite")
-    return UserInit(**found)
+        p = _array(precisions, f"{covariance.name} precision", covariance.shape(k))
+        found = replace(found, covariances=covariance.invert(p))
+    return found
 
 
 def _array(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
@@ -81,98 +92,150 @@ def _array(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
     return found
 
 
-def make(ground: FitData, k: int, method: str, given: UserInit, seed: int, number: int) -> Start:
-    """Start `number`; what is given is in the units of the data and replaces what the method finds."""
-    family, factor = ground.family, ground.factor
-    means = None if given.means is None else given.means * factor
-    found = None if given.whole else _found(ground, k, method, means, seed, number)
-    if given.precisions is not None:
-        wide = given.precisions
-        inverse = np.asarray(np.linalg.inv(wide) if family.layout in ("full", "tied") else 1.0 / wide, dtype=np.float64)
-        covariances = family.scaled(inverse, factor)
-    else:
-        assert found is not None
-        covariances = found.covariances
-    if found is None:
-        assert given.weights is not None
-        assert means is not None
-        return Start(given.weights, means, covariances)
-    return Start(
-        found.weights if given.weights is None else given.weights, found.means if means is None else means, covariances
-    )
+@dataclass(frozen=True)
+class Starts:
+    """The starts of one fit: its own, by `method`, as far as the user gave none; then those in `further`."""
+
+    k: int
+    method: str
+    given: UserInit
+    seed: int
+    own: int
+    further: tuple[MixtureStart, ...] = ()
+
+    def __len__(self) -> int:
+        return self.own + len(self.further)
+
+    def make(self, data: FitData, number: int, within: Floats | None) -> Start:
+        """Start `number`; `within` are the variances that the ridge is taken from, if earlier starts have settled them."""
+        if number >= self.own:
+            return _converted(data, self.further[number - self.own])
+        given, units = self.given, data.units
+        means = None if given.means is None else units.seen(given.means)
+        covariances = None if given.covariances is None else data.covariance.scaled(given.covariances, units.factor)
+        if given.weights is not None and means is not None and covariances is not None:
+            return Start(given.weights, means, covariances)
+        found = self._found(data, means, number, within)
+        return Start(
+            found.weights if given.weights is None else given.weights,
+            found.means if means is None else means,
+            found.covariances if covariances is None else covariances,
+            found.within,
+        )
+
+    def _found(self, data: FitData, means: Floats | None, number: int, within: Floats | None) -> Start:
+        rng = np.random.default_rng([self.seed, 0, number])
+        if means is not None:
+            return _about(data, means, within)  # rows go with the nearest of the means given
+        if self.k == 1:
+            return _m_step(data, data.mean[None], _nearest(data, data.mean[None]), within)
+        if self.method == "random":
+            shares = _RandomShares(int(rng.integers(2**62)), self.k)
+            return _m_step(data, np.repeat(data.mean[None], self.k, axis=0), shares, within)
+        if self.method == "kmeans":
+            seed = self.seed if number == 0 else int(rng.integers(2**31))
+            centres, labels = kmeans_start(data, self.k, seed)
+            return _m_step(data, centres, partial(_one_each, self.k), within, labels)
+        return _about(data, seeds(data, self.k, self.method, rng), within)
 
 
-def _found(ground: FitData, k: int, method: str, means: Floats | None, seed: int, number: int) -> Start:
-    rng = np.random.default_rng([seed, 0, number])
-    if means is not None:
-        return _about(ground, means)  # rows go with the nearest of the means given
-    if k == 1:
-        return from_shares(ground, ground.mean[None], lambda block: np.ones((block.n_rows, 1)))
-    if method == "random":
-        stream = int(rng.integers(2**62))
-
-        def shares(block: Block) -> Floats:  # every block draws from a stream of its own
-            drawn = np.random.default_rng([stream, block.start]).random((block.n_rows, k))
-            return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
-
-        return from_shares(ground, np.repeat(ground.mean[None], k, axis=0), shares)
-    if method == "kmeans":
-        # Units do not matter to a model with a variance for each column: so they should not to its start.
-        scale = ground.family.name not in ("spherical", "ppca") and bool((ground.extent.high > ground.extent.low).all())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FoldwiseWarning)
-            start = seed if number == 0 else int(rng.integers(2**31))
-            km = KMeans(k, random_state=start, scale=scale, n_threads=ground.run.n_threads).fit(ground.source)
-        if km.outcome_.reason is Reason.INTERRUPTED:  # half a start would be another one than the next time
-            raise KeyboardInterrupt
-        ground.run.passes += km.manifest_.passes
-        centres = km.centers_in_data_units().values
-        return from_labels(ground, centres, km.labels_)
-    rows = Assignment(ground.run)
-    seeds = seeding.plusplus(rows, k, rng) if method == "k-means++" else seeding.random_rows(rows, k, rng)
-    return _about(ground, seeds.astype(np.float64))
+def _converted(data: FitData, given: MixtureStart) -> Start:
+    factor = data.units.factor
+    scaled = (given.covariances * factor) * factor[:, None]
+    covariances = data.covariance.of_matrices(scaled, given.weights)
+    return Start(given.weights, given.means * factor, covariances)
 
 
-def _about(ground: FitData, means: Floats) -> Start:
+# ---------------------------------------------------------------- centres and seeds
+
+
+def kmeans_start(data: FitData, k: int, seed: int) -> tuple[Floats, Labels]:
+    """Centres and labels by our k-means."""
+    # Units do not matter to a model with a variance for each column, so they should not matter to its start.
+    scale = not data.covariance.compares_columns and bool((data.extent.high > data.extent.low).all())
+    found = cluster(data.passes, k, seed=seed, scale=scale)
+    return found.centres_in_data_units, found.labels
+
+
+def seeds(data: FitData, k: int, method: str, rng: np.random.Generator) -> Floats:
+    """Rows to start from."""
+    start = STARTS["random" if method == "random_from_data" else method]
+    return np.asarray(start(KMeansData(data.passes), k, rng), dtype=np.float64)
+
+
+def _about(data: FitData, means: Floats, within: Floats | None) -> Start:
     """A start about these means: weights and covariances are those of the rows nearest to each."""
-    rows = Assignment(ground.run)
-    rows.assign(np.ascontiguousarray(means, dtype=ground.dtype))
-    found = from_labels(ground, means, rows.labels)
-    return Start(found.weights, means, found.covariances)
+    return replace(_m_step(data, means, _nearest(data, means), within), means=means)
 
 
-def from_labels(ground: FitData, means: Floats, labels: NDArray[np.int32]) -> Start:
-    """The M-step for rows that belong to one component each."""
-    k = len(means)
-
-    def shares(block: Block) -> Floats:
-        out = np.zeros((block.n_rows, k))
-        out[np.arange(block.n_rows), labels[block.start : block.start + block.n_rows]] = 1.0
-        return out
-
-    return from_shares(ground, means, shares)
+def _nearest(data: FitData, means: Floats) -> _Nearest:
+    low, high = data.units.seen(data.extent.low), data.units.seen(data.extent.high)
+    rescaling = rescaling_within(data.pivot, low, high, data.dtype)
+    return _Nearest(np.ascontiguousarray(means, dtype=data.dtype), rescaling)
 
 
-def broad(ground: FitData, k: int) -> Floats:
-    """The covariance of a component that knows nothing yet: the shape of all rows, k of them filling the same room."""
-    family, share = ground.family, k ** (-2 / ground.d)
-    if family.scatter == "diag":
-        variances = ground.whole * share + ground.flat
-        return variances if family.name == "diag" else np.asarray(variances.mean())
-    return np.asarray(ground.sound(family.of_each((ground.whole * share + np.diag(ground.flat))[None], np.ones(1)))[0])
+# ---------------------------------------------------------------- the M-step for given responsibilities
 
 
-def from_shares(ground: FitData, means: Floats, shares: Any) -> Start:
-    """The M-step for given responsibilities; a component with too few rows gets the shape of all rows."""
-    family = ground.family
-    found = ground.run.fold(lambda block: ResponsibilitySums.given(block, family.scatter, means, shares(block)))
-    moves, raw = family.raw(found)
-    some = found.counts > 0
-    if not ground.settled:  # the first start settles it for all, whose bounds are compared
-        ground.settle(ground.widths(raw, found.counts))
-    covariances = ground.sound(family.with_ridge(raw, ground.ridge))
-    few = found.counts < family.least_rows()
-    if family.layout != "tied" and few.any():
-        covariances[few] = broad(ground, len(means))
-    weights = np.maximum(found.counts, 1e-3 * found.counts.sum() / len(means))
-    return Start(weights / weights.sum(), np.where(some[:, None], means + moves, means), covariances)
+@dataclass(frozen=True)
+class _Nearest:
+    """Responsibilities of rows that belong to the nearest of some points."""
+
+    points: NDArray[Any]
+    rescaling: Rescaling
+
+    def __call__(self, block: Block) -> Floats:
+        labels = np.full(block.n_rows, -1, dtype=np.int32)
+        targets_of(self.points, self.rescaling, sparse=False).nearest(block.rows, labels)
+        return _one_each(len(self.points), block, labels)
+
+
+def _one_each(k: int, block: Block, labels: Labels) -> Floats:
+    """Responsibilities of rows that belong to one component each."""
+    out = np.zeros((block.n_rows, k))
+    out[np.arange(block.n_rows), labels] = 1.0
+    return out
+
+
+@dataclass(frozen=True)
+class _RandomShares:
+    """Responsibilities by chance; every block draws from a stream of its own."""
+
+    stream: int
+    k: int
+
+    def __call__(self, block: Block) -> Floats:
+        drawn = np.random.default_rng([self.stream, block.start]).random((block.n_rows, self.k))
+        return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sums of the M-step over a block, for responsibilities from elsewhere."""
+
+    scatter: str
+    means: Floats
+    shares: Callable[..., Floats]
+
+    def __call__(self, block: Block, *labels: Labels) -> ResponsibilitySums:
+        return ResponsibilitySums.given(block, self.scatter, self.means, self.shares(block, *labels))
+
+
+def _m_step(
+    data: FitData, means: Floats, shares: Callable[..., Floats], within: Floats | None, labels: Labels | None = None
+) -> Start:
+    """The M-step for responsibilities `shares(block)`, or `shares(block, its labels)`.
+
+    A component with too few rows gets the shape of all rows.
+    """
+    covariance = data.covariance
+    found = data.passes.fold(_Sums(covariance.scatter, means, shares), beside=labels)
+    raw, k = covariance.raw(found), len(means)
+    if within is None:
+        within = data.widths(raw, found.counts)
+    ridge = data.ridge(within)
+    few = found.counts < covariance.least_rows()
+    covariances = data.broadened(data.with_ridge(raw, ridge), few, ridge)
+    weights = np.maximum(found.counts, 1e-3 * found.counts.sum() / k)
+    moved = np.where(found.counts[:, None] > 0, means + found.moves, means)
+    return Start(weights / weights.sum(), moved, covariances, within)

@@ -74,7 +74,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     """
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
-    STANDARDISES: ClassVar[bool] = False  # scale=True scales the covariance, not the rows
+    standardises: ClassVar[bool] = False  # scale=True scales the covariance, not the rows
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.data.spool import spooled
-from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
 from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.models.mixture import GaussianMixture, starts
-from foldwise.models.mixture.covariance_types import CovarianceType
+from foldwise.models.mixture import GaussianMixture, MixtureStart, TooFewRowsError
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES, TooFewColumnsError, complexity, simpler_types
 from foldwise.models.mixture.em import ILL_DEFINED
-from foldwise.models.mixture.estimator import TooFewRowsError
-from foldwise.models.mixture.fit_data import FitData, latent
-from foldwise.models.mixture.parameters import is_whole
-from foldwise.models.mixture.starts import Start, UserInit
+from foldwise.models.parameters import is_whole, seed_of
+from foldwise.models.session import open_passes
 
 CRITERIA = ("bic", "icl", "aic")
-TYPES = ("full", "tied", "diag", "spherical", "ppca")
-_SIMPLER = {"diag": ("spherical",), "full": ("diag", "tied"), "tied": (), "spherical": (), "ppca": ()}
-_ORDER = (
-    "spherical",
-    "diag",
-    "tied",
-    "ppca",
-    "full",
-)  # simpler families first: richer ones start from their results, too
 _FIGURES = ("log_likelihood", "parameters", "bic", "icl", "aic", "entropy")
 
 
 @dataclass(frozen=True)
-class Entry:
+class MixtureEntry:
     """One fit: what was fitted, its figures (NaN if it failed), and how it ended."""
 
     covariance_type: str
@@ -59,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class MixtureSelection:
+class MixtureChoice:
     """The best model by one criterion (lower is better), and the figures of all.
 
     A fit with collapsed components is in the table but is never the best, unless there is no other: its likelihood says more
@@ -67,8 +54,8 @@ class MixtureSelection:
     """
 
     criterion: str
-    entries: tuple[Entry, ...]
-    best: Entry
+    entries: tuple[MixtureEntry, ...]
+    best: MixtureEntry
     best_model: GaussianMixture
     interrupted: bool = False  # by Ctrl-C: the entries are those that were finished
 
@@ -109,15 +96,16 @@ class MixtureSelection:
         return "\n".join(lines)
 
 
-def select_mixture(
+def choose_mixture(
     X: Any,
     n_components: Iterable[int] = range(1, 10),
     covariance_types: Iterable[str] = ("full", "tied", "diag", "spherical"),
     criterion: str = "bic",
     *,
     sample_weight: Any = None,
+    engine: Any = None,
     **parameters: Any,
-) -> MixtureSelection:
+) -> MixtureChoice:
     """Fit every number of components with every covariance type, and choose by "bic", "icl" or "aic".
 
     Each is tried from starts of its own, from the result with fewer components with one of them split in two (the heaviest, and
@@ -131,7 +119,7 @@ def select_mixture(
     >>> import foldwise as fw
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.standard_normal((60, 2)), [4.0, 0.0] + rng.standard_normal((40, 2))])
-    >>> found = fw.select_mixture(X, range(1, 4), ("full", "spherical"))
+    >>> found = fw.choose_mixture(X, range(1, 4), ("full", "spherical"))
     >>> found.best.covariance_type, found.best.n_components
     ('spherical', 2)
     >>> print(found)
@@ -143,17 +131,17 @@ def select_mixture(
     """
     numbers, kinds = _asked(n_components, covariance_types, criterion, parameters)
     parameters = {"tol": 1e-7, "max_iter": 2000, **parameters}
-    if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):  # drawn from once, for all fits
-        parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
+    if parameters.get("random_state") is not None:  # drawn from once, for all fits
+        parameters["random_state"] = seed_of(parameters["random_state"])
     interrupted = False
     models: dict[tuple[str, int], GaussianMixture] = {}
-    entries: dict[tuple[str, int], Entry] = {}
-    with spooled(scan(X, weights=sample_weight)) as source:
+    entries: dict[tuple[str, int], MixtureEntry] = {}
+    with open_passes(scan(X, weights=sample_weight), engine=engine) as passes:
         try:
             for k in numbers:
-                for kind in sorted(kinds, key=_ORDER.index):
+                for kind in sorted(kinds, key=complexity):
                     model = GaussianMixture(k, covariance_type=kind, **parameters)
-                    entry = _tried(model, source, _starts(model, models))
+                    entry = _tried(model, passes.source, _starts(model, models))
                     if not math.isnan(entry.bic):
                         models[kind, k] = model
                     entries[kind, k] = entry
@@ -168,15 +156,15 @@ def select_mixture(
     best = min(usable, key=lambda e: (e.collapsed, getattr(e, criterion), e.parameters))
     if interrupted:
         message = (
-            f"select_mixture: interrupted after {len(listed)} of {len(kinds) * len(numbers)} fits; chosen from these."
+            f"choose_mixture: interrupted after {len(listed)} of {len(kinds) * len(numbers)} fits; chosen from these."
         )
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
     if any(e.outcome != Reason.CONVERGED for e in usable):
-        message = "select_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
+        message = "choose_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
     chosen = models[best.covariance_type, best.n_components]
-    chosen._tell_of_constants()
-    return MixtureSelection(criterion, listed, best, chosen, interrupted)
+    chosen.warn_of_constant_columns()
+    return MixtureChoice(criterion, listed, best, chosen, interrupted)
 
 
 def _asked(
@@ -190,9 +178,8 @@ def _asked(
     kinds = [covariance_types] if isinstance(covariance_types, str) else list(dict.fromkeys(covariance_types))
     if not numbers or numbers[0] < 1:
         raise ParameterError(f"n_components={numbers}: give numbers of components from 1 on.")
-    unknown = [kind for kind in kinds if kind not in TYPES]
-    if unknown or not kinds:
-        raise ParameterError(f"covariance_types={kinds}: give some of {', '.join(TYPES)}.")
+    if not kinds or any(kind not in COVARIANCE_TYPES for kind in kinds):
+        raise ParameterError(f"covariance_types={kinds}: give some of {', '.join(COVARIANCE_TYPES)}.")
     if criterion not in CRITERIA:
         raise ParameterError(f"criterion={criterion!r}: give one of {', '.join(CRITERIA)}.")
     wrong = {"covariance_type", "checkpoint", "time_budget", "warm_start"} | {
@@ -200,93 +187,75 @@ def _asked(
     }
     if wrong & set(parameters):
         raise ParameterError(
-            f"{', '.join(sorted(wrong & set(parameters)))} cannot be given to select_mixture, which fits many models."
+            f"{', '.join(sorted(wrong & set(parameters)))} cannot be given to choose_mixture, which fits many models."
         )
     return numbers, kinds
 
 
-def _tried(model: GaussianMixture, source: Source, own: list[Callable[[FitData], Start]]) -> Entry:
-    """Fit, and the figures; Ctrl-C ends the selection, not only the fit that it falls into."""
-    if model.covariance_type == "ppca" and source.n_columns <= (model.n_latent or 1):
-        return _failed(model, source, f"{source.n_columns} columns are too few for ppca with n_latent={model.n_latent}")
+def _tried(model: GaussianMixture, source: Source, starts: list[MixtureStart]) -> MixtureEntry:
+    """Fit, and the figures; Ctrl-C ends the choice, not only the fit that it falls into."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FoldwiseWarning)  # told in the table
-            found = model._fit(source, own)
-    except TooFewRowsError as error:
-        return _failed(model, source, error.what)
+        model.fit_from_starts(source, starts, warn=False)
+    except TooFewColumnsError as error:
+        return _failed(model, 0, str(error))
     except DataError as error:
-        if error.what != ILL_DEFINED:
+        if not isinstance(error, TooFewRowsError) and error.what != ILL_DEFINED:
             raise
-        return _failed(model, source, ILL_DEFINED)
-    if found.outcome.reason is Reason.INTERRUPTED:
+        covariance = COVARIANCE_TYPES[model.covariance_type].of_columns(source.n_columns, model.n_latent)
+        return _failed(model, covariance.n_parameters(model.n_components), error.what)
+    if model.outcome_.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
     figures: dict[str, Any] = model.criteria(source)
     p = int(figures.pop("parameters"))
-    ran = model.manifest_
-    return Entry(
+    return MixtureEntry(
         model.covariance_type,
         model.n_components,
         parameters=p,
-        outcome=str(found.outcome.reason),
-        repairs=ran.repairs,
-        collapsed=found.collapsed,
-        seconds=ran.seconds,
+        outcome=str(model.outcome_.reason),
+        repairs=model.manifest_.repairs,
+        collapsed=model.collapsed_,
+        seconds=model.manifest_.seconds,
         **figures,
     )
 
 
-def _failed(model: GaussianMixture, source: Source, reason: str) -> Entry:
+def _failed(model: GaussianMixture, parameters: int, reason: str) -> MixtureEntry:
     nothing: dict[str, Any] = dict.fromkeys(("log_likelihood", "bic", "icl", "aic", "entropy"), float("nan"))
-    kind, d = model.covariance_type, source.n_columns
-    p = CovarianceType(kind, d, latent(model.n_latent, d) if kind == "ppca" else 0).n_parameters(model.n_components)
-    return Entry(kind, model.n_components, parameters=p, outcome="failed", repairs=(), collapsed=reason == ILL_DEFINED,
-                 seconds=0.0, reason=reason, **nothing)  # fmt: skip
+    return MixtureEntry(
+        model.covariance_type,
+        model.n_components,
+        parameters=parameters,
+        outcome="failed",
+        repairs=(),
+        collapsed=reason == ILL_DEFINED,
+        seconds=0.0,
+        reason=reason,
+        **nothing,
+    )
 
 
-def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[Callable[[FitData], Start]]:
-    """Where to start: anew, from fewer components, from simpler families."""
+def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[MixtureStart]:
+    """Where to start besides its own starts: from fewer components, and from simpler types."""
     kind, k = model.covariance_type, model.n_components
-    seed = model.random_state if isinstance(model.random_state, (int, np.integer)) else 0
-    made: list[Callable[[FitData], Start]] = [
-        lambda ground, i=i: starts.make(ground, k, model.init_params, UserInit(), int(seed), i)  # type: ignore[misc]
-        for i in range(model.n_init)
-    ]
+    made: list[MixtureStart] = []
     fewer = [n for known, n in models if known == kind and n < k]
     if fewer:
-        before = models[kind, max(fewer)]
-        made += [
-            lambda ground, by=by: _start(ground, *_split(before, k, by))  # type: ignore[misc]
-            for by in ("weight", "room")
-        ]
-    for simpler in _SIMPLER[kind]:
+        made += [_split(models[kind, max(fewer)], k, by) for by in ("weight", "room")]
+    for simpler in simpler_types(kind):
         if (simpler, k) in models and k > 1:
             other = models[simpler, k]
-            made.append(
-                lambda ground, other=other: _start(  # type: ignore[misc]
-                    ground, other.weights_, other.means_, _matrices(other)
-                )
-            )
+            made.append(MixtureStart(other.weights_, other.means_, other.covariance_matrices()))
     return made
 
 
-def _start(ground: FitData, weights: Floats, means: Floats, matrices: Floats) -> Start:
-    """A start in the units of the ground."""
-    scaled = (matrices * ground.factor) * ground.factor[:, None]
-    return Start(weights, means * ground.factor, ground.family.of_each(scaled, weights))
-
-
-def _matrices(model: GaussianMixture) -> Floats:
-    return np.array(model._family().each(model.covariances_, len(model.weights_)))
-
-
-def _split(model: GaussianMixture, k: int, by: str) -> tuple[Floats, Floats, Floats]:
+def _split(model: GaussianMixture, k: int, by: str) -> MixtureStart:
     """The components of a model, of which some are split along their longest axis so that there are k."""
-    weights, means, matrices = model.weights_.copy(), model.means_.copy(), _matrices(model)
+    weights, means, matrices = model.weights_.copy(), model.means_.copy(), model.covariance_matrices()
     while len(weights) < k:
         size = weights if by == "weight" else weights * np.trace(matrices, axis1=1, axis2=2)
         j = int(np.argmax(size))
-        values, vectors = np.linalg.eigh(matrices[j])
+        with blas.single():
+            values, vectors = np.linalg.eigh(matrices[j])
         step = vectors[:, -1] * (math.sqrt(max(values[-1], 0.0)) / 2)
         # Two halves this far apart have together the covariance that the one had.
         rest = matrices[j] - np.outer(step, step)
@@ -296,4 +265,4 @@ def _split(model: GaussianMixture, k: int, by: str) -> tuple[Floats, Floats, Flo
         means[j] = means[j] - step
         matrices = np.concatenate([matrices, rest[None]])
         matrices[j] = rest
-    return weights, means, matrices
+    return MixtureStart(weights, means, matrices)
