@@ -217,7 +217,7 @@ CHILD = """
 import sys, time
 from foldwise.cli import main
 from foldwise.fold import events
-with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.StepDone) else None):
     sys.exit(main(sys.argv[1:]))
 """
 

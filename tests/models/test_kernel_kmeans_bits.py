@@ -27,7 +27,7 @@ import sys, time
 import foldwise as fw
 from foldwise.fold import events
 path, checkpoint = sys.argv[1:]
-with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
     fw.KernelKMeans(6, gamma=0.3, init="k-means++", n_init=3, checkpoint=checkpoint).fit(path)
 print("finished")
 """

@@ -28,7 +28,7 @@ import sys, time
 import foldwise as fw
 from foldwise.fold import events
 path, checkpoint, search = sys.argv[1:]
-with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
     fw.KMeans(9, n_init=3, tol=0, search=search, algorithm="bounded", checkpoint=checkpoint).fit(path)
 print("finished")
 """

@@ -25,7 +25,7 @@ import sys, time
 import foldwise as fw
 from foldwise.fold import events
 path, checkpoint = sys.argv[1:]
-with events.listening(lambda event: time.sleep(0.15) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.15) if isinstance(event, events.StepDone) else None):
     fw.fit_distribution(path, ["weibull", "logistic", "gamma", "cauchy"], method="gradient", checkpoint=checkpoint)
 print("finished")
 """

@@ -29,7 +29,7 @@ model = {
     "mixture": lambda: fw.GaussianMixture(4, n_init=2, tol=1e-5, max_iter=500, checkpoint=checkpoint),
     "soft": lambda: fw.SoftKMeans(4, checkpoint=checkpoint),
 }[what]()
-with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
     model.fit(path)
 print("finished")
 """

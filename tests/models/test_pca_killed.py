@@ -17,7 +17,7 @@ import sys, time
 import foldwise as fw
 from foldwise.fold import events
 path, checkpoint, solver = sys.argv[1:]
-with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.Step) else None):
+with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.StepDone) else None):
     fw.PCA(3, svd_solver=solver, checkpoint=checkpoint).fit(path)
 print("finished")
 """
