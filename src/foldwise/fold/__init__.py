@@ -13,8 +13,8 @@ def fold(source: Source, of: Callable[[Block], S], engine: Engine | None = None,
     """Merge `of(block)` over all blocks of `source`: the same bits for any number of threads.
 
     >>> import foldwise as fw
-    >>> from foldwise.stats.column_moments import Columns
-    >>> fold(fw.scan([[1.0, 2.0], [3.0, 6.0]]), Columns.of).mean
+    >>> from foldwise.stats.column_moments import ColumnMoments
+    >>> fold(fw.scan([[1.0, 2.0], [3.0, 6.0]]), ColumnMoments.of).mean
     array([2., 4.])
     """
     return Passes(source, n_threads=n_threads, engine=engine).fold(of)

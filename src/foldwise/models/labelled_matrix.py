@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 class LabelledMatrix:
     """Values with names; NumPy functions take it as an array, and `frame()` makes a pandas DataFrame.
 
-    >>> Named(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))
+    >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))
                pc0      pc1
     height  0.5000  -0.2500
-    >>> Named(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))["height", "pc1"]
+    >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))["height", "pc1"]
     -0.25
     """
 

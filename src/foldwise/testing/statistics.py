@@ -19,8 +19,8 @@ def check_statistic(
     `of` makes the statistic of a block. `summary` maps it to what is compared (default: its fields), for statistics whose
     fields are not unique, such as a factor that is known up to sign.
 
-    >>> from foldwise.stats.column_moments import Columns
-    >>> check_statistic(Columns.of, [[1.0, 2.0], [3.0, 5.0], [8.0, 13.0]])
+    >>> from foldwise.stats.column_moments import ColumnMoments
+    >>> check_statistic(ColumnMoments.of, [[1.0, 2.0], [3.0, 5.0], [8.0, 13.0]])
     """
     values = np.ascontiguousarray(rows, dtype=np.float64)
     n = len(values)
