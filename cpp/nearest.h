@@ -75,9 +75,8 @@ struct Log {
         ++count;
     }
     // The labels of whole vectors of rows from `first` on. Without branches for each row: which change is hard to foresee.
-    template <size_t vectors> void take(const Vec<int> (&label)[vectors], int *labels, size_t first) {
-        using I = Vec<int>;
-        constexpr size_t L = lanes<int>;
+    template <class I, size_t vectors> void take(const I (&label)[vectors], int *labels, size_t first) {
+        constexpr size_t L = sizeof(I) / sizeof(int);
         int *at = labels + first;
         I same = load<I>(at) == label[0];
         FW_UNROLL(4)
@@ -115,7 +114,10 @@ inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt
     for (size_t v = 1; v < panel_vectors; ++v)
         sure &= leaders.best[v] - leaders.second[v] > doubt.along * load<Vec<T>>(lengths + v * L) + doubt.flat;
     if (!all_true(sure)) return false;
-    Vec<int> label[N / lanes<int>];
+    // A panel need not fill whole vectors of int: with AVX-512 it has 24 float64 rows, and a vector of int has 16 lanes.
+    constexpr size_t together = N % lanes<int> == 0 ? lanes<int> : L;
+    typename VecOf<int, together * sizeof(int)>::type label[N / together];
+    static_assert(sizeof label == N * sizeof(int));
     if constexpr (sizeof(T) == sizeof(int)) {
         __builtin_memcpy(label, leaders.slot, sizeof label);
     } else {

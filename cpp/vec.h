@@ -10,6 +10,15 @@
 #define FW_UNROLL(n) FW_PRAGMA(GCC unroll n)
 #endif
 
+// A rule for all kernels: in an innermost loop, no arithmetic on floating-point vectors under a condition on a scalar
+// (`w ? a * b : b` with w a pointer); make the condition a template parameter, or compute both and select. GCC compiles it
+// wrongly for AVX-512 (12.2 does, and nothing in its later sources excludes it). Its if-conversion pass turns a product that
+// might trap into .COND_MUL (condition, ...) if the vector mode has masked arithmetic, as only AVX-512 does. That is meant for
+// scalars which are vectorised later; it does not check that the operands are vectors already. Such a loop is not vectorised
+// again, but if straight-line vectorisation finds something else in its body (the widening loads of `load_as`), the converted
+// body is kept. The condition, one bit, then goes to a mask register as it is: it governs the first lane, and all others
+// take the value for "false". In the dump of -fdump-tree-ifcvt no .COND_* may have a vector to its left.
+
 template <class T, size_t bytes> struct VecOf { typedef T type __attribute__((vector_size(bytes))); };
 template <class T> using Vec = typename VecOf<T, FW_BYTES>::type;
 template <class T> constexpr size_t lanes = FW_BYTES / sizeof(T);

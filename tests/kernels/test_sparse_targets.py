@@ -139,7 +139,7 @@ def test_any_scale(scale: float) -> None:
     np.testing.assert_allclose(targets.distances(x) / scale, truth, rtol=1e-12)
     each = np.empty(80)
     targets.residuals(x, None, labels, each)
-    np.testing.assert_allclose(np.sqrt(each) / targets.frame.scale / scale, truth.min(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(np.sqrt(each) / targets.rescaling.scale / scale, truth.min(axis=1), rtol=1e-12)
 
 
 def test_a_row_far_beyond_all_targets() -> None:

@@ -179,7 +179,7 @@ class Bounded:
     def step(self, points: NDArray[Any]) -> tuple[int, int, int]:
         fresh = self.last is None
         if self.last is not None:
-            step = (points.astype(np.float64) - self.last.astype(np.float64)) * self.frame.scale
+            step = (points.astype(np.float64) - self.last.astype(np.float64)) * self.rescaling.scale
             drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * points.shape[1])
             self.total += drift
             self.group_total += self.groups.largest(drift)
@@ -193,7 +193,7 @@ class Bounded:
     def check(self, points: NDArray[Any]) -> None:
         """Upper bounds lie above, lower bounds below the true distances."""
         # Scaled first (exactly): even longdouble could lose digits of squares of very small values.
-        x, targets = (part.astype(np.longdouble) * self.frame.scale for part in (self.x, points))
+        x, targets = (part.astype(np.longdouble) * self.rescaling.scale for part in (self.x, points))
         true = np.sqrt(((x[:, None] - targets) ** 2).sum(axis=2))
         rows = np.arange(len(x))
         assert np.all(self.upper.astype(np.longdouble) + self.moved.each[self.labels] >= true[rows, self.labels])
@@ -269,11 +269,11 @@ def test_frames_lose_nothing(case: tuple[Any, Any]) -> None:
     x, _ = case
     frame = frame_of(x)
     assert np.frexp(frame.scale)[0] == 0.5
-    y = frame.seen(x)
+    y = frame.apply(x)
     assert np.abs(y).max() <= 1
     # y is 0 only if there is nothing to see, and otherwise not so small that its square is lost.
     assert np.abs(y).max() >= 0.1 or (x == x[0]).all()
-    back = frame.back(y, x.dtype)
+    back = frame.undo(y, x.dtype)
     within = 2 * np.finfo(x.dtype).eps * np.abs(x).max(axis=0)
     assert np.all(np.abs(back.astype(np.float64) - x) <= within)
 
@@ -282,7 +282,7 @@ def test_frames_at_the_ends_of_the_range(dtype: Any) -> None:
     most, least = np.finfo(dtype).max, np.finfo(dtype).smallest_normal
     for ends in ([-most, most], [0, least], [-most, least], [least, 2 * least]):
         x = np.array(ends, dtype)[:, None]
-        y = frame_of(x).seen(x)
+        y = frame_of(x).apply(x)
         assert np.isfinite(y).all()
         assert np.abs(y).max() <= 4  # there is no smaller scale; exact sums have that much room
         assert y[0, 0] < y[1, 0]

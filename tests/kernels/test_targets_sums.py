@@ -118,7 +118,7 @@ def test_sums_of_small_values_beside_large_ones() -> None:
     x = np.random.default_rng(0).standard_normal((1000, 2)) * [1.0, 2.0**-30]
     sums = Sums(x, 1)
     sums.move(np.arange(1000), None, np.zeros(1000, np.int32))
-    mean = sums.frame.back((sums.high + sums.low) / sums.weight.sum(axis=0)[:, None], x.dtype)[0]
+    mean = sums.frame.undo((sums.high + sums.low) / sums.weight.sum(axis=0)[:, None], x.dtype)[0]
     true = x.astype(np.longdouble).mean(axis=0).astype(np.float64)
     assert np.all(np.abs(mean - true) <= [1e-16, 2e-18])
 

@@ -146,7 +146,8 @@ def test_numbers_that_cannot_be_are_in_the_table() -> None:
 
 
 def test_failed_ppca_has_its_parameters() -> None:
-    x = np.repeat(np.random.default_rng(0).standard_normal((3, 4)), 4, axis=0)
+    """Six points span all four columns, so that one component is sure to fit; three of them have two points each."""
+    x = np.repeat(np.random.default_rng(0).standard_normal((6, 4)), 2, axis=0)
     failed = fw.choose_mixture(x, [1, 3], ("ppca",), reg_covar=0).entries[1]
     assert failed.outcome == "failed"
     assert failed.parameters == 3 * (4 * 2 - 1 + 1) + 3 * 4 + 2

@@ -14,6 +14,7 @@ from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock, block_of
 from foldwise.kernels.targets import Rescaling, rescaling_around, rescaling_within
 
 _FAR = 4.0  # mean squared, in variances: then at most a fifth of a column can be zeros
+_SMALL_PRODUCT, _ENOUGH, _TILES = 1e6, 1024, 48  # multiplications, columns that are enough for any product, and columns
 _HARMLESS = 1e-12  # an absolute error of a scaled distance that changes nothing
 
 # ---------------------------------------------------------------- where rows are seen from
@@ -74,8 +75,23 @@ def squared_lengths(block: Block) -> Floats:
 
 def inner_products(left: Block, right: Block) -> Floats:
     """The product of every row on the left with every row on the right."""
-    product = left.unchecked @ right.unchecked.T
-    return np.asarray(product if isinstance(left, DenseBlock) else product.toarray())
+    if isinstance(left, DenseBlock):
+        return _matmul(left.values, right.dense())
+    return np.asarray((left.unchecked @ right.unchecked.T).toarray())
+
+
+def _matmul(left: Floats, right: Floats) -> Floats:
+    """left @ right.T, in which a value does not depend on how many others are computed beside it.
+
+    BLAS takes other ways for small products and for the last few columns, which round differently (seen with OpenBLAS on
+    AVX-512). So there are always enough columns for the usual way, and a multiple of all its tiles.
+    """
+    n, least = len(right), int(_SMALL_PRODUCT / max(1, left.shape[0] * left.shape[1])) + 1
+    padded = -(-max(n, min(least, _ENOUGH)) // _TILES) * _TILES
+    if padded == n:
+        return np.asarray(left @ right.T)
+    right = np.concatenate([right, np.zeros((padded - n, right.shape[1]))])
+    return np.ascontiguousarray((left @ right.T)[:, :n])
 
 
 def squared_distances(block: Block) -> Floats:
@@ -109,7 +125,7 @@ def scaled_distances(left: Block, right: Block, factor: float) -> Floats:
         return np.asarray(found)
     x, y, d = left.values, right.dense(), left.n_columns - 2
     turned = np.concatenate([x[:, :d] * (2 * factor), x[:, d + 1 :], x[:, d : d + 1]], axis=1)
-    found = turned @ y.T
+    found = _matmul(turned, y)
     # Where the terms nearly cancel, differences are taken first, if that can matter: with far rows or a large factor.
     greatest = -float(x[:, -1].min(initial=0.0) + y[:, -1].min(initial=0.0))
     if 4e-16 * greatest * (d + 2) >= _HARMLESS:

@@ -29,15 +29,24 @@ class DaskEngine(Engine):
             from distributed import Client
         except ImportError:
             raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
-        if isinstance(client, str):
-            client = Client(client, set_as_default=False)  # type: ignore[no-untyped-call]
-        if not isinstance(client, Client) or client.asynchronous:
+        if not isinstance(client, (str, Client)) or (isinstance(client, Client) and client.asynchronous):
             raise ParameterError(f"engine='dask' takes a distributed.Client or an address, not {client!r}.")
-        self.client = client
+        self._given = client
+        self._own: Any = None  # the client for an address, opened when it is first needed
 
     def place(self, source: Source, n_threads: int) -> DaskBlocks:
         """A range of blocks on every worker."""
-        return DaskBlocks(self.client, source)
+        from distributed import Client
+
+        if isinstance(self._given, str) and self._own is None:
+            self._own = Client(self._given, set_as_default=False)  # type: ignore[no-untyped-call]
+        return DaskBlocks(self._own or self._given, source)
+
+    def __exit__(self, *given: object) -> None:
+        super().__exit__(*given)
+        if self._own is not None and not self._tokens:
+            self._own.close()
+            self._own = None
 
 
 class DaskBlocks:
@@ -60,7 +69,9 @@ class DaskBlocks:
             given = client.compute(chunks) if chunks else []  # on the cluster, where they stay
             part = client.scatter(part, workers=[address], hash=False)  # rows do not belong in a task graph
             opened.append(client.submit(_open, part, given, n_threads, workers=[address], actor=True, pure=False))
-        self._actors = [future.result() for future in opened]
+        self._futures = opened  # while somebody holds them, the actors live
+        with client.as_current():  # whose actors they are, if there are several clients
+            self._actors = [future.result() for future in opened]
 
     # ------------------------------------------------------------ what engines offer
 

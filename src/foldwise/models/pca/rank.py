@@ -50,7 +50,8 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
     The error is the asymptotic one for normal data: the variance of an estimated variance l is 2 l^2 / (n - 1).
     """
     shares = variances / total if total > 0 else np.zeros_like(variances)
-    cumulative = np.cumsum(variances) / total if total > 0 else np.ones_like(variances)
+    # Summed up like this by who asks for a sum of explained_variance_ratio_: the last bit decides whether it is exceeded.
+    cumulative = np.cumsum(shares) if total > 0 else np.ones_like(variances)
     heads = np.cumsum(shares**2)
     tails = heads[-1] - heads
     error = np.sqrt(2 / max(weight - 1, 1) * ((1 - cumulative) ** 2 * heads + cumulative**2 * tails))
