@@ -161,7 +161,9 @@ def test_threads_and_sources_do_not_change_a_bit(model: Callable[[Any, Any], str
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_dask_does_not_change_a_bit(model: Callable[[Any, Any], str], sources: dict[str, Any], client: Any) -> None:
     wanted = {name: reference(model, sources, name) for name in ("array", "npy")}
-    for name, source in sources.items():
+    few = ("array", "npy", "dask frame") if model is kmeans_breathing else sources  # which takes a hundred passes
+    for name in few:
+        source = sources[name]
         assert model(source, client) == wanted["array" if name in ("array", "frame") else "npy"], name
 
 

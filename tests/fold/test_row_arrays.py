@@ -104,7 +104,7 @@ def test_passes_that_are_not_over_the_data_do_not_count() -> None:
     passes = Passes(fw.scan(X))
     passes.over(fw.scan(X[:10])).fold(_first)
     assert passes.counter.passes == 1
-    passes.over(fw.scan(X[:10]), here=True, counted=False).fold(_first)
+    passes.over(fw.scan(X[:10]), here=True).fold(_first)
     assert passes.counter.passes == 1
 
 

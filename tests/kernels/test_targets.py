@@ -179,7 +179,7 @@ class Bounded:
     def step(self, points: NDArray[Any]) -> tuple[int, int, int]:
         fresh = self.last is None
         if self.last is not None:
-            step = (points.astype(np.float64) - self.last.astype(np.float64)) * self.rescaling.scale
+            step = (points.astype(np.float64) - self.last.astype(np.float64)) * self.frame.scale
             drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * points.shape[1])
             self.total += drift
             self.group_total += self.groups.largest(drift)
@@ -193,7 +193,7 @@ class Bounded:
     def check(self, points: NDArray[Any]) -> None:
         """Upper bounds lie above, lower bounds below the true distances."""
         # Scaled first (exactly): even longdouble could lose digits of squares of very small values.
-        x, targets = (part.astype(np.longdouble) * self.rescaling.scale for part in (self.x, points))
+        x, targets = (part.astype(np.longdouble) * self.frame.scale for part in (self.x, points))
         true = np.sqrt(((x[:, None] - targets) ** 2).sum(axis=2))
         rows = np.arange(len(x))
         assert np.all(self.upper.astype(np.longdouble) + self.moved.each[self.labels] >= true[rows, self.labels])

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from foldwise.data.block import Block
-from foldwise.data.source import Piece, Source, like
+from foldwise.data.source import Derived, Piece, Source, like
 
 
-class CachedSource:
+class CachedSource(Derived):
     """A source whose blocks are kept once they were loaded."""
 
     slow = False
     in_memory = True
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._pieces: list[Piece] | None = None
         self._split: tuple[int, list[Block]] | None = None
         self.n_rows = source.n_rows
-        self.__dict__.update(like(source))
+        super().__init__(like(source))
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load, or those at hand."""

@@ -10,58 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.source import Piece, Source, like
+from foldwise.data.source import Piece, Source, View
 from foldwise.errors import DataError
 
 
-class MappedSource:
+class MappedSource(View):
     """The same rows, each block passed through `change`, a picklable function that keeps their number and order."""
-
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(
         self, source: Source, change: Callable[[Block], Block], dtype: np.dtype[np.floating] | None = None
     ) -> None:
-        self.source, self.change = source, change
-        self.__dict__.update(like(source, dtype=source.dtype if dtype is None else dtype))
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
-        return self.source.n_rows
+        super().__init__(source, dtype=source.dtype if dtype is None else dtype)
+        self.change = change
 
     @property
     def slow(self) -> bool:
         """Whether decoding costs much more than reading."""
         return self.source.slow
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether the rows are in this process."""
-        return self.source.in_memory
-
-    @property
-    def spooled_bytes(self) -> int:
-        """How much a scratch file behind holds."""
-        return int(getattr(self.source, "spooled_bytes", 0))
-
-    def count(self) -> int:
-        """How many rows there are, by a pass if need be."""
-        return count_rows(self.source)
-
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The changed blocks to load."""
         for piece in self.source.pieces(first, last):
             yield _Changed(piece, self.change)
-
-    def fingerprint(self) -> str:
-        """That of the source behind."""
-        return self.source.fingerprint()
 
 
 class _Changed:
@@ -72,11 +42,6 @@ class _Changed:
 
     def load(self) -> Block:
         return self.change(self.piece.load())
-
-
-def count_rows(source: Any) -> int:
-    """How many rows a source has; one that does not know counts them."""
-    return int(source.count() if source.n_rows is None else source.n_rows)
 
 
 # ---------------------------------------------------------------- changes

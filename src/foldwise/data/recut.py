@@ -7,38 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from foldwise.data.block import Block, join
-from foldwise.data.source import Loaded, Piece, Source, block_rows, like
+from foldwise.data.source import Loaded, Piece, Source, View, block_rows
 
 
-class RecutSource:
+class RecutSource(View):
     """The rows of another source in blocks of `height` rows, put together here, one after the other."""
 
     slow = True  # every block is found by reading those before it
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(self, source: Source, height: int) -> None:
-        self.source, self.block_rows = source, height
-        self.__dict__.update(like(source))
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
-        return self.source.n_rows
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the rows are in this process."""
-        return self.source.in_memory
-
-    @property
-    def spooled_bytes(self) -> int:
-        """How much a scratch file behind holds."""
-        return int(getattr(self.source, "spooled_bytes", 0))
+        super().__init__(source)
+        self.block_rows = height
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks; rows are checked on the way."""
@@ -63,10 +42,6 @@ class RecutSource:
     def _own(self, part: Block) -> Block:
         """Rows that stay: the memory of a block that was read may be used again for the next one."""
         return part if self.in_memory else part.take(np.arange(part.n_rows))
-
-    def fingerprint(self) -> str:
-        """That of the source behind."""
-        return self.source.fingerprint()
 
 
 class BlockList:

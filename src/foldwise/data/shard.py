@@ -6,29 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.mapped import MappedSource
-from foldwise.data.source import Loaded, Piece, like
+from foldwise.data.source import Derived, Loaded, Piece, like
 from foldwise.data.spool import SpooledSource
 
 
-class LoadedBlocks:
+class LoadedBlocks(Derived):
     """Blocks in memory, numbered as in the source that they come from."""
 
     slow = False
     in_memory = True
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(self, blocks: Sequence[Block], first: int, about: dict[str, Any], n_rows: int) -> None:
         self._pieces, self._first, self.n_rows = [Loaded(block) for block in blocks], first, n_rows
-        self.__dict__.update(about)
+        super().__init__(about)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """Those of the blocks that are asked for."""

@@ -118,7 +118,57 @@ def block_rows(source: Source) -> int:
 
 
 def like(source: Source, **changes: Any) -> dict[str, Any]:
-    """The attributes that a source over another one shares with it, for its `__dict__`."""
+    """The attributes that a source over another one shares with it."""
     names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
     fill = getattr(source, "fill", 1.0)  # the share of values that is stored
     return {**{name: getattr(source, name) for name in names}, "fill": fill, **changes}
+
+
+class Derived:
+    """What sources with the columns of another one have in common; `about` is what `like` gives."""
+
+    where: str
+    names: tuple[str, ...] | None
+    left_out: tuple[str, ...]
+    n_columns: int
+    sparse: bool
+    dtype: np.dtype[np.floating]
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.__dict__.update(about)
+
+
+class View(Derived):
+    """A source over the rows of another one, as many and in the same order."""
+
+    def __init__(self, source: Source, **changes: Any) -> None:
+        super().__init__(like(source, **changes))
+        self.source = source
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, if that is known."""
+        return self.source.n_rows
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in this process."""
+        return self.source.in_memory
+
+    @property
+    def spooled_bytes(self) -> int:
+        """How much a scratch file behind holds."""
+        return int(getattr(self.source, "spooled_bytes", 0))
+
+    def count(self) -> int:
+        """How many rows there are, by a pass if need be."""
+        return count_rows(self.source)
+
+    def fingerprint(self) -> str:
+        """That of the source behind."""
+        return self.source.fingerprint()
+
+
+def count_rows(source: Any) -> int:
+    """How many rows a source has; one that does not know counts them."""
+    return int(source.count() if source.n_rows is None else source.n_rows)

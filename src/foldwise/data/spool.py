@@ -13,9 +13,8 @@ import numpy as np
 
 from foldwise.data import block_grid
 from foldwise.data.block import Block, DenseBlock
-from foldwise.data.mapped import count_rows
 from foldwise.data.npy import Descriptor
-from foldwise.data.source import Piece, RowRange, Source, like
+from foldwise.data.source import Derived, Piece, RowRange, Source, count_rows, like
 
 
 @contextmanager
@@ -39,16 +38,10 @@ def _folder() -> str:
     return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
 
 
-class SpooledSource:
+class SpooledSource(Derived):
     """A slow source with a scratch file behind it."""
 
     in_memory = False
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)) -> None:
         """`part` are the first block and the end of those that will be passed over."""
@@ -58,7 +51,7 @@ class SpooledSource:
         self._source, self._limit, self._part = source, limit, part
         self._spool: _Spool | None = None
         self._off = False
-        self.__dict__.update(like(source))
+        super().__init__(like(source))
 
     def _complete(self) -> _Spool | None:
         return self._spool if self._spool is not None and self._spool.complete else None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block, join
 from foldwise.data.block_grid import rows_per_block
-from foldwise.data.source import Loaded, Piece, Source, like
+from foldwise.data.source import Derived, Loaded, Piece, Source, like
 from foldwise.data.sparse import SparseSource
 from foldwise.errors import DataError
 
@@ -44,21 +44,15 @@ def _in_memory(blocks: list[Block], like: Source) -> Source:
     return ArraySource(block.dense(), weights=block.weights, dtype=like.dtype)
 
 
-class _Part:
+class _Part(Derived):
     """What sources over a part of another have in common."""
 
     in_memory = False
-    where: str
-    names: tuple[str, ...] | None
-    left_out: tuple[str, ...]
-    n_columns: int
-    sparse: bool
-    dtype: np.dtype[np.floating]
 
     def __init__(self, source: Source, which: NDArray[np.intp]) -> None:
         self._source, self._which = source, which
         self._step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
-        self.__dict__.update(like(source))
+        super().__init__(like(source))
 
 
 class RowSubset(_Part):

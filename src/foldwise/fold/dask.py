@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from foldwise.data.block_grid import rows_per_block
-from foldwise.data.mapped import count_rows
 from foldwise.data.shard import Shard, shard
-from foldwise.data.source import Source
+from foldwise.data.source import Source, count_rows
 from foldwise.errors import MissingDependencyError, ParameterError
 from foldwise.fold.engine import Engine
 from foldwise.fold.local import LocalBlocks

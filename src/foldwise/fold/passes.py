@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.data.block import Block, dense_rows
-from foldwise.data.mapped import count_rows
 from foldwise.data.n_threads import count
-from foldwise.data.source import Piece, Source, block_rows
+from foldwise.data.source import Piece, Source, block_rows, count_rows
 from foldwise.errors import DataError
 from foldwise.fold import events
 from foldwise.fold.engine import Blocks, Engine, Threads, current

@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-from foldwise.data.mapped import count_rows
-from foldwise.data.source import Source
+from foldwise.data.source import Source, count_rows
 from foldwise.models.pca.solver import Solver
 from foldwise.models.pca.solvers import BY_PARAMETER, SOLVERS
 
