@@ -23,6 +23,7 @@ _ALL = (
     "benchmarks.speed.mixture",
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
+    "benchmarks.speed.engines",
 )
 
 

@@ -110,6 +110,11 @@ def mixture(x: Any, engine: Any) -> str:
     return digest(model.means_, model.covariances_, model.weights_)
 
 
+def soft(x: Any, engine: Any) -> str:
+    model = fw.SoftKMeans(3, beta=0.05, max_iter=3).fit(x, engine=engine)
+    return digest(model.cluster_centers_, model.labels_, model.inertia_)
+
+
 def distribution(x: Any, engine: Any) -> str:
     chosen = fw.scan(x, columns=[0]) if not isinstance(x, str) or x.endswith(".npy") else fw.scan(x, columns=["a"])
     fit = fw.fit_distribution(chosen, ["normal", "logistic"], engine=engine)
@@ -135,6 +140,7 @@ MODELS: list[Callable[[Any, Any], str]] = [
     kmeans_breathing,
     minibatch,
     mixture,
+    soft,
     distribution,
     silhouette,
     predictions,

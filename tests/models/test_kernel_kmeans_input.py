@@ -149,3 +149,15 @@ def test_a_failed_fit_leaves_the_model_as_it_was() -> None:
     with pytest.raises(DataError, match="row 5"):
         model.fit(spoilt)
     np.testing.assert_array_equal(model.labels_, before)
+
+
+def test_ctrl_c_in_the_spectral_start_ends_the_fit() -> None:
+    """It was swallowed there, and the fit said that it had converged."""
+    from foldwise.fold import events
+
+    def interrupt(event: events.Event) -> None:
+        raise KeyboardInterrupt
+
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    with events.listening(interrupt), pytest.raises(KeyboardInterrupt):
+        fw.KernelKMeans(3).fit(x)
