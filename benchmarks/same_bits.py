@@ -925,6 +925,8 @@ def comparisons(folder: Folder) -> Cases:
 
 CURVE = "ks inertias silhouettes depths knee centers converged"
 SILHOUETTE = "mean clusters cluster_means cluster_weights values"
+# The parameter had another name before.
+NUMBERS = "n_components" if "n_components" in inspect.signature(fw.choose_components).parameters else "numbers"
 CHOICE = "numbers mean error fold_scores best simplest"
 ENTRY = "n_components log_likelihood parameters bic icl aic entropy collapsed"
 
@@ -994,9 +996,9 @@ def components() -> Cases:
     settings: dict[str, tuple[Any, dict[str, Any]]] = {
         "classes": (GaussianNB(), {}),
         "classes, scale": (GaussianNB(), {"scale": True, "cv": 3}),
-        "classes, numbers": (KNeighborsClassifier(), {"numbers": [2, 5, 7], "random_state": 1}),
+        "classes, numbers": (KNeighborsClassifier(), {NUMBERS: [2, 5, 7], "random_state": 1}),
         "classes, loss": (GaussianNB(), {"scoring": "neg_log_loss"}),
-        "line": (Ridge(), {"scoring": "r2", "numbers": range(1, 8)}),
+        "line": (Ridge(), {"scoring": "r2", NUMBERS: range(1, 8)}),
         "clusters": (fw.KMeans(3), {"numbers": range(1, 5), "cv": 4}),
         "mixture": (fw.GaussianMixture(2, covariance_type="diag"), {"numbers": range(1, 4), "cv": 3}),
     }
