@@ -1,4 +1,4 @@
-"""Blocks of data in memory, kept between passes: views, so that nothing is loaded, converted or checked twice."""
+"""Blocks of in-memory data, kept between passes so that nothing is converted or checked twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldwise.data.source import Piece, Source, like
 
 
 class CachedSource:
-    """A source whose blocks are kept once they were loaded."""
+    """A source whose blocks are kept once loaded."""
 
     slow = False
     in_memory = True
@@ -30,13 +30,13 @@ class CachedSource:
         self.__dict__.update(like(source))
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to load, or those at hand."""
+        """The blocks to load, or those already kept."""
         if self._pieces is None:
             self._pieces = [_Kept(piece) for piece in self._source.pieces()]
         return iter(self._pieces if first == 0 and last is None else self._pieces[first:last])
 
     def split(self, rows: int) -> list[Block]:
-        """The blocks cut smaller, for work that may be cut anywhere; kept, like the blocks."""
+        """The blocks cut into smaller ones, for work that does not depend on the grid; kept like the blocks."""
         if self._split is None or self._split[0] != rows:
             blocks = [piece.load() for piece in self.pieces()]
             small = [block.take(slice(at, at + rows)) for block in blocks for at in range(0, block.n_rows, rows)]
@@ -44,7 +44,7 @@ class CachedSource:
         return self._split[1]
 
     def fingerprint(self) -> str:
-        """That of the source behind."""
+        """The fingerprint of the underlying source."""
         return self._source.fingerprint()
 
 
@@ -63,5 +63,5 @@ class _Kept:
 
 
 def cached(source: Source) -> Source:
-    """The source, with blocks kept if they are in memory anyway."""
+    """The source, with its blocks kept if they are in memory anyway."""
     return CachedSource(source) if source.in_memory and not isinstance(source, CachedSource) else source

@@ -1,4 +1,4 @@
-"""A source whose blocks are changed one by one as they are loaded."""
+"""A source whose blocks are transformed one by one as they are loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldwise.errors import DataError
 
 
 class MappedSource:
-    """The same rows, each block passed through `change`, a picklable function that keeps their number and order."""
+    """The same rows, each block passed through `change`, a picklable function that preserves their number and order."""
 
     where: str
     names: tuple[str, ...] | None
@@ -32,12 +32,12 @@ class MappedSource:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
+        """The number of rows, if known."""
         return self.source.n_rows
 
     @property
     def slow(self) -> bool:
-        """Whether decoding costs much more than reading."""
+        """Whether decoding is much slower than reading."""
         return self.source.slow
 
     @property
@@ -47,20 +47,20 @@ class MappedSource:
 
     @property
     def spooled_bytes(self) -> int:
-        """How much a scratch file behind holds."""
+        """The size of the underlying scratch file, if any."""
         return int(getattr(self.source, "spooled_bytes", 0))
 
     def count(self) -> int:
-        """How many rows there are, by a pass if need be."""
+        """The number of rows, counted in a pass if necessary."""
         return count_rows(self.source)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The changed blocks to load."""
+        """The transformed blocks to load."""
         for piece in self.source.pieces(first, last):
             yield _Changed(piece, self.change)
 
     def fingerprint(self) -> str:
-        """That of the source behind."""
+        """The fingerprint of the underlying source."""
         return self.source.fingerprint()
 
 
@@ -75,21 +75,21 @@ class _Changed:
 
 
 def count_rows(source: Any) -> int:
-    """How many rows a source has; one that does not know counts them."""
+    """The number of rows of a source, counted if not known."""
     return int(source.count() if source.n_rows is None else source.n_rows)
 
 
-# ---------------------------------------------------------------- changes
+# ---------------------------------------------------------------- transformations
 
 
 @dataclass(frozen=True)
 class Widen:
-    """Values in a dtype that holds them exactly."""
+    """Values converted to a dtype that represents them exactly."""
 
     dtype: np.dtype[np.floating]
 
     def __call__(self, block: Block) -> Block:
-        """The block in that dtype."""
+        """The block in the wider dtype."""
         return block.astype(self.dtype)
 
 
@@ -97,8 +97,8 @@ class Widen:
 class Standardise:
     """Rows as (x - mean) / scale.
 
-    Distances do not depend on the mean; taken away before the division, it keeps the digits of data with a large offset.
-    Sparse rows would be filled in by it, and angles changed: for these it is None.
+    Distances do not depend on the mean, but subtracting it before the division keeps the digits of data with a large offset.
+    It would make sparse rows dense and change angles; for these it is None.
     """
 
     mean: Floats | None
@@ -123,7 +123,7 @@ class Multiply:
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Rows divided by their lengths; a row of zeros has no direction and is refused, unless its weight is 0."""
+    """Rows divided by their lengths; a row of zeros has no direction and raises, unless its weight is 0."""
 
     where: str
 
@@ -136,7 +136,7 @@ class UnitRows:
                 zero &= block.weights > 0
             if zero.any():
                 raise DataError(
-                    "a row of zeros has no direction, so no cosine with anything",
+                    "a row of zeros has no direction, so its cosine with other rows is undefined",
                     where=self.where,
                     row=block.start + int(np.argmax(zero)),
                     advice="Leave such rows out (where=...), give them weight 0, or use metric='euclidean'",
@@ -145,20 +145,20 @@ class UnitRows:
 
 
 def widened(source: Source, dtype: np.dtype[np.floating]) -> Source:
-    """The source with its values in `dtype`, which must hold them exactly.
+    """The source with its values in `dtype`, which must represent them exactly.
 
-    The block grid stays that of the narrower dtype: good for what is worked out row by row.
+    The block grid remains that of the narrower dtype, so use it only for results computed row by row.
     """
     return source if source.dtype == dtype else MappedSource(source, Widen(dtype), dtype)
 
 
 def standardised(source: Source, mean: Floats | None, scale: Floats | None) -> Source:
-    """The source with rows as (x - mean) / scale; as it is without a scale."""
+    """The source with rows as (x - mean) / scale, or the source itself if `scale` is None."""
     return source if scale is None else MappedSource(source, Standardise(mean, scale))
 
 
 def multiplied(source: Source, factor: Floats) -> Source:
-    """The source with each column times a power of two."""
+    """The source with each column multiplied by a power of two."""
     if (factor == 1.0).all():
         return source
     return MappedSource(source, Multiply(factor.astype(source.dtype)))

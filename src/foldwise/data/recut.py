@@ -1,4 +1,4 @@
-"""Rows in blocks of another height than the grid's: for work that grows faster than the rows of a block."""
+"""Rows in blocks of a height other than the grid's, for work that grows faster than the number of rows in a block."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from foldwise.data.source import Loaded, Piece, Source, block_rows, like
 
 
 class RecutSource:
-    """The rows of another source in blocks of `height` rows, put together here, one after the other."""
+    """The rows of another source in blocks of `height` rows, assembled sequentially in the calling thread."""
 
-    slow = True  # every block is found by reading those before it
+    slow = True  # a block is found only by reading those before it
     where: str
     names: tuple[str, ...] | None
     left_out: tuple[str, ...]
@@ -27,7 +27,7 @@ class RecutSource:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
+        """The number of rows, if known."""
         return self.source.n_rows
 
     @property
@@ -37,17 +37,17 @@ class RecutSource:
 
     @property
     def spooled_bytes(self) -> int:
-        """How much a scratch file behind holds."""
+        """The size of the underlying scratch file, if any."""
         return int(getattr(self.source, "spooled_bytes", 0))
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks; rows are checked on the way."""
+        """The blocks; their rows are checked as they are read."""
         start, step = first * self.block_rows, block_rows(self.source)
         stop = None if last is None else last * self.block_rows
         waiting: list[Block] = []
         for piece in self.source.pieces(start // step, None if stop is None else -(-stop // step)):
             block = piece.load()
-            block.rows  # noqa: B018  (refuses what is not finite)
+            block.rows  # noqa: B018  (raises for values that are not finite)
             at = max(start - block.start, 0) if not waiting else 0
             end = block.n_rows if stop is None else min(block.n_rows, stop - block.start)
             while at < end:
@@ -61,16 +61,16 @@ class RecutSource:
             yield Loaded(join(waiting, start))
 
     def _own(self, part: Block) -> Block:
-        """Rows that stay: the memory of a block that was read may be used again for the next one."""
+        """A copy of the rows: the source may reuse the memory of a block for the next one."""
         return part if self.in_memory else part.take(np.arange(part.n_rows))
 
     def fingerprint(self) -> str:
-        """That of the source behind."""
+        """The fingerprint of the underlying source."""
         return self.source.fingerprint()
 
 
 class BlockList:
-    """Blocks in hand, all of one height but the last, as a source."""
+    """Blocks in memory as a source; all but the last have the same height."""
 
     where = "array"
     names: tuple[str, ...] | None = None
@@ -88,10 +88,10 @@ class BlockList:
         return map(Loaded, self.blocks[first:last])
 
     def fingerprint(self) -> str:
-        """Rows in hand have none: what is found from them is tied to the source that they come from."""
+        """Empty: results are tied to the fingerprint of the source that the rows come from."""
         return ""
 
 
 def cut(block: Block, height: int) -> list[Block]:
-    """A block as several of at most `height` rows."""
+    """A block cut into blocks of at most `height` rows."""
     return [block.take(slice(at, at + height)) for at in range(0, block.n_rows, height)]

@@ -1,6 +1,6 @@
-"""Pairs of rows in hand, dense or sparse: their products and distances, and where to see rows from so that digits are kept.
+"""Pairs of rows in memory, dense or sparse: inner products, distances, and a shift and scale that preserve accuracy.
 
-Like `block.py`, it knows how rows are stored, so that whoever compares them need not.
+Like `block.py`, this module knows how rows are stored, so that its callers need not.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock, block_of
 from foldwise.kernels.targets import Rescaling, rescaling_around, rescaling_within
 
-_FAR = 4.0  # mean squared, in variances: then at most a fifth of a column can be zeros
-_HARMLESS = 1e-12  # an absolute error of a scaled distance that changes nothing
+_FAR = 4.0  # squared mean in units of the variance: at most a fifth of such a column can be zeros
+_HARMLESS = 1e-12  # a negligible absolute error of a scaled distance
 
-# ---------------------------------------------------------------- where rows are seen from
+# ---------------------------------------------------------------- shift and scale
 
 
 def rescaling_of(block: Block) -> Rescaling:
-    """A rescaling about the mean of some rows; sparse ones are shifted only as `shift_of_sparse` says."""
+    """A rescaling about the mean of the rows of a block; sparse rows are shifted only as in `shift_of_sparse`."""
     if isinstance(block, DenseBlock):
         return rescaling_around(block.values)
     exponent = math.frexp(largest(block))[1]
-    scale = 2.0 ** max(-1000, min(-exponent, 1000))  # squares of values as they are may leave float64
+    scale = 2.0 ** max(-1000, min(-exponent, 1000))  # squares of unscaled values may overflow or underflow float64
     scaled = block.times_number(scale, np.float64)
     weight, mean, squares = scaled.column_moments()
     low, high = scaled.extent()
@@ -34,16 +34,16 @@ def rescaling_of(block: Block) -> Rescaling:
 
 
 def shift_of_sparse(mean: Floats, squares: Floats, weight: float) -> Floats:
-    """The mean in columns where it is far from 0, else 0.
+    """The mean in columns where it is far from 0, and 0 elsewhere.
 
-    A column whose mean is large beside its spread has few zeros, so that a shift fills in little; and only there would
-    products of rows as they are lose digits.
+    A column whose mean is large relative to its standard deviation has few zeros, so a shift fills in little; and only in
+    such columns would products of unshifted rows lose digits.
     """
     return np.asarray(np.where(mean**2 * weight > _FAR * squares, mean, 0.0))
 
 
 def rescaled(block: Block, rescaling: Rescaling) -> Block:
-    """Rows as y = (x - pivot) * scale in float64; sparse ones have stored values in all shifted columns."""
+    """Rows as y = (x - pivot) * scale in float64; sparse rows store a value in every shifted column."""
     if isinstance(block, DenseBlock):
         return block_of(rescaling.apply(block.dense()), block.start)
     import scipy.sparse as sp
@@ -73,13 +73,13 @@ def squared_lengths(block: Block) -> Floats:
 
 
 def inner_products(left: Block, right: Block) -> Floats:
-    """The product of every row on the left with every row on the right."""
+    """The inner product of each row of `left` with each row of `right`."""
     product = left.unchecked @ right.unchecked.T
     return np.asarray(product if isinstance(left, DenseBlock) else product.toarray())
 
 
 def squared_distances(block: Block) -> Floats:
-    """The squared distances of all rows to each other."""
+    """The squared distances between all pairs of rows."""
     if isinstance(block, DenseBlock):
         from scipy.spatial.distance import cdist
 
@@ -91,7 +91,7 @@ def squared_distances(block: Block) -> Floats:
 
 
 def with_lengths(block: Block, factor: float) -> Block:
-    """Rows as `scaled_distances` takes them: dense ones as [y, 1, -factor |y|^2], so that one product gives all distances."""
+    """Rows prepared for `scaled_distances`: dense ones as [y, 1, -factor |y|^2], so that one product gives all distances."""
     if isinstance(block, SparseBlock):
         return block
     ones = np.ones((block.n_rows, 1))
@@ -110,7 +110,7 @@ def scaled_distances(left: Block, right: Block, factor: float) -> Floats:
     x, y, d = left.values, right.dense(), left.n_columns - 2
     turned = np.concatenate([x[:, :d] * (2 * factor), x[:, d + 1 :], x[:, d : d + 1]], axis=1)
     found = turned @ y.T
-    # Where the terms nearly cancel, differences are taken first, if that can matter: with far rows or a large factor.
+    # Where the terms nearly cancel, subtract first, if it can matter: with distant rows or a large factor.
     greatest = -float(x[:, -1].min(initial=0.0) + y[:, -1].min(initial=0.0))
     if 4e-16 * greatest * (d + 2) >= _HARMLESS:
         row, column = np.nonzero(found > -1e-4 * (-x[:, -1][:, None] - y[:, -1]))
@@ -120,18 +120,18 @@ def scaled_distances(left: Block, right: Block, factor: float) -> Floats:
     return np.asarray(found)
 
 
-# ---------------------------------------------------------------- rows that are kept
+# ---------------------------------------------------------------- storage
 
 
 def to_arrays(block: Block) -> Any:
-    """Rows as a file can keep them: an array, or the arrays of a CSR matrix and its shape."""
+    """Rows in a form that can be stored: an array, or the arrays and shape of a CSR matrix."""
     if isinstance(block, DenseBlock):
         return block.values
     return block.matrix.data, block.matrix.indices, block.matrix.indptr, np.array(block.matrix.shape)
 
 
 def from_arrays(arrays: Any) -> Block:
-    """The rows that `to_arrays` took apart."""
+    """The rows from the result of `to_arrays`."""
     if isinstance(arrays, np.ndarray):
         return block_of(arrays)
     import scipy.sparse as sp
@@ -141,7 +141,7 @@ def from_arrays(arrays: Any) -> Block:
 
 
 def stored_like(known: Block, block: Block) -> Block:
-    """The rows of a block, dense or sparse as the known ones are."""
+    """The rows of a block, converted to dense or sparse to match `known`."""
     if isinstance(known, DenseBlock):
         return block_of(block.dense(), block.start, block.weights)
     import scipy.sparse as sp

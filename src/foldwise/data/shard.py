@@ -1,4 +1,4 @@
-"""Some blocks of a source as they travel to another machine: rows of this process go along, files are opened there."""
+"""A range of blocks of a source, for another machine: in-memory rows are sent along, files are opened there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldwise.data.spool import SpooledSource
 
 
 class LoadedBlocks:
-    """Blocks in memory, numbered as in the source that they come from."""
+    """Blocks in memory, numbered as in the source they come from."""
 
     slow = False
     in_memory = True
@@ -31,18 +31,18 @@ class LoadedBlocks:
         self.__dict__.update(about)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """Those of the blocks that are asked for."""
+        """The requested blocks."""
         stop = len(self._pieces) if last is None else last - self._first
         return iter(self._pieces[max(first - self._first, 0) : stop])
 
     def fingerprint(self) -> str:
-        """Known where they come from."""
+        """Empty: the fingerprint of the original source is used."""
         return "blocks"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Blocks `first` to `last` - 1 of a source, and the changes through which they are seen, in order."""
+    """Blocks `first` to `last` - 1 of a source, and the transformations to apply to them, in order."""
 
     source: Any
     first: int
@@ -50,9 +50,9 @@ class Shard:
     changes: tuple[Any, ...] = ()
 
     def open(self, chunks: Sequence[Any] = ()) -> Any:
-        """The source, where the shard has arrived, with chunks of a collection if it needs any.
+        """The source on the worker that received the shard, with chunks of a collection if it needs them.
 
-        What is slow to decode is kept in a scratch file there.
+        Data that are slow to decode are kept in a scratch file there.
         """
         source = self.source
         if hasattr(source, "with_chunks"):
@@ -65,7 +65,7 @@ class Shard:
 
 
 def shard(source: Any, first: int, last: int, n_rows: int) -> tuple[Shard, list[Any]]:
-    """Blocks of a source, ready to travel, and chunks of a collection that must come along, still to be computed."""
+    """A picklable range of blocks, and the chunks of a collection that must be sent with it, still to be computed."""
     changes: list[Any] = []
     while isinstance(source, MappedSource) and not source.in_memory:
         changes.insert(0, (source.change, source.dtype))
@@ -80,5 +80,5 @@ def shard(source: Any, first: int, last: int, n_rows: int) -> tuple[Shard, list[
 
 
 def _checked(block: Block) -> Block:
-    """The block without its check, which is done: it may hold on to more than the block."""
+    """The block, checked, and without its check, which might keep more than the block alive."""
     return DenseBlock(block.dense(), block.start, block.weights) if isinstance(block, DenseBlock) else block

@@ -1,4 +1,4 @@
-"""What every place that rows can live in has in common: a `Source` gives the same blocks, in order, as often as asked."""
+"""The interface of all data sources: a `Source` yields the same blocks, in order, in every pass."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from foldwise.data.block import Block
 
 
 class Piece(Protocol):
-    """A block that is not loaded yet. Engines load pieces in several threads at once, so reading and decoding run in parallel.
+    """A block that is not yet loaded. Engines load pieces in several threads at once, so reading and decoding run in parallel.
 
-    A block is valid until the task that was given it returns: a source may reuse its memory afterwards.
+    A block is valid until the task that receives it returns; the source may reuse its memory afterwards.
     """
 
     def load(self) -> Block:
@@ -23,27 +23,27 @@ class Piece(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows that can be passed over, block by block, any number of times."""
+    """Rows that can be read block by block, any number of times."""
 
     @property
     def where(self) -> str:
-        """What to call this source in messages: `array`, `data frame`, or a file's name."""
+        """How messages refer to this source: `array`, `data frame`, or a file name."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The columns' names, or None if they have none."""
+        """The column names, or None if the columns have no names."""
 
     @property
     def n_columns(self) -> int:
-        """How many columns each block has."""
+        """The number of columns."""
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are; None if that is known only after a whole pass."""
+        """The number of rows; None if it is known only after a complete pass."""
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
-        """The blocks' dtype: float32 if all the columns are, else float64."""
+        """The blocks' dtype: float32 if all columns are float32, otherwise float64."""
 
     @property
     def sparse(self) -> bool:
@@ -51,28 +51,28 @@ class Source(Protocol):
 
     @property
     def slow(self) -> bool:
-        """Whether decoding costs much more than reading, so that several passes are worth a scratch file."""
+        """Whether decoding is much slower than reading, so that a scratch file pays off over several passes."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are in this process: then blocks can be kept, and another machine must be sent them.
+        """Whether the rows are in this process, so that blocks can be kept and other machines must be sent the rows.
 
-        Other sources can be pickled, and read what they describe wherever they are.
+        Other sources can be pickled, and read their data on whichever machine they are unpickled.
         """
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Columns that are not numbers and were not asked for."""
+        """Non-numeric columns that were left out."""
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to load, cut by `foldwise.data.block_grid`, in row order: those numbered from `first` to `last` - 1."""
+        """The blocks to load, on the grid of `foldwise.data.block_grid`, in row order: numbers `first` to `last` - 1."""
 
     def fingerprint(self) -> str:
-        """A text that changes when the data do, cheap to make: it ties a checkpoint to its data."""
+        """A string, cheap to compute, that changes when the data do; it ties a checkpoint to its data."""
 
 
 class RowRange:
-    """The piece of a source that can load any range of rows: it remembers which."""
+    """A piece of a source that can load any range of rows."""
 
     __slots__ = ("source", "start", "stop")
 
@@ -86,7 +86,7 @@ class RowRange:
 
 
 class Loaded:
-    """The piece whose block is in hand."""
+    """A piece whose block is already loaded."""
 
     __slots__ = ("block",)
 
@@ -107,18 +107,18 @@ def row_ranges(source: Any, first: int, last: int | None) -> Iterator[Piece]:
 
 
 def n_blocks(source: Source) -> int | None:
-    """How many blocks there are, if that is known."""
+    """The number of blocks, if known."""
     return None if source.n_rows is None else -(-source.n_rows // block_rows(source))
 
 
 def block_rows(source: Source) -> int:
-    """How many rows a full block of a source has: as the grid says, unless it is cut otherwise (`data/recut.py`)."""
+    """The number of rows in a full block of a source: that of the grid, unless recut (`data/recut.py`)."""
     own: int | None = getattr(source, "block_rows", None)
     return own or block_grid.rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
 
 
 def like(source: Source, **changes: Any) -> dict[str, Any]:
-    """The attributes that a source over another one shares with it, for its `__dict__`."""
+    """The attributes that a source shares with the source it wraps, for its `__dict__`."""
     names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
-    fill = getattr(source, "fill", 1.0)  # the share of values that is stored
+    fill = getattr(source, "fill", 1.0)  # the fraction of values stored
     return {**{name: getattr(source, name) for name in names}, "fill": fill, **changes}

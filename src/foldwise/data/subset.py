@@ -1,4 +1,4 @@
-"""Some of a source's rows as a source of their own."""
+"""A subset of a source's rows as a source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foldwise.errors import DataError
 
 
 def gather(source: Source, which: NDArray[np.intp] | None = None) -> Source:
-    """The rows of those numbers (rising), or all of them, copied to memory; dense or sparse as they are."""
+    """The rows with these numbers (ascending), or all rows, copied to memory; dense or sparse like the source."""
     if which is None:
         return _in_memory([piece.load() for piece in source.pieces()], source)
     step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
@@ -31,9 +31,9 @@ def gather(source: Source, which: NDArray[np.intp] | None = None) -> Source:
 
 
 def concatenate(first: Source, second: Source) -> Source:
-    """The rows of two sources that are alike, one below the other, in memory."""
+    """The rows of two sources with the same columns, stacked vertically in memory."""
     if first.sparse != second.sparse:
-        raise DataError("a batch is sparse and another dense", advice="Give all batches in one form")
+        raise DataError("one batch is sparse and another dense", advice="Pass all batches in the same form")
     return _in_memory([piece.load() for source in (first, second) for piece in source.pieces()], first)
 
 
@@ -45,7 +45,7 @@ def _in_memory(blocks: list[Block], like: Source) -> Source:
 
 
 class _Part:
-    """What sources over a part of another have in common."""
+    """What sources over part of another source have in common."""
 
     in_memory = False
     where: str
@@ -62,7 +62,7 @@ class _Part:
 
 
 class RowSubset(_Part):
-    """The rows of those numbers (rising), cut into blocks as if there were no others; read again at every pass."""
+    """The rows with these numbers (ascending), cut into blocks as if there were no others; read again in every pass."""
 
     slow = True
 
@@ -71,7 +71,7 @@ class RowSubset(_Part):
         self.n_rows = len(which)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks, which are put together here, one after the other."""
+        """The blocks, assembled sequentially in the calling thread."""
         waiting: list[Block] = []
         made = kept = 0
         for number, piece in enumerate(self._source.pieces()):
@@ -89,12 +89,12 @@ class RowSubset(_Part):
             yield Loaded(join(waiting, made * self._step))
 
     def fingerprint(self) -> str:
-        """That of the source, and which rows."""
+        """The fingerprint of the source, and the row numbers."""
         return f"{self._source.fingerprint()} rows {self._which.tolist()}"
 
 
 class BlockSubset(_Part):
-    """Some blocks of a source, in its order: for data of which only a part shall be read."""
+    """Some blocks of a source, in order, for reading only part of the data."""
 
     def __init__(self, source: Source, numbers: NDArray[np.intp], n_rows: int) -> None:
         super().__init__(source, np.sort(numbers))
@@ -104,13 +104,13 @@ class BlockSubset(_Part):
         self.n_rows = len(self._which) * self._step - short
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to load; rows are counted anew."""
+        """The blocks to load, with rows renumbered from 0."""
         for place, number in list(enumerate(self._which.tolist()))[first:last]:
             for piece in self._source.pieces(number, number + 1):
                 yield _Renumbered(piece, place * self._step)
 
     def fingerprint(self) -> str:
-        """That of the source, and which blocks."""
+        """The fingerprint of the source, and the block numbers."""
         return f"{self._source.fingerprint()} blocks {self._which.tolist()}"
 
 
