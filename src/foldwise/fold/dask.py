@@ -1,7 +1,7 @@
-"""The engine of a Dask cluster: every worker keeps a range of blocks and what tasks leave beside them, and merges its own.
+"""The Dask engine: each worker keeps a range of blocks with their state, and merges its own results.
 
-Each worker has one actor, a `LocalBlocks` over its range. A pass is one message to each: the task goes out, one merged record
-comes back. Workers read files themselves; rows of this process are sent to them once.
+Each worker has one actor, a `LocalBlocks` over its range. A pass sends one message to each: the task goes out, and one merged
+record comes back. Workers read files themselves; rows in this process are sent to them once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldwise.fold.row_arrays import for_blocks
 
 
 class DaskEngine(Engine):
-    """A Dask cluster, by a `distributed.Client` or the address of its scheduler."""
+    """A Dask cluster, given by a `distributed.Client` or the address of its scheduler."""
 
     remote = True
 
@@ -28,7 +28,7 @@ class DaskEngine(Engine):
         try:
             from distributed import Client
         except ImportError:
-            raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
+            raise MissingDependencyError("engine='dask' requires Dask: pip install 'foldwise[dask]'.") from None
         if isinstance(client, str):
             client = Client(client, set_as_default=False)  # type: ignore[no-untyped-call]
         if not isinstance(client, Client) or client.asynchronous:
@@ -36,12 +36,12 @@ class DaskEngine(Engine):
         self.client = client
 
     def place(self, source: Source, n_threads: int) -> DaskBlocks:
-        """A range of blocks on every worker."""
+        """Place a range of blocks on every worker."""
         return DaskBlocks(self.client, source)
 
 
 class DaskBlocks:
-    """The blocks of one source on the workers of a cluster, in ranges of neighbours."""
+    """The blocks of one source on the workers of a cluster, in contiguous ranges."""
 
     remote = True
 
@@ -51,21 +51,21 @@ class DaskBlocks:
         blocks = -(-n_rows // self._block_rows)
         workers = sorted(client.nthreads().items())[:blocks]
         if not workers:
-            raise ParameterError("the Dask cluster has no workers: start some, or use engine='threads'.")
+            raise ParameterError("the Dask cluster has no workers. Start some, or use engine='threads'.")
         ends = [blocks * (i + 1) // len(workers) for i in range(len(workers))]
         self._ranges = list(zip([0, *ends[:-1]], ends, strict=True))
         opened = []
         for (first, last), (address, n_threads) in zip(self._ranges, workers, strict=True):
             part, chunks = shard(source, first, last, n_rows)
-            given = client.compute(chunks) if chunks else []  # on the cluster, where they stay
-            part = client.scatter(part, workers=[address], hash=False)  # rows do not belong in a task graph
+            given = client.compute(chunks) if chunks else []  # computed and kept on the cluster
+            part = client.scatter(part, workers=[address], hash=False)  # keeps rows out of the task graph
             opened.append(client.submit(_open, part, given, n_threads, workers=[address], actor=True, pure=False))
         self._actors = [future.result() for future in opened]
 
-    # ------------------------------------------------------------ what engines offer
+    # ------------------------------------------------------------ the interface of engines
 
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
-        """Results merged by every worker as far as they are neighbours in the fixed tree."""
+        """Results merged on each worker as far as the fixed merge tree allows."""
         return [node for part in self._all("nodes", task) for node in part]
 
     def each(self, task: Any) -> list[Any]:
@@ -73,29 +73,29 @@ class DaskBlocks:
         return [result for part in self._all("each", task) for result in part]
 
     def total(self, task: Any, zero: Callable[[], Any], split: int = 0, progress: Any = None) -> Any:
-        """All results added up: by every worker, and then here."""
+        """The sum of all results, first on each worker and then here."""
         total = zero()
         for part in self._all("total", task, zero):
             total.add(part)
         return total
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
-        """Results of some blocks, by number."""
+        """Results for some blocks, by block number."""
         mine = self._by_worker(requests)
         waiting = [actor.ask(task, {n: requests[n] for n in some}) for actor, some in mine]
         return {number: result for future in waiting for number, result in future.result().items()}
 
     def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:
-        """Results from what is kept beside blocks, in row order."""
+        """Results computed from block states, in row order."""
         if numbers is None:
             return [result for part in self._all("update", task) for result in part]
         waiting = [actor.update(task, some) for actor, some in self._by_worker(numbers)]
         return [result for future in waiting for result in future.result()]
 
-    # ------------------------------------------------------------ how
+    # ------------------------------------------------------------ implementation
 
     def _all(self, method: str, task: Any, *given: Any) -> list[Any]:
-        """Call a method of every actor at once; the answers in the order of their blocks."""
+        """Call a method of all actors concurrently; returns the results in block order."""
         waiting = [
             getattr(actor, method)(for_blocks(task, first, last, self._block_rows), *given)
             for actor, (first, last) in zip(self._actors, self._ranges, strict=True)
