@@ -96,7 +96,7 @@ def test_refusals() -> None:
     x = rows()
     with pytest.raises(ParameterError, match="from 1 on"):
         fw.choose_mixture(x, [0, 1])
-    with pytest.raises(ParameterError, match="give some of full"):
+    with pytest.raises(ParameterError, match="give one or more of full"):
         fw.choose_mixture(x, [1], ["round"])
     with pytest.raises(ParameterError, match="give one of bic"):
         fw.choose_mixture(x, [1], criterion="bad")
