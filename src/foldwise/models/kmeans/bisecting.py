@@ -36,7 +36,7 @@ class BisectingKMeans(CentreModel):
     """Bisecting k-means: the cluster with the largest inertia (or most rows) is split in two until there are `n_clusters`.
 
     The splits form a tree. `predict` descends it, as the fit did, so a row's cluster is not always that of the nearest
-    centre. The tree is in `tree_children_` (two nodes, or -1 for a leaf), `tree_centers_` and `tree_labels_` (-1 unless a leaf).
+    centre. The tree is in `tree_children_` (two nodes, or -1 for a leaf), `tree_centers_` and `tree_labels_` (-1 for others).
 
     Parameters
     ----------

@@ -61,10 +61,10 @@ class CentreModel(
         if n < self.n_clusters:
             what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
         elif counted is not None and counted < self.n_clusters:
-            what = f"n_clusters={self.n_clusters} is more than the {counted} rows with non-zero weight"
+            what = f"n_clusters={self.n_clusters} is more than the {counted} rows whose weight is not 0"
         else:
             return
-        raise DataError(what, where=fit.where, advice="Reduce n_clusters")
+        raise DataError(what, where=fit.where, advice="Ask for fewer clusters")
 
     def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
         """The number of starts for `n_init`; only one if the initial centres are given."""

@@ -98,7 +98,7 @@ class Clusters:
     def repairs(self) -> tuple[str, ...]:
         """Repairs made during the fit."""
         filled = int(sum(step.get("filled", 0.0) for step in self.outcome.trace))
-        return (f"an empty cluster was given a row {filled} times",) if filled else ()
+        return (f"{filled} times an empty cluster was given a row",) if filled else ()
 
 
 def find_clusters(
