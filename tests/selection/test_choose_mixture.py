@@ -94,7 +94,7 @@ def test_fits_that_fail_are_in_the_table() -> None:
 
 def test_refusals() -> None:
     x = rows()
-    with pytest.raises(ParameterError, match="from 1 on"):
+    with pytest.raises(ParameterError, match="whole numbers of at least 1"):
         fw.choose_mixture(x, [0, 1])
     with pytest.raises(ParameterError, match="give one or more of full"):
         fw.choose_mixture(x, [1], ["round"])
