@@ -120,8 +120,8 @@ def test_sql_and_relations():
         ("x.csv", b"a,b\n1,2\n3,\xff\xe9\n", ["not UTF-8", "line 3", "iconv"]),
         ("x.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n", ["not UTF-8", "line 50002"]),
         ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or truncated"]),
-        ("x.xlsx", "z", ["unknown kind of file", ".parquet", ".npy"]),
-        ("x", "z", ["unknown kind of file"]),
+        ("x.xlsx", "z", ["unknown file format", ".parquet", ".npy"]),
+        ("x", "z", ["unknown file format"]),
     ],
 )
 def test_unusable_files(put, name, content, parts):

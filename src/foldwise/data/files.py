@@ -74,7 +74,7 @@ def format_of(path: str) -> str:
     gz = base.endswith(".gz")
     kind = FORMATS.get(os.path.splitext(base.removesuffix(".gz"))[1])
     if kind is None or (gz and kind in ("parquet", "npy")):
-        raise DataError("unknown kind of file", where=path, advice=f"Supported: {_SUPPORTED}")
+        raise DataError("unknown file format", where=path, advice=f"Supported: {_SUPPORTED}")
     return kind
 
 

@@ -118,7 +118,7 @@ class DenseTargets:
     ) -> tuple[int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
-        Returns how many labels changed, how many rows were compared with all targets, and how many were near ties. `near` and
+        Returns how many labels changed, how many products were formed (in rows), and how many were near ties. `near` and
         `next_` receive the squared distances, times scale squared, to the nearest and second nearest targets, up to rounding
         in the rows' dtype. Rows whose label changed are written to `changes`, which must have room for all rows.
         """

@@ -23,7 +23,7 @@ class Extent:
 
     @property
     def alike(self) -> bool:
-        """Whether the weights, scaled to about one, fit in the range of float32."""
+        """Whether the weights, with the largest scaled to about one, all fit in the range of float32."""
         return self.lightest >= self.heaviest * 2.0**-60
 
     @classmethod

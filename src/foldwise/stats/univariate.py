@@ -1,4 +1,4 @@
-"""Sufficient statistics of one column of values for the distribution families, in one pass."""
+"""Sufficient statistics of one column of values for exponential families, in one pass."""
 
 from __future__ import annotations
 

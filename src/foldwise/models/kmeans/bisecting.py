@@ -192,7 +192,7 @@ class _Splitting:
         return (-float(len(state["children"])),)
 
     def ended(self, state: State) -> Reason | None:
-        """Converged when there are `n_clusters` clusters."""
+        """Ended when there are `n_clusters` clusters; capped if a split was."""
         if len(state["children"]) < 2 * self.model.n_clusters - 1:
             return None
         return Reason.CAPPED if state["capped"] else Reason.CONVERGED

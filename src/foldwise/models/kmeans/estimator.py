@@ -46,7 +46,7 @@ class KMeans(CentreModel):
 
     Attributes in addition to scikit-learn's: `outcome_` (why it stopped), `manifest_` (what was run), `cluster_weights_`,
     `cluster_inertias_`, and `trace_`, a dict per step with "inertia_after_e" and "inertia" (after assigning the rows, then
-    moving the centres), "moved" (rows with a new label), "pruned" (rows spared a comparison with all centres), "near_ties"
+    moving the centres), "moved" (rows with a new label), "pruned" (full comparisons skipped, in rows), "near_ties"
     (resolved by exact arithmetic), "filled" (empty clusters given a row), "shift" (of the centres), "clusters", and "start"
     and "run" (the start and the descent that the step belongs to).
 
