@@ -1,1 +1,1 @@
-"""Benchmarks: tables of figures, each beside other libraries in one run."""
+"""Benchmarks: tables that compare Foldwise with other libraries in the same run."""

@@ -1,4 +1,4 @@
-"""`make bench` prints every table; `make bench ARGS="speed"` those whose name contains the word."""
+"""`make bench` prints every table; `make bench ARGS="speed"` prints those whose name contains the word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all benchmarks share: races in which the contestants take turns, and tables."""
+"""Shared by all benchmarks: interleaved timings, and tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Data that several benchmarks use, and the one measure by which all k-means results are judged.
+"""Data used by several benchmarks, and the common measure for all k-means results.
 
-The real data lie beside the repository, in ../shared/data; whoever asks for a missing file gets a FileNotFoundError.
+Real data are expected beside the repository, in ../shared/data; a missing file raises FileNotFoundError.
 """
 
 from __future__ import annotations

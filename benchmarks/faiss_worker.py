@@ -1,8 +1,8 @@
-"""faiss in a process of its own, with OpenBLAS kernels of our choice.
+"""faiss in a separate process, with explicitly chosen OpenBLAS kernels.
 
-The OpenBLAS inside the faiss-cpu wheel is old (0.3.15). On a processor that it does not know it falls back on kernels
-several times slower, and faiss would look slower than it is. OPENBLAS_CORETYPE helps, but only before the library is
-loaded: hence a process, kept alive, which gets its rows through files and its orders line by line.
+The OpenBLAS inside the faiss-cpu wheel is old (0.3.15). On a processor that it does not recognise, it falls back on
+kernels several times slower, and faiss would appear slower than it is. OPENBLAS_CORETYPE helps, but only if set before
+the library is loaded: hence a long-lived process that reads rows from files and commands line by line.
 """
 
 from __future__ import annotations

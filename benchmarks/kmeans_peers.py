@@ -1,4 +1,4 @@
-"""Who k-means is compared with: from the same start, the same number of steps, tol=0, two threads."""
+"""Other k-means implementations: the same start, the same number of steps, tol=0, two threads."""
 
 from __future__ import annotations
 

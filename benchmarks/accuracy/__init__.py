@@ -1,1 +1,1 @@
-"""How right the answers are."""
+"""Accuracy of the results."""

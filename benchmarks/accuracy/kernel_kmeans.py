@@ -1,6 +1,6 @@
-"""How often rings, moons and the like are found with defaults: over 20 seeds, the share with an adjusted Rand index above 0.95.
+"""How often rings, moons etc. are recovered with defaults: share of 20 seeds with an adjusted Rand index above 0.95.
 
-Beside us: k-means, a textbook kernel k-means (ten starts from random labels, gamma 1 / columns, the lowest sum is kept),
+Compared with: k-means, a textbook kernel k-means (ten starts from random labels, gamma 1 / columns, the lowest sum kept),
 scikit-learn's Nystroem features with its k-means, and its spectral clustering (defaults, and with neighbours).
 """
 

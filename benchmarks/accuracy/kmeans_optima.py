@@ -1,8 +1,8 @@
-"""How good the optima of one call are, and how long it takes: search="breathing" against scikit-learn's n_init=10.
+"""Quality and time of the optimum from a single call: search="breathing" compared with scikit-learn's n_init=10.
 
-The sets in the plane are fitted with tol=0 by everybody, in float64: two who reach the same optimum then agree to the
-last digits, and whoever does not has found another. On the digits nobody finds the same optimum twice, and ten fits of
-scikit-learn to the last label would take minutes: there everybody stops at the usual tol. Two threads, taking turns.
+The two-dimensional data sets are fitted with tol=0 in float64, so that methods that reach the same optimum agree to the
+last digits. On the digits no method finds the same optimum twice, and running scikit-learn ten times until no label
+changes would take minutes, so all use the default tol. Two threads, interleaved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The largest relative error of PCA's variances, offset by offset, solver by solver, ours and others'.
+"""The largest relative error of PCA's variances by offset and solver, for Foldwise and other libraries.
 
-The truth is that of the values as stored (a float32 number near 1e8 is a multiple of 8; that is the data then): two-pass
-moments in extended precision, diagonalised with mpmath.
+The reference is computed from the values as stored (float32 numbers near 1e8 are multiples of 8): two-pass moments in
+extended precision, diagonalised with mpmath.
 """
 
 from __future__ import annotations

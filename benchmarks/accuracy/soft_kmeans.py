@@ -1,6 +1,6 @@
-"""Which optimum of k-means annealing ends in, on published sets whose best solution is known to be hard to find from a start.
+"""The k-means optimum reached by annealing, on published data sets whose best solution is known to be hard to find.
 
-Inertias as multiples of the lowest that any of the contestants found; they take turns on each set.
+Inertias are given relative to the lowest found by any method; methods are interleaved on each data set.
 """
 
 from __future__ import annotations

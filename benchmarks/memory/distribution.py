@@ -1,6 +1,6 @@
-"""A column larger than we want in memory: time and resident memory of a fit, beside SciPy's on the values that fit.
+"""A column that need not fit in memory: time and resident memory of a fit, compared with SciPy's on values in memory.
 
-FOLDWISE_BENCH_ROWS says how many values the file has (default: a hundred million).
+FOLDWISE_BENCH_ROWS sets the number of values in the file (default: a hundred million).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""k-means of a file larger than we want in memory: time against reading it and against the same rows in memory.
+"""k-means on a file that need not fit in memory: time relative to reading it and to the same rows in memory.
 
-Then resident memory, and whether a fit that was killed goes on from its checkpoint to the same bits.
+Then resident memory, and whether a killed fit resumes from its checkpoint with bit-identical results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files larger than we want in memory: time against reading or decoding alone, and resident memory."""
+"""Files that need not fit in memory: time relative to reading or decoding alone, and resident memory."""
 
 from __future__ import annotations
 

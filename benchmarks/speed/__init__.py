@@ -1,1 +1,1 @@
-"""How long fits take."""
+"""Speed of fits."""

@@ -1,4 +1,4 @@
-"""How long fits of distributions take, as a ratio to SciPy's: one run, taking turns, best of five, two threads."""
+"""Time to fit distributions, relative to SciPy's: one run, interleaved, best of five, two threads."""
 
 from __future__ import annotations
 

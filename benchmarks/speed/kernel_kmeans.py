@@ -1,8 +1,8 @@
-"""Kernel k-means of 20,000 rows in bounded memory, beside one that holds the whole matrix (3.2 GB); then Nystroem on many rows.
+"""Kernel k-means of 20,000 rows in bounded memory, compared with one that holds the whole matrix (3.2 GB); then Nystroem.
 
-Each turn is a process of its own, so that its peak of resident memory (VmHWM) is its own too; contestants take turns. The exact
-ones take the same number of steps from the same labels, two threads each. "Whole passes" makes every step of ours a pass over
-all pairs, for the time of one: usually most steps only look at the rows that moved.
+Each measurement is a separate process, so that its peak resident memory (VmHWM) is its own; methods are interleaved. The exact
+methods take the same number of steps from the same labels, with two threads each. "Whole passes" makes each of our steps a pass
+over all pairs, to time one: normally most steps only use the rows that moved.
 """
 
 from __future__ import annotations

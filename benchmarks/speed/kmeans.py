@@ -1,8 +1,8 @@
-"""How long k-means takes, as a ratio of the fastest other to ours: taking turns, best of several, two threads.
+"""Time of k-means, as the ratio of the fastest other library to ours: interleaved, best of several, two threads.
 
-Everybody gets the same float32 rows, the same start (random rows) and tol=0, and does the same number of steps, or as
-many as it takes until no label changes. faiss knows no convergence: there it gets the number of steps that scikit-learn
-needed. It is also spared the last pass, which gives the others their labels.
+All use the same float32 rows, the same start (random rows) and tol=0, and take the same number of steps, or continue until
+no label changes. faiss has no convergence test, so it then takes the number of steps that scikit-learn needed. It also
+skips the last pass, which computes the labels in the others.
 """
 
 from __future__ import annotations

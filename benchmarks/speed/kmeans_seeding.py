@@ -1,8 +1,7 @@
-"""How long greedy k-means++ takes and how good its seeds are: ours, scikit-learn's (also greedy), faiss's (not greedy).
+"""Time and quality of greedy k-means++ seeding: ours, scikit-learn's (also greedy), faiss's (not greedy).
 
-Good means a small potential (squared distances to the nearest seed, summed) and a small inertia after ten of
-scikit-learn's Lloyd steps from the seeds; both are means over several seeds of the generator. Two threads, taking
-turns, best time.
+Quality is measured by the potential (sum of squared distances to the nearest seed) and the inertia after ten of
+scikit-learn's Lloyd steps from the seeds; both are means over several random seeds. Two threads, interleaved, best time.
 """
 
 from __future__ import annotations

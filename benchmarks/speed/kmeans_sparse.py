@@ -1,4 +1,4 @@
-"""K-means on documents (TF-IDF, sparse) against scikit-learn's: the same start, one run, taking turns, two threads."""
+"""K-means on documents (TF-IDF, sparse) compared with scikit-learn's: the same start, one run, interleaved, two threads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long one step of EM takes, as a ratio of scikit-learn's to ours: taking turns, best of several, two threads.
+"""Time of one step of EM, as the ratio of scikit-learn's to ours: interleaved, best of several, two threads.
 
-Both get the same rows and the same start. A step of theirs is what a fit of several iterations takes longer than a fit of
-one, by iteration; ours is one fold of the kernel over the blocks of the data, E- and M-sums together.
+Both use the same rows and the same start. Their time per step is the difference between a fit of several iterations and a
+fit of one, per extra iteration; ours is one fold of the kernel over the blocks, computing E- and M-sums together.
 """
 
 from __future__ import annotations

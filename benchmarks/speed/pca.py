@@ -1,4 +1,4 @@
-"""How long a PCA takes, as a ratio to the fastest other: one run, taking turns, best of five, two threads."""
+"""Time of a PCA, relative to the fastest other library: one run, interleaved, best of five, two threads."""
 
 from __future__ import annotations
 

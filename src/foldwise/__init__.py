@@ -1,7 +1,7 @@
-"""Foldwise: find the directions and the groups in unlabelled data, and say how far to trust them.
+"""Foldwise: find directions and clusters in unlabelled data, and assess how far to trust them.
 
-The flow: a file, array, frame or stream becomes a *source* of blocks (`data`); statistics that merge (`stats`) are folded over
-the blocks (`fold`); a model is finished from them (`models`); it is kept (`store`), judged (`selection`) and shown (`report`).
+A file, array, data frame or stream becomes a *source* of blocks (`data`); mergeable statistics (`stats`) are folded over the
+blocks (`fold`); a model is computed from them (`models`), then saved (`store`), assessed (`selection`) and reported (`report`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where public names live. They are imported when they are first used: `import foldwise` itself stays light.
+# Modules of the public names, imported on first use so that `import foldwise` stays fast.
 _HOMES = {
     "data.scan": "scan",
     "fold": "fold",
@@ -72,7 +72,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
     home = importlib.import_module(_PUBLIC[name])
-    # `fold` names a package as well as its function: it stays the package, which can be called, whoever imports it first.
+    # `fold` is both a package and a function: keep the package, which is callable, whatever the import order.
     value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value

@@ -1,17 +1,17 @@
-"""What can go wrong, said so that the reader knows what, where and what to do about it."""
+"""Errors and warnings. Every message says what went wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
 
 class FoldwiseError(Exception):
-    """Base of every error that Foldwise raises on purpose."""
+    """Base class of every error that Foldwise raises deliberately."""
 
 
 class DataError(FoldwiseError, ValueError):
-    """The data cannot be used as they are.
+    """The data cannot be used as given.
 
-    `where` (a file or kind of container), `row` (counted from 0, as NumPy does) and `column` (a name or number) are kept as
-    attributes so that programs can act on them; the message says all of it to people.
+    `where` (a file or kind of container), `row` (counted from 0, as in NumPy) and `column` (a name or number) are also
+    attributes, so that programs can act on them without parsing the message.
     """
 
     def __init__(
@@ -45,36 +45,36 @@ def _rebuild(
 
 
 class SourceChangedError(DataError):
-    """A file is not what it was when it was opened, so two passes over it would not see the same rows."""
+    """A file changed after it was opened, so two passes over it would not see the same rows."""
 
 
 class MissingFileError(DataError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class DataTypeError(DataError, TypeError):
-    """A value is of a kind that cannot be a number, such as a dict in an array of objects."""
+    """A value has a type that cannot be converted to a number, such as a dict in an object array."""
 
 
 class ParameterError(FoldwiseError, ValueError):
-    """A parameter has a value that cannot be meant."""
+    """A parameter has an invalid value."""
 
 
 class StoreError(FoldwiseError, ValueError):
-    """A saved model or checkpoint cannot be written, read or used here."""
+    """A saved model or checkpoint cannot be written, read or used."""
 
 
 class MissingDependencyError(FoldwiseError, ImportError):
-    """An optional package is needed for what was asked; the message names the extra to install."""
+    """An optional dependency is not installed; the message names the extra to install."""
 
 
 class FoldwiseWarning(UserWarning):
-    """Base of every warning that Foldwise gives."""
+    """Base class of every warning that Foldwise issues."""
 
 
 class LeftOutWarning(FoldwiseWarning):
-    """Columns that are not numbers were left out of a table; name the wanted ones to silence it."""
+    """Non-numeric columns of a table were left out; name the columns to use to silence this warning."""
 
 
 class NotFinishedWarning(FoldwiseWarning):
-    """A fit stopped before it converged (cap on iterations, time budget or Ctrl-C); its `outcome_` says which."""
+    """A fit stopped before it converged (iteration limit, time budget or Ctrl-C); its `outcome_` says which."""

@@ -116,12 +116,12 @@ def test_sql_and_relations():
         ("x.csv", "name\nu\nv\n", ["no numeric column", "'name'"]),
         ("x.csv", "a,b\n1,2\n3\n4,5\n", ["no numeric column"]),
         ("x.csv", "a,b\n" + "1,2\n" * 30_000 + "3\n", ["1 values instead of 2", "line 30002"]),
-        ("x.csv", "a title\n\na,b\n1,2\n3,4\n", ["no numeric column", "is the first line the header"]),
+        ("x.csv", "a title\n\na,b\n1,2\n3,4\n", ["no numeric column", "the first line must be the header"]),
         ("x.csv", b"a,b\n1,2\n3,\xff\xe9\n", ["not UTF-8", "line 3", "iconv"]),
         ("x.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n", ["not UTF-8", "line 50002"]),
-        ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or a truncated one"]),
-        ("x.xlsx", "z", ["unknown kind of file", ".parquet", ".npy"]),
-        ("x", "z", ["unknown kind of file"]),
+        ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or truncated"]),
+        ("x.xlsx", "z", ["unknown file format", ".parquet", ".npy"]),
+        ("x", "z", ["unknown file format"]),
     ],
 )
 def test_unusable_files(put, name, content, parts):

@@ -60,7 +60,7 @@ def test_the_file_appears_only_at_the_end(tmp_path, small):
 
 
 def test_refused(tmp_path, small):
-    with pytest.raises(DataError, match="unknown kind of file"):
+    with pytest.raises(DataError, match="unknown file format"):
         open_writer(tmp_path / "x.xlsx", ["a"], np.float64)
     with (
         pytest.raises(DataError, match="no such folder"),

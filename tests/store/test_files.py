@@ -146,7 +146,7 @@ def test_other_objects_are_refused(tmp_path: Path) -> None:
         pass
 
     for model in (PCA().fit(X), Mine().fit(X), 3, None):
-        with pytest.raises(StoreError, match=r"cannot be saved; what can be: .*PCA"):
+        with pytest.raises(StoreError, match=r"cannot be saved; supported are .*PCA"):
             fw.save(model, tmp_path / "m.fw")
 
 

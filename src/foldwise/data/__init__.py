@@ -1,4 +1,4 @@
-"""Where rows live: `scan` opens data of any kind as a `Source` of blocks."""
+"""Access to data: `scan` opens data of any kind as a `Source` of blocks."""
 
 from __future__ import annotations
 

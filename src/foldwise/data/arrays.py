@@ -1,4 +1,4 @@
-"""Arrays in memory (or mapped into it): blocks are views where possible, else copies of one block's rows."""
+"""Arrays, in memory or memory-mapped: blocks are views where possible, otherwise copies of one block's rows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ArraySource:
             )
         if values.dtype == self.dtype and values.flags.c_contiguous and values.flags.aligned:
             return values  # only read-only
-        with np.errstate(over="ignore"):  # check.finiteness says it better
+        with np.errstate(over="ignore"):  # reported by check.Finite with its position
             return np.array(values, dtype=self.dtype, order="C")
 
     def fingerprint(self) -> str:
@@ -90,7 +90,7 @@ class ArraySource:
 
 
 def plain_array(x: Any, where: str = "array") -> NDArray[Any]:
-    """Anything NumPy understands as an ordinary array."""
+    """Anything NumPy can convert, as an ordinary array."""
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.getmaskarray(x).any():
             place = np.argwhere(np.ma.getmaskarray(x))[0]
@@ -106,31 +106,31 @@ def plain_array(x: Any, where: str = "array") -> NDArray[Any]:
     try:
         return np.asarray(x)
     except ValueError as problem:
-        raise DataError(f"the rows are not of one length ({problem})", where=where) from None
+        raise DataError(f"the rows differ in length ({problem})", where=where) from None
 
 
 def row_numbers(where: Any, n_rows: int) -> NDArray[np.intp]:
-    """The rows that a mask or an index array means."""
+    """The row numbers selected by a mask or an index array."""
     if isinstance(where, str):
         raise DataError(
-            "where= as SQL text is for tables and frames",
+            "where= as SQL text works only for tables and data frames",
             where="array",
             advice="Pass a boolean mask or row numbers, or a data frame",
         )
     picked = np.asarray(where)
     if picked.ndim != 1 or picked.dtype.kind not in "biu":
-        raise DataError(f"where= takes a mask or row numbers; got {picked.dtype} of shape {picked.shape}")
+        raise DataError(f"where= takes a mask or row numbers, not {picked.dtype} of shape {picked.shape}")
     if picked.dtype.kind == "b":
         if len(picked) != n_rows:
-            raise DataError(f"the mask in where= has {len(picked)} entries for {n_rows} rows")
+            raise DataError(f"the mask in where= has {len(picked)} entries, but there are {n_rows} rows")
         return np.flatnonzero(picked)
     if len(picked) and not (-n_rows <= picked.min() and picked.max() < n_rows):
-        raise DataError(f"where= has a row number outside of 0 to {n_rows - 1}")
+        raise DataError(f"where= contains a row number outside 0 to {n_rows - 1}")
     return picked.astype(np.intp) % max(n_rows, 1)
 
 
 def open_array(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> ArraySource:
-    """A source over whatever NumPy can make an array of."""
+    """A source over anything NumPy can convert to an array."""
     array = x if type(x) is np.ndarray else plain_array(x)
     check.two_dimensional(array.shape, ArraySource.where)
     rows = None if where is None else row_numbers(where, array.shape[0])

@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, never half of each."""
+"""Atomic file replacement: readers see either the old file or the new one, never a partial write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foldwise.errors import DataError
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file to write to; it takes the place of `path` when the block ends well, else it is removed."""
+    """A binary file to write to; it replaces `path` if the `with` block succeeds and is removed otherwise."""
     name = begin(path)
     try:
         with open(name, "wb") as file:
@@ -26,18 +26,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def begin(path: str | os.PathLike[str]) -> str:
-    """An empty temporary file beside `path`."""
+    """An empty temporary file in the same folder as `path`."""
     target = Path(path).absolute()
     if not target.parent.is_dir():
-        raise DataError("there is no such folder to write to", where=os.fspath(target.parent), advice="Make it first")
+        raise DataError("no such folder to write to", where=os.fspath(target.parent), advice="Create it first")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
-    os.chmod(name, 0o666 & ~_UMASK)  # mkstemp's are private
+    os.chmod(name, 0o666 & ~_UMASK)  # mkstemp creates private files
     return name
 
 
 def settle(temporary: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-    """Give a finished temporary file its name, and make both survive a power cut."""
+    """Rename a finished temporary file to `path`, and sync both file and folder so that it survives a power cut."""
     _sync(temporary)
     os.replace(temporary, path)
     _sync(Path(path).absolute().parent)
@@ -57,4 +57,4 @@ def _umask() -> int:
     return mask
 
 
-_UMASK = _umask()  # read once: to read it is to change it, which would disturb other threads
+_UMASK = _umask()  # read once: reading it means setting it, which would affect other threads

@@ -1,6 +1,6 @@
-"""Rows in hand: a dense or sparse block with its weights and its place in the whole.
+"""A block of rows in memory, dense or sparse, with its weights and its position in the data.
 
-Models and statistics ask a block for the few products below and never test whether it is sparse.
+Models and statistics use the operations below and never test whether a block is sparse.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from foldwise.kernels import sparse as sparse_kernels
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
-_AT_ONCE = 2_000_000  # numbers in differences of rows and points that are held at a time
+_AT_ONCE = 2_000_000  # differences between rows and points held in memory at a time
 
 
 @dataclass(frozen=True)
 class DenseBlock:
     """Rows as a C-ordered array of float32 or float64.
 
-    `check(values, start)` raises for a value that is not finite, and says where it is. It is called before the values are used,
-    except by the moments: a NaN or infinity shows in them, and looking at the rows twice is saved.
+    `check(values, start)` raises if a value is not finite, and reports its position. It is called before the values are
+    used, except for the moments: a NaN or infinity propagates into them, which saves a second look at the rows.
     """
 
     sparse: ClassVar[bool] = False
@@ -50,7 +50,7 @@ class DenseBlock:
 
     @property
     def rows_with_weight(self) -> int:
-        """Rows that count at all."""
+        """The number of rows with non-zero weight."""
         return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
     def moments(self) -> tuple[float, Floats, Floats]:
@@ -62,10 +62,10 @@ class DenseBlock:
         return self._if_finite(kernels.columns(self.values, self.weights))
 
     def extent(self) -> tuple[Floats, Floats]:
-        """Least and greatest value of each column over the rows that count; asked after the moments, which show a NaN."""
+        """Minimum and maximum of each column over rows with non-zero weight; call it after the moments, which reveal a NaN."""
         rows = self.values
         if self.weights is not None:
-            rows = self.dense()  # rows of weight 0 do not show in the moments
+            rows = self.dense()  # rows of weight 0 do not enter the moments, so check them here
             rows = rows if self.weights.all() else np.ascontiguousarray(rows[self.weights > 0])
         return (
             kernels.extent(rows) if len(rows) else (np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf))
@@ -89,17 +89,17 @@ class DenseBlock:
         return np.asarray(self._centred_wide(centre, scale).T @ codes)
 
     def _centred_wide(self, centre: Floats, scale: Floats | None) -> Floats:
-        """(x - centre) / scale in float64: float32 values at both ends of their range lie further apart than it reaches."""
+        """(x - centre) / scale in float64: differences of extreme float32 values overflow float32."""
         return kernels.centred(self.dense().astype(np.float64, copy=False), centre, scale)
 
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """((X - centre) / scale) @ directions.T in the block's own dtype."""
-        with np.errstate(over="ignore", invalid="ignore"):  # told below, with advice
+        with np.errstate(over="ignore", invalid="ignore"):  # raised below, with advice
             codes = np.asarray(self.centred(centre, scale) @ directions.T.astype(self.values.dtype, copy=False))
         if not np.isfinite(codes).all():
             raise DataError(
                 f"scores leave the range of {codes.dtype}",
-                advice="Use fw.scan(x, dtype=np.float64), or divide the data first",
+                advice="Use fw.scan(x, dtype=np.float64), or divide the data by a constant first",
             )
         return codes
 
@@ -109,7 +109,7 @@ class DenseBlock:
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
     def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
-        """The squared length of what is left of each row outside the span of the orthonormal directions."""
+        """The squared length of each row's residual outside the span of the orthonormal directions."""
         rows = self._centred_wide(centre, scale)
         rows = rows - (rows @ directions.T) @ directions
         return np.asarray(np.einsum("ij,ij->i", rows, rows))
@@ -119,7 +119,7 @@ class DenseBlock:
         y = self.dense().astype(np.float64) * scale - pivot
         square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
         found = square[:, None] + norms - 2 * (y @ points.T)
-        # Where the terms nearly cancel, differences are taken first.
+        # Where the terms nearly cancel, subtract first and square afterwards.
         row, point = np.nonzero(found < 1e-3 * (square[:, None] + norms))
         for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // _AT_ONCE + 1):
             gap = y[row[some]] - points[point[some]]
@@ -128,26 +128,26 @@ class DenseBlock:
 
     @property
     def rows(self) -> NDArray[Any]:
-        """The rows as kernels take them, all finite."""
+        """The rows in the form the kernels take, checked to be finite."""
         return self.dense()
 
     @property
     def unchecked(self) -> NDArray[Any]:
-        """The same without a check, for passes after the first, which has made sure."""
+        """The same without the check, for passes after the first, which has already made it."""
         return self.values
 
     def take(self, which: Any) -> DenseBlock:
-        """Some rows, by a slice or by their places in the block."""
+        """Some of the rows, by a slice or by their positions in the block."""
         weights = None if self.weights is None else self.weights[which]
         first = which.start or 0 if isinstance(which, slice) else 0
         return DenseBlock(self.values[which], self.start + first, weights)
 
     def with_rows(self, rows: NDArray[Any]) -> DenseBlock:
-        """Other rows in the place of these."""
+        """The same block with other rows."""
         return DenseBlock(rows, self.start, self.weights)
 
     def times_number(self, factor: float | Floats, dtype: Any = None) -> DenseBlock:
-        """The rows, in `dtype`, times a factor (or one a column)."""
+        """The rows, in `dtype`, times a factor (or one factor per column)."""
         values = self.dense().astype(dtype or self.values.dtype, copy=False)
         return self.with_rows(values * np.asarray(factor, dtype=values.dtype))
 
@@ -160,7 +160,7 @@ class DenseBlock:
         return self.with_rows(kernels.centred(self.dense(), np.zeros(len(scale)) if mean is None else mean, scale))
 
     def unit_rows(self) -> tuple[DenseBlock, int]:
-        """Rows divided by their lengths, and how many are zero."""
+        """Rows divided by their lengths, and how many of them are zero."""
         rows, zeros = kernels.unit_rows(self.dense())
         return self.with_rows(rows), zeros
 
@@ -169,7 +169,7 @@ class DenseBlock:
         return np.asarray(~self.dense().any(axis=1))
 
     def dense(self) -> NDArray[Any]:
-        """The rows as an ordinary array, all finite."""
+        """The rows as an ordinary array, checked to be finite."""
         if self.check is not None and not self._checked:
             self.check(self.values, self.start)
             object.__setattr__(self, "_checked", True)
@@ -178,7 +178,7 @@ class DenseBlock:
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """Rows as a SciPy CSR matrix of finite values; nothing here makes it dense."""
+    """Rows as a SciPy CSR matrix of finite values; no operation here makes it dense, except `dense`."""
 
     sparse: ClassVar[bool] = True
 
@@ -198,7 +198,7 @@ class SparseBlock:
 
     @property
     def rows_with_weight(self) -> int:
-        """Rows that count at all."""
+        """The number of rows with non-zero weight."""
         return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
     @property
@@ -210,16 +210,16 @@ class SparseBlock:
     def _shifted(self) -> tuple[Any, Floats]:
         """The rows in float64 less a pivot, and the pivot.
 
-        Only columns stored in every row can be shifted without filling zeros in, and only those can lose digits to a
-        large offset: where a zero is among large values, the variance is as large as they are.
+        Only columns stored in every row can be shifted without filling in zeros, and only those can lose digits to a
+        large offset: where zeros occur among large values, the standard deviation is of the order of those values.
         """
         rows = self.matrix.astype(np.float64)
-        counted = rows if self.weights is None else rows[self.weights > 0]  # what rows of weight 0 lack does not matter
+        counted = rows if self.weights is None else rows[self.weights > 0]  # zeros in rows of weight 0 do not matter
         full = np.bincount(counted.indices, minlength=self.n_columns) == counted.shape[0]
         pivot = np.zeros(self.n_columns)
         if full.any() and counted.shape[0]:
             pivot = np.where(full, counted[[0]].toarray().ravel(), 0.0)
-            rows.data -= pivot[rows.indices]  # astype gave us our own copy
+            rows.data -= pivot[rows.indices]  # astype made a copy
         return rows, pivot
 
     def _weighted(self, rows: Any) -> Any:
@@ -245,20 +245,20 @@ class SparseBlock:
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever meets such rows scales them first
+        with np.errstate(over="ignore", invalid="ignore"):  # callers rescale such rows first
             squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
-        squares[np.isnan(squares)] = np.inf  # of inf - inf
+        squares[np.isnan(squares)] = np.inf  # from inf - inf
         return total, two_parts(pivot, shift), self._never_lost(squares)
 
     def _never_lost(self, squares: Floats) -> Floats:
-        """Sums of squares, of which none is below zero, nor zero in a column that varies."""
+        """Sums of squares corrected for rounding: never negative, and never zero in a column that varies."""
         rows, _ = self._shifted
         counted = rows if self.weights is None else rows[self.weights > 0]
         varies = np.bincount(counted.indices[counted.data != 0], minlength=self.n_columns) > 0
         return np.where((squares <= 0) & varies, LEAST_POSITIVE, np.maximum(squares, 0.0))
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
-        """((X - centre) / scale) @ basis, the centre subtracted from the product instead of from the rows."""
+        """((X - centre) / scale) @ basis, with the centre subtracted from the product rather than from the rows."""
         rows, pivot = self._shifted
         scaled = basis if scale is None else basis / scale[:, None]
         return np.asarray(rows @ scaled - (centre - pivot) @ scaled)
@@ -282,9 +282,9 @@ class SparseBlock:
         return np.asarray(np.maximum(squares - 2 * (rows @ (gap * inverse)) + gap**2 @ inverse, 0.0))
 
     def residual_norms(self, directions: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
-        """The squared length of what is left of each row outside the span of the orthonormal directions.
+        """The squared length of each row's residual outside the span of the orthonormal directions.
 
-        By Pythagoras, since the rows cannot be subtracted from without filling them in.
+        Computed by Pythagoras, since subtracting from the rows would make them dense.
         """
         inside = self.times(directions.T, centre, scale)
         return np.asarray(np.maximum(self.squared_norms(centre, scale) - np.einsum("ij,ij->i", inside, inside), 0.0))
@@ -297,7 +297,7 @@ class SparseBlock:
         return np.asarray(np.maximum(found, 0.0))
 
     def extent(self) -> tuple[Floats, Floats]:
-        """Least and greatest value of each column over the rows that count."""
+        """Minimum and maximum of each column over rows with non-zero weight."""
         rows = self.matrix if self.weights is None else self.matrix[self.weights > 0]
         if not rows.shape[0]:
             return np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf)
@@ -308,22 +308,22 @@ class SparseBlock:
 
     @property
     def rows(self) -> Any:
-        """The rows as kernels take them."""
+        """The rows in the form the kernels take."""
         return self.matrix
 
     @property
     def unchecked(self) -> Any:
-        """The same, for passes after the first."""
+        """The same; sparse rows are checked when they are loaded."""
         return self.matrix
 
     def take(self, which: Any) -> SparseBlock:
-        """Some rows, by a slice or by their places in the block."""
+        """Some of the rows, by a slice or by their positions in the block."""
         weights = None if self.weights is None else self.weights[which]
         first = which.start or 0 if isinstance(which, slice) else 0
         return SparseBlock(self.matrix[which], self.start + first, weights)
 
     def with_rows(self, rows: Any) -> SparseBlock:
-        """Other rows in the place of these."""
+        """The same block with other rows."""
         return SparseBlock(rows, self.start, self.weights)
 
     def times_number(self, factor: float | Floats, dtype: Any = None) -> SparseBlock:
@@ -335,14 +335,14 @@ class SparseBlock:
         return self.with_rows(self.matrix.astype(dtype))
 
     def standardised(self, mean: Floats | None, scale: Floats) -> SparseBlock:
-        """x / scale; a mean would fill in the zeros, so there must be none."""
+        """x / scale; `mean` must be None, since subtracting it would fill in the zeros."""
         assert mean is None
         matrix = self.matrix.copy()
         matrix.data = (matrix.data / scale[matrix.indices]).astype(matrix.dtype)
         return self.with_rows(matrix)
 
     def unit_rows(self) -> tuple[SparseBlock, int]:
-        """Rows divided by their lengths, and how many are zero."""
+        """Rows divided by their lengths, and how many of them are zero."""
         rows, zeros = sparse_kernels.unit_rows(self.matrix)
         return self.with_rows(rows), zeros
 
@@ -359,7 +359,7 @@ Block: TypeAlias = DenseBlock | SparseBlock
 
 
 def stack(rows: Sequence[Any]) -> Any:
-    """Arrays, or CSR matrices, one below the other."""
+    """Arrays or CSR matrices, stacked vertically."""
     if len(rows) == 1:
         return rows[0]
     if isinstance(rows[0], np.ndarray):
@@ -370,17 +370,17 @@ def stack(rows: Sequence[Any]) -> Any:
 
 
 def block_of(rows: Any, start: int = 0, weights: Floats | None = None) -> Block:
-    """A block of rows in hand, dense or sparse as they are."""
+    """A block of rows in memory, dense or sparse like the rows."""
     return DenseBlock(rows, start, weights) if isinstance(rows, np.ndarray) else SparseBlock(rows, start, weights)
 
 
 def join(blocks: Sequence[Block], start: int) -> Block:
-    """Blocks one below the other as one, which begins at row `start`."""
+    """Blocks stacked vertically into one, which begins at row `start`."""
     weighted = any(block.weights is not None for block in blocks)
     weights = [np.ones(b.n_rows) if b.weights is None else b.weights for b in blocks] if weighted else []
     return block_of(stack([block.rows for block in blocks]), start, np.concatenate(weights) if weighted else None)
 
 
 def dense_rows(rows: Any) -> NDArray[Any]:
-    """Rows as an ordinary array, whatever they are."""
+    """Rows as an ordinary array, whether dense or sparse."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())

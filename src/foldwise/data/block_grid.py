@@ -1,16 +1,16 @@
-"""The fixed block grid: where rows are cut depends on the number of columns and the dtype, and on nothing else.
+"""The fixed block grid: block boundaries depend on the number of columns and the dtype, and on nothing else.
 
-Threads, memory, chunks of a file or of a cluster never move a cut. That is half of the promise of equal bits everywhere
-(the other half is the fixed merge tree in `foldwise.fold.tree`).
+Neither threads nor memory nor the chunks of a file or collection move a boundary. That is one half of what makes results
+bit-identical everywhere (the other half is the fixed merge tree in `foldwise.fold.tree`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# A block should be large enough that a call from Python (some 20 microseconds) does not show, and small enough to stay in
-# the last-level cache while several kernels look at it. For wide rows the merge of two d x d matrices must stay cheap
-# beside the d x d work of each row, hence a least number of rows, itself capped in bytes.
+# A block should be large enough that the overhead of a Python call (some 20 microseconds) is negligible, and small enough
+# to stay in the last-level cache while several kernels use it. For wide rows, merging two d x d matrices must be cheap
+# compared with the O(d^2) work per row, hence a minimum number of rows, itself capped in bytes.
 _BYTES = 2 << 20
 _WIDE_ROWS = 4096
 _WIDE_BYTES = 16 << 20
@@ -19,7 +19,7 @@ _STEP = 128  # a multiple of the kernels' row tile, so that only the last block 
 
 
 def rows_per_block(n_columns: int, dtype: np.dtype[np.floating], *, sparse: bool = False) -> int:
-    """How many rows a full block has.
+    """The number of rows in a full block.
 
     >>> rows_per_block(50, np.dtype(np.float32)), rows_per_block(784, np.dtype(np.float32))
     (10368, 4096)

@@ -1,4 +1,4 @@
-"""The only validation of data. Everything that is refused is refused here, in one wording."""
+"""Validation of data. All checks are made here, so that each has one wording."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.errors import DataError, DataTypeError
 
-MISSING_ADVICE = 'Drop or fill missing values first; for a table or frame, where="column IS NOT NULL" leaves rows out'
+MISSING_ADVICE = 'Drop or fill missing values first; for a table or frame, where="column IS NOT NULL" drops the rows'
 _SHAPE_ADVICE = "Rows are samples, columns are features"
 
 
 def two_dimensional(shape: tuple[int, ...], where: str) -> None:
-    """Refuse what is not a matrix."""
+    """Refuse anything that is not two-dimensional."""
     if len(shape) == 2:
         return
     if len(shape) > 2:
-        raise DataError(f"Found array with dim {len(shape)}. A table of two dimensions is expected", where=where)
+        raise DataError(f"Found array with dim {len(shape)}. A two-dimensional table is expected", where=where)
     got = "1D array" if shape else "scalar array"
     raise DataError(
         f"Expected 2D array, got {got} instead (shape={shape})",
@@ -32,7 +32,7 @@ def two_dimensional(shape: tuple[int, ...], where: str) -> None:
 
 
 def not_empty(n_rows: int | None, n_columns: int, where: str) -> None:
-    """Refuse a table without rows or without columns."""
+    """Refuse a table with no rows or no columns."""
     if n_rows == 0:
         found = f"Found array with 0 sample(s) (shape=(0, {n_columns}))"
     elif n_columns == 0:
@@ -43,7 +43,7 @@ def not_empty(n_rows: int | None, n_columns: int, where: str) -> None:
 
 
 def number_kind(dtype: np.dtype[Any], where: str) -> None:
-    """Refuse dtypes that are not numbers; text and objects get their chance value by value."""
+    """Refuse non-numeric dtypes; text and objects are converted value by value later."""
     if dtype.kind == "c":
         raise DataError("Complex data not supported", where=where, advice="Pass real and imaginary parts as columns")
     if dtype.names is not None:
@@ -55,17 +55,17 @@ def number_kind(dtype: np.dtype[Any], where: str) -> None:
 
 
 def float_dtype(dtype: Any) -> np.dtype[np.floating] | None:
-    """The dtype asked for: None, float32 or float64."""
+    """The requested dtype: None, float32 or float64."""
     if dtype is None:
         return None
     for possible in (np.dtype(np.float32), np.dtype(np.float64)):
         if np.dtype(dtype) == possible:
             return possible
-    raise DataError(f"dtype={np.dtype(dtype)} is not possible", advice="Use float32 or float64, or leave it out")
+    raise DataError(f"dtype={np.dtype(dtype)} is not supported", advice="Use float32 or float64, or leave it out")
 
 
 def label(column: int, names: Sequence[str] | None, positions: Sequence[int] | None = None) -> str | int:
-    """What to call a column in a message: its name, or its place among the columns given."""
+    """How messages refer to a column: by its name, or by its position in the data as given."""
     if names is not None:
         return names[column]
     return column if positions is None else int(positions[column])
@@ -86,14 +86,14 @@ def bad_value(value: float, dtype: np.dtype[Any], *, where: str, row: int | None
 
 @dataclass(frozen=True)
 class Finite:
-    """Refuses a block with a NaN or an infinity, and says where it is."""
+    """Raises for a block with a NaN or an infinity, and reports its position."""
 
     where: str
     names: Sequence[str] | None = None
     positions: Sequence[int] | None = None
 
     def __call__(self, values: NDArray[Any], start: int) -> None:
-        """Check the values of a block whose first row has the number `start`."""
+        """Check the values of a block whose first row is row `start` of the data."""
         at = kernels.finite(values)
         if at >= 0:
             row, column = divmod(at, values.shape[1])
@@ -109,9 +109,9 @@ def as_numbers(
     where: str,
     column: Any = None,
 ) -> NDArray[Any]:
-    """Objects or text as numbers, or an error that names the first value that is none.
+    """Objects or text converted to numbers, or an error naming the first value that is not one.
 
-    `column(j)` gives the name of column j of `values`.
+    `column(j)` is the name of column j of `values`.
     """
     try:
         return values.astype(dtype)
@@ -153,14 +153,14 @@ def _short(value: object) -> str:
 
 
 def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
-    """Column names as scikit-learn takes them: all text, or none; never two alike."""
+    """Column names by scikit-learn's rules: all strings or none, and no duplicates."""
     texts = [isinstance(name, str) for name in found]
     if not any(texts):
         return None
     if not all(texts):
         other = found[texts.index(False)]
         raise DataError(
-            f"column names must all be text or none of them; {other!r} is {type(other).__name__}",
+            f"column names must all be text, or none of them; {other!r} is {type(other).__name__}",
             where=where,
             advice="Rename the columns, for instance frame.columns = frame.columns.astype(str)",
         )
@@ -173,29 +173,29 @@ def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
 
 
 def weights(given: Any, where: str, n_rows: int | None) -> NDArray[np.float64]:
-    """Weights as float64: one a row (or one number for all), finite, not negative, not all zero."""
+    """Weights as float64: one per row (or one number for all), finite, non-negative and not all zero."""
     try:
         values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as problem:
-        raise DataError(f"weights are not numbers ({problem})", where=where) from None
+        raise DataError(f"the weights are not numbers ({problem})", where=where) from None
     if isinstance(given, (int, float, np.number)) and n_rows is not None:
         values = np.full(n_rows, values.item())
     if values.ndim != 1:
-        raise DataError(f"weights must be one number a row; their shape is {values.shape}", where=where)
+        raise DataError(f"there must be one weight per row; the shape of the weights is {values.shape}", where=where)
     if n_rows is not None and len(values) != n_rows:
         weight_count(len(values), n_rows, where)
     weight_values(values, 0, where)
     if not values.any():
-        raise DataError("all weights are zero", where=where, advice="At least one row must count")
+        raise DataError("all weights are zero", where=where, advice="At least one row must have a positive weight")
     return values
 
 
 def weight_count(n_weights: int, n_rows: int, where: str) -> NoReturn:
-    """Refuse a number of weights that is not the number of rows."""
+    """Refuse weights whose number differs from the number of rows."""
     raise DataError(
         f"{n_weights} weights were given for {n_rows} rows",
         where=where,
-        advice="Pass one weight for every row that is read (after where=)",
+        advice="Pass one weight for each row that is read (after where=)",
     )
 
 
@@ -209,5 +209,5 @@ def weight_values(values: NDArray[np.float64], start: int, where: str, column: s
             where=where,
             row=start + row,
             column=column,
-            advice="A weight says how often its row counts",
+            advice="A weight is the number of times its row counts",
         )

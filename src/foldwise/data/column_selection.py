@@ -1,4 +1,4 @@
-"""Which columns are meant: by name, by position, or all that are numbers."""
+"""Column selection: by name, by position, or all numeric columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from foldwise.errors import DataError
 
 
 def find(name: str, names: Sequence[str] | None, where: str) -> int:
-    """The position of a column by its name."""
+    """The position of the column with this name."""
     if names is None:
         raise DataError(
             f"there is no column {name!r}: the columns have no names",
             where=where,
-            advice="Give positions (0, 1, ...)",
+            advice="Use positions (0, 1, ...)",
         )
     if name in names:
         return names.index(name)
@@ -31,7 +31,7 @@ def find(name: str, names: Sequence[str] | None, where: str) -> int:
 
 
 def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: str) -> list[int]:
-    """The positions of the columns that the caller lists."""
+    """The positions of the columns listed by the caller."""
     listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
     found = []
     for column in listed:
@@ -39,7 +39,7 @@ def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: 
             found.append(find(column, names, where))
         elif isinstance(column, (int, np.integer)) and not isinstance(column, bool):
             if not -n_columns <= column < n_columns:
-                raise DataError(f"there is no column {column}: there are {n_columns} columns", where=where)
+                raise DataError(f"there is no column {column}: the data have {n_columns} columns", where=where)
             found.append(int(column) % n_columns)
         else:
             raise DataError(f"columns= takes names or positions, not {column!r}", where=where)
@@ -53,7 +53,7 @@ def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: 
 def numeric(
     names: Sequence[str], is_number: Sequence[bool], without: int | None, where: str
 ) -> tuple[list[int], tuple[str, ...]]:
-    """All columns that are numbers, and the names of those left out."""
+    """The positions of all numeric columns, and the names of the others."""
     kept = [j for j, ok in enumerate(is_number) if ok and j != without]
     left_out = tuple(names[j] for j, ok in enumerate(is_number) if not ok and j != without)
     if not kept:
@@ -61,6 +61,6 @@ def numeric(
         raise DataError(
             f"no numeric column (columns found: {found or 'none'})",
             where=where,
-            advice="At least one is needed. Has every row as many values, and is the first line the header?",
+            advice="Every row must have the same number of values, and the first line must be the header",
         )
     return kept, left_out

@@ -1,4 +1,4 @@
-"""Dask arrays and data frames: chunks of any, even unknown, length are cut into blocks on the grid."""
+"""Dask arrays and data frames: chunks of any length, even unknown, are cut into blocks on the grid."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from foldwise.errors import DataError
 
 @dataclass(frozen=True)
 class Chunks:
-    """How chunks of a collection become blocks: which columns, in which dtype, with which weights."""
+    """How the chunks of a collection become blocks: the columns, dtype and weights."""
 
     chosen: list[int]
     names: tuple[str, ...] | None
     dtype: np.dtype[np.floating]
     weights: NDArray[np.float64] | None
-    weights_from: int = 0  # the row that the first weight belongs to
+    weights_from: int = 0  # the row to which the first weight belongs
 
     def cut(self, chunks: Iterable[Any], at: int, first: int, last: int | None) -> Iterator[Block]:
-        """Blocks `first` to `last` - 1 from chunks, of which the first begins with row `at`."""
+        """Blocks `first` to `last` - 1, cut from chunks that begin at row `at`."""
         rows = rows_per_block(len(self.chosen), self.dtype)
         start, have, waiting = first * rows, 0, list[Block]()
         for chunk in chunks:
@@ -49,7 +49,7 @@ class Chunks:
             yield join(waiting, start)
 
     def _values(self, chunk: Any, at: int) -> NDArray[Any]:
-        """The chosen columns of a chunk, an array or a data frame of pandas."""
+        """The chosen columns of a chunk, which is an array or a pandas data frame."""
         if hasattr(chunk, "iloc"):
             chosen = chunk.iloc[:, self.chosen]
             return np.ascontiguousarray(chosen.to_numpy(dtype=self.dtype, na_value=np.nan))
@@ -64,11 +64,11 @@ class Chunks:
 
 
 class DaskSource:
-    """The rows of a Dask collection, given by its delayed chunks in row order."""
+    """The rows of a Dask collection, as delayed chunks in row order."""
 
     where = "Dask collection"
     sparse = False
-    slow = True  # the graph behind a chunk may be long: several passes keep the rows
+    slow = True  # the graph behind a chunk may be long, so the rows are spooled for later passes
     in_memory = False
 
     def __init__(self, delayed: list[Any], lengths: list[int] | None, cut: Chunks, left_out: tuple[str, ...]) -> None:
@@ -77,7 +77,7 @@ class DaskSource:
         self.n_rows = None if lengths is None else sum(lengths)
 
     def count(self) -> int:
-        """How many rows there are; unknown chunk sizes are computed."""
+        """The number of rows; unknown chunk sizes are computed."""
         if self._lengths is None:
             import dask
 
@@ -91,12 +91,12 @@ class DaskSource:
         return self.n_rows
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks, computed chunk by chunk by whichever scheduler Dask uses here."""
+        """The blocks, computed chunk by chunk with the scheduler that Dask uses in this process."""
         delayed, skipped = self._needed(first, last)
         yield from map(Loaded, self._chunks.cut((chunk.compute() for chunk in delayed), skipped, first, last))
 
     def _needed(self, first: int, last: int | None) -> tuple[list[Any], int]:
-        """The chunks that blocks `first` to `last` - 1 need, and how many rows stand before them."""
+        """The chunks that contain blocks `first` to `last` - 1, and the number of rows before them."""
         self.count()
         rows, ends = rows_per_block(self.n_columns, self.dtype), np.cumsum(np.array(self._lengths))
         begin = int(np.searchsorted(ends, first * rows, side="right"))
@@ -104,15 +104,15 @@ class DaskSource:
         return self._delayed[begin:end], int(ends[begin - 1]) if begin else 0
 
     def collection_shard(self, first: int, last: int) -> tuple[list[Any], Any]:
-        """The chunks of a range of blocks, to be computed on the cluster, and what makes blocks of them there."""
+        """The chunks of a range of blocks, to be computed on the cluster, and the object that cuts them into blocks there."""
         delayed, skipped = self._needed(first, last)
         cut, rows = self._chunks, rows_per_block(self.n_columns, self.dtype)
-        if cut.weights is not None:  # those of other rows stay here
+        if cut.weights is not None:  # weights of other rows are not sent
             cut = replace(cut, weights=cut.weights[first * rows : last * rows], weights_from=first * rows)
         return delayed, _ChunkShard(cut, skipped, like(self), self.count())
 
     def fingerprint(self) -> str:
-        """Dask's own keys of the chunks, which change with their graphs."""
+        """A hash of Dask's keys of the chunks, which change with their graphs."""
         keys = [str(chunk.key) for chunk in self._delayed]
         digest = hashlib.sha256(" ".join(keys).encode()).hexdigest()
         return f"dask {digest} {self._chunks.chosen} {self.dtype.name}"
@@ -120,7 +120,7 @@ class DaskSource:
 
 @dataclass(frozen=True)
 class _ChunkShard:
-    """What turns the chunks of a range of blocks into these blocks, wherever they have arrived."""
+    """Cuts the chunks of a range of blocks into those blocks, on the worker that holds them."""
 
     cut: Chunks
     skipped: int
@@ -135,7 +135,7 @@ class _ChunkShard:
 def open_dask(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DaskSource:
     """A source over a Dask array or data frame."""
     if where is not None:
-        raise DataError("where= is not possible for a Dask collection", advice="Filter it before: x[x.a > 0]")
+        raise DataError("where= is not possible for a Dask collection", advice="Filter it first: x[x.a > 0]")
     if hasattr(x, "iloc"):
         return _open_frame(x, columns_, weights, dtype)
     check.two_dimensional(x.shape, DaskSource.where)

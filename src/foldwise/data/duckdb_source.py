@@ -1,7 +1,7 @@
-"""Tables that DuckDB reads: CSV, Parquet, JSON lines, SQL, relations, and frames with a condition.
+"""Tables read by DuckDB: CSV, Parquet, JSON lines, SQL, relations, and data frames with a condition.
 
-DuckDB decodes into Arrow batches as they are asked for; the pieces turn them into row blocks, in whichever
-thread calls them. So memory holds the batches of the blocks in flight and what DuckDB itself buffers.
+DuckDB decodes into Arrow batches on demand; each piece converts its batches to a row block in the thread that loads it.
+Memory therefore holds the batches of the blocks in flight and whatever DuckDB itself buffers.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from foldwise.kernels.arrow import Batch, Stream
 
 
 def connect() -> Any:
-    """A DuckDB connection with as many threads as the caller may use and bounded memory."""
+    """A DuckDB connection with the configured number of threads and bounded memory."""
     import duckdb
 
     connection = duckdb.connect(
         config={
             "threads": n_threads.count(),
-            "memory_limit": "1GB",  # what does not fit (a sort in a query, say) goes to the scratch folder
+            "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
             "temp_directory": os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir(),
-            "preserve_insertion_order": True,  # rows come in the file's order
-            "python_enable_replacements": False,  # a table name in SQL never means one of our variables
+            "preserve_insertion_order": True,  # rows arrive in file order
+            "python_enable_replacements": False,  # a table name in SQL never refers to a Python variable
         }
     )
-    # Local files gained nothing measurable from reading ahead, and it took a third more memory.
+    # For local files, prefetching gave no measurable gain and took a third more memory.
     connection.execute("SET GLOBAL disable_parquet_prefetching = true")
     return connection
 
@@ -48,21 +48,21 @@ _ALL = 2**62  # rows
 
 
 def duckdb_errors() -> tuple[type[Exception], ...]:
-    """What DuckDB, or its Arrow stream, raises."""
+    """The exceptions that DuckDB or its Arrow stream raises."""
     import duckdb
 
     return duckdb.Error, RuntimeError
 
 
 class Database:
-    """A DuckDB connection that is opened when it is first used: it can be pickled, and opens another one elsewhere."""
+    """A DuckDB connection that opens on first use; it can be pickled, and the copy opens a connection of its own."""
 
     def __init__(self) -> None:
         self._connection: Any = None
         self._memory: str | None = None
 
     def cursor(self) -> Any:
-        """A cursor of its own for each use: they may run in several threads."""
+        """A new cursor for each use, since several threads may read at once."""
         if self._connection is None:
             self._connection = connect()
             if self._memory is not None:
@@ -74,7 +74,7 @@ class Database:
         return self.cursor().execute(sql).fetchall()
 
     def limit_memory(self, memory: str) -> None:
-        """Set what DuckDB may use, here and wherever this goes."""
+        """Set DuckDB's memory limit, here and in pickled copies."""
         self._memory = memory
         self.query(f"SET GLOBAL memory_limit = '{memory}'")
 
@@ -83,7 +83,7 @@ class Database:
 
 
 def _bound_parquet_memory(listed: str, database: Database) -> None:
-    """DuckDB fills what it may use, so it may use what it needs: a row group or two in each thread."""
+    """Limit memory to what is needed, a row group or two per thread, since DuckDB fills whatever it is allowed."""
     groups, largest = database.query(
         "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
         f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
@@ -94,7 +94,7 @@ def _bound_parquet_memory(listed: str, database: Database) -> None:
 
 @dataclass(frozen=True)
 class DuckDBTable:
-    """What is read: SQL, or an object of this process, its columns, and the files behind it, if any."""
+    """A table to read: SQL or an in-process object, its columns, and the files behind it, if any."""
 
     where: str
     database: Database
@@ -104,31 +104,31 @@ class DuckDBTable:
     named: bool = True
     files: Files | None = None
     reader: Reader | None = None
-    key: str = ""  # what the fingerprint has for a table that is not files
+    key: str = ""  # identifies a table without files in the fingerprint
 
     def relation(self) -> Any:
-        """The rows, made afresh for each pass."""
+        """The table as a DuckDB relation, created anew for each pass."""
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         return _relation_of(self.object, self.database)
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of all columns, if they have any."""
+        """The names of all columns, if they have names."""
         return tuple(column.name for column in self.columns) if self.named else None
 
     def label(self, column: Column) -> str | int:
-        """What to call a column in messages."""
+        """How messages refer to a column."""
         return column.name if self.named else self.columns.index(column)
 
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
-        """Raise for the first bad value in the files; do nothing if there is none or there are no files."""
+        """Raise for the first bad value in the files; return if there is none or the table has no files."""
         if self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
-        """Say what a complaint of DuckDB means here."""
+        """Raise a DataError that explains an error from DuckDB."""
         import duckdb
 
         if self.files is not None:
@@ -141,7 +141,7 @@ class DuckDBTable:
 
 
 class DuckDBSource:
-    """Chosen columns of the rows of a table."""
+    """The chosen columns of a table."""
 
     sparse = False
     slow = True
@@ -167,7 +167,7 @@ class DuckDBSource:
         self.in_memory = table.sql is None
 
     def count(self) -> int:
-        """How many rows there are: DuckDB counts them."""
+        """The number of rows, as counted by DuckDB."""
         try:
             self.n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
         except duckdb_errors() as problem:
@@ -183,7 +183,7 @@ class DuckDBSource:
 
     def _batches(self, skipped: int, wanted: int | None) -> Iterator[Batch]:
         needed = self._needed()
-        # Numbered names: the real ones may differ only in case, which DuckDB does not tell apart.
+        # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
         try:
             relation = self._relation().project(select)
@@ -225,7 +225,7 @@ class DuckDBSource:
         check.weight_count(len(self._weights), n_rows, self.where)
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
-        """The block that begins with row `start` and consists of these parts of batches."""
+        """The block that begins at row `start`, assembled from these parts of batches."""
         values, missing = rows_of(parts, self.n_columns, self.dtype)
         if missing is not None:
             values[missing] = np.nan
@@ -235,7 +235,7 @@ class DuckDBSource:
         try:
             check.Finite(self.where, self.names)(values, start)
         except DataError:
-            self._table.find_bad(self._chosen, self._condition)  # knows the file and the row in it
+            self._table.find_bad(self._chosen, self._condition)  # reports the file and the row within it
             raise
 
     def _block_weights(self, start: int, parts: list[Part]) -> NDArray[np.float64] | None:
@@ -249,7 +249,7 @@ class DuckDBSource:
         return np.ascontiguousarray(found[:, 0])
 
     def fingerprint(self) -> str:
-        """The files' names, sizes and times of change (or the query), the columns and the condition."""
+        """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
@@ -259,7 +259,7 @@ class DuckDBSource:
 
 
 class _Batches:
-    """A piece whose columns were decoded and have yet to be turned into rows."""
+    """A piece whose columns are decoded but not yet converted to rows."""
 
     __slots__ = ("parts", "source", "start")
 
@@ -272,9 +272,9 @@ class _Batches:
 
 
 def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """Choose the columns, take the weights and try the condition, for every kind of table alike."""
+    """Choose the columns, find the weights and test the condition, for every kind of table."""
     if where is not None and not isinstance(where, str):
-        raise DataError("where= for a table is SQL text", where=table.where, advice='For instance where="x > 0"')
+        raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
     weight = (
         table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     )
@@ -319,7 +319,7 @@ def _chosen(
 
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
-    """Whether most values of a text column, in the rows the sniffer saw, are numbers."""
+    """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
     if table.files is None or table.files.kind == "parquet":
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
@@ -401,14 +401,14 @@ def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
 
 
 def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over a DuckDB relation, read through the connection that it belongs to."""
+    """A source over a DuckDB relation, read through its own connection."""
     found = _columns_of(relation, "DuckDB relation")
     table = DuckDBTable("DuckDB relation", Database(), found, object=relation, key=relation.sql_query())
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over the rows of a data frame that a condition describes."""
+    """A source over the rows of a data frame that satisfy a condition."""
     database = Database()
     found = _columns_of(_relation_of(frame, database), "data frame")
     named = not hasattr(frame, "iloc") or check.names(list(frame.columns), "data frame") is not None
@@ -417,7 +417,7 @@ def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
 
 
 def _relation_of(frame: Any, database: Database) -> Any:
-    """A data frame as DuckDB sees it; a relation is read through the connection that it belongs to."""
+    """A data frame as a DuckDB relation; a relation is read through its own connection."""
     if hasattr(frame, "sql_query"):
         return frame
     cursor = database.cursor()

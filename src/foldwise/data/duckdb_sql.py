@@ -1,4 +1,4 @@
-"""How DuckDB is to read files: the FROM clause, the columns and their types, settled once for all files."""
+"""How DuckDB reads files: the FROM clause, the columns and their types, determined once for all files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldwise.data import check
 from foldwise.data.files import Files
 from foldwise.errors import DataError
 
-SNIFFED = 20480  # the rows DuckDB looks at before it settles the types
+SNIFFED = 20480  # rows DuckDB samples to determine the types
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
@@ -21,7 +21,7 @@ TEXT = {"VARCHAR", "JSON"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the name people see, the name DuckDB uses, and its SQL type."""
+    """A column: its display name, the name DuckDB uses, and its SQL type."""
 
     name: str
     sql: str
@@ -29,22 +29,22 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether its values can become floats."""
+        """Whether its values can be converted to floats."""
         return self.type in _PLAIN or self.type in _WIDE or self.type.startswith("DECIMAL")
 
     @property
     def selected(self) -> str:
-        """The SQL that selects it, as a type the copying kernel takes."""
+        """The SQL expression that selects it, as a type the copying kernel accepts."""
         return quoted(self.sql) if self.type in _PLAIN else f"CAST({quoted(self.sql)} AS DOUBLE)"
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How to read the files: typed for the passes, as text to find what is wrong."""
+    """How to read the files: typed for the passes, or as text to locate errors."""
 
     columns: tuple[Column, ...]
     named: bool  # whether the names come from the file
-    options: str  # of the reading function, typed
+    options: str  # of the reading function, with types
     text_options: str  # the same with every value as text
     function: str
     header_lines: int = 0
@@ -56,17 +56,17 @@ class Reader:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL."""
+    """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as SQL."""
+    """A string as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def reader(files: Files, run: Any) -> Reader:
-    """How to read these files; `run(sql)` gives the rows of a query."""
+    """How to read these files; `run(sql)` returns the rows of a query."""
     make = {"csv": _csv, "parquet": _parquet, "json": _json}[files.kind]
     found = make(files, run)
     check.names([column.name for column in found.columns], files.where)
@@ -75,20 +75,20 @@ def reader(files: Files, run: Any) -> Reader:
 
 def _differ(first: str, other: str, column: str, what: str) -> DataError:
     return DataError(
-        f"the files do not have the same columns: {what} than in {first}",
+        f"the files do not have the same columns: {what} {first}",
         where=other,
         column=column,
-        advice="Read them separately, or write them alike",
+        advice="Read them separately, or write them with the same columns",
     )
 
 
 def _same_names(first: str, names: Sequence[str], other: str, found: Sequence[str]) -> None:
     for name in names:
         if name not in found:
-            raise _differ(first, other, name, "it is missing here, other")
+            raise _differ(first, other, name, "it is missing here but present in")
     for name in found:
         if name not in names:
-            raise _differ(first, other, name, "it is one more")
+            raise _differ(first, other, name, "it does not occur in")
 
 
 def _csv(files: Files, run: Any) -> Reader:
@@ -100,12 +100,12 @@ def _csv(files: Files, run: Any) -> Reader:
         _same_names(files.paths[0], names, path, found)
         for a, b in zip(first.columns, other.columns, strict=True):
             if a.name != b.name:
-                raise _differ(files.paths[0], path, b.name, "it stands in another place")
+                raise _differ(files.paths[0], path, b.name, "its position differs from that in")
             if a.is_number != b.is_number:
-                raise _differ(files.paths[0], path, b.name, f"it is {b.type} and not {a.type}, other")
+                raise _differ(files.paths[0], path, b.name, f"it is {b.type} here but {a.type} in")
         if other.dialect != first.dialect:
-            raise DataError(f"the separator, quote or header differs from {files.paths[0]}", where=path)
-    # Whole numbers may have a fraction after the rows that were sniffed: all numbers are read as DOUBLE.
+            raise DataError(f"the separator, quote character or header differs from {files.paths[0]}", where=path)
+    # A column that looks integer in the sample may have fractions further down, so all numbers are read as DOUBLE.
     columns = tuple(
         Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in first.columns
     )
@@ -130,11 +130,11 @@ class _Sniffed:
 
 
 def _sniff(path: str, run: Any) -> _Sniffed:
-    # skip=0: left alone, the sniffer may skip the first rows of a ragged file in silence
+    # skip=0: otherwise the sniffer may silently skip the first rows of a ragged file
     found = run(f"SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns FROM sniff_csv({literal(path)}, skip=0)")
     delimiter, quote, escape, comment, header, columns = found[0]
     delimiter, quote, escape, comment = ("" if x == "(empty)" else x for x in (delimiter, quote, escape, comment))
-    # A sample without quotes says nothing about the rows after it.
+    # A sample without quotes does not mean that later rows have none.
     quote, escape = (quote or '"', escape or '"')
     dialect = ", ".join(
         f"{key}={literal(value)}"
@@ -142,10 +142,10 @@ def _sniff(path: str, run: Any) -> _Sniffed:
     )
     names = [column["name"] for column in columns]
     shown = _header(path, delimiter, quote, comment) if header else names
-    if len(shown) != len(names):  # a dialect that Python's reader does not follow
+    if len(shown) != len(names):  # a dialect that Python's csv module does not parse
         shown = names
     shown = [own or given for own, given in zip(shown, names, strict=True)]
-    check.names(shown, path)  # DuckDB would rename the second of two
+    check.names(shown, path)  # DuckDB would rename a duplicate
     return _Sniffed(
         tuple(Column(own, c["name"], c["type"]) for own, c in zip(shown, columns, strict=True)),
         f"{dialect}, header={str(header).lower()}, skip=0",
@@ -167,7 +167,7 @@ def _parquet(files: Files, run: Any) -> Reader:
         if not first:
             first = found
         _same_names(files.paths[0], first, path, found)
-    # By name, so that numbers of different width widen instead of taking the first file's type.
+    # By name, so that numeric types are widened where files differ, rather than cast to the first file's type.
     options = ", union_by_name=true" if len(files.paths) > 1 else ""
     return _described(files, run, "read_parquet", options, options)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file, and where: asked only after something went wrong, so it may take its time."""
+"""Finding what is wrong with a file, and where. Used only after an error, so speed does not matter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
 
 
 def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:
-    """The first row that has a bad value: its number in the file, and the chosen values as text."""
+    """SQL for the first row with a bad value: its number in the file, and the chosen values as text."""
     by_text = reader.function != "read_parquet"
     source = f"SELECT row_number() OVER () - 1 AS fw_row, * FROM {reader.clause([path], text=by_text)}"
     texts = ", ".join(f"CAST({quoted(c.sql)} AS VARCHAR) AS fw_{k}" for k, c in enumerate(chosen))
@@ -65,7 +65,7 @@ def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | 
 
 
 def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
-    """The line in a text file, where the row is one line and the word stands in it."""
+    """The line number in a text file, if the row is a single line and contains the value."""
     if reader.function == "read_parquet" or value is None:
         return ""
     number = row + reader.header_lines
@@ -78,7 +78,7 @@ def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
 
 
 def explain(files: Files, problem: Exception) -> NoReturn:
-    """Turn DuckDB's complaint about a file into ours."""
+    """Raise a DataError that explains DuckDB's error about a file."""
     text = str(problem)
     named = next((path for path in files.paths if path in text), None)
     path = named or files.where
@@ -86,7 +86,7 @@ def explain(files: Files, problem: Exception) -> NoReturn:
         _encoding(files.paths if named is None else [named])
     if "No magic bytes" in text or files.kind == "parquet":
         raise DataError(
-            f"not a Parquet file, or a truncated one ({_first_line(text)})",
+            f"not a Parquet file, or truncated ({_first_line(text)})",
             where=path,
             advice="Write or copy it again",
         ) from None
@@ -97,14 +97,14 @@ def explain(files: Files, problem: Exception) -> NoReturn:
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
     if columns:
         raise DataError(
-            f"a row has {columns[2]} values instead of {columns[1]}{at}", where=path, advice="Mend that row"
+            f"a row has {columns[2]} values instead of {columns[1]}{at}", where=path, advice="Correct that row"
         ) from None
     if "sniffing" in text or "detect" in text:
         raise DataError(
             "the layout of this text file was not recognised",
             where=path,
-            advice="Expected are a header line and rows of as many values, separated by , ; | or tabs, "
-            "and no lines before the header",
+            advice="Expected: a header line, then rows with the same number of values, separated by , ; | or tabs, "
+            "and nothing before the header",
         ) from None
     raise DataError(f"cannot be read{at}: {_first_line(text)}", where=path) from None
 
@@ -119,7 +119,7 @@ def _open(path: str) -> Any:
 
 
 def _malformed(paths: Sequence[str]) -> None:
-    """Raise for the first line that is not JSON (the line that DuckDB names is not always the one)."""
+    """Raise for the first line that is not JSON (DuckDB does not always report the right line)."""
     for path in paths:
         with _open(path) as file:
             for row, line in enumerate(file):
@@ -128,7 +128,7 @@ def _malformed(paths: Sequence[str]) -> None:
                 except ValueError as problem:
                     if line.strip():
                         raise DataError(
-                            f"this line is not JSON ({problem})", where=path, row=row, advice="Mend that line"
+                            f"this line is not JSON ({problem})", where=path, row=row, advice="Correct that line"
                         ) from None
 
 
@@ -147,7 +147,7 @@ def _encoding(paths: Sequence[str]) -> None:
                     raise DataError(
                         f"the file is not UTF-8 text (line {lines + 1}: {problem.reason})",
                         where=path,
-                        advice="Convert it, for instance: iconv -f LATIN1 -t UTF-8",
+                        advice="Convert it, for instance with iconv -f LATIN1 -t UTF-8",
                     ) from None
                 if not chunk:
                     break

@@ -1,4 +1,4 @@
-"""Paths, patterns and lists of them: which files are meant, of which format, and are they still the same."""
+"""Resolving paths, patterns and lists of paths to files; their format, and whether they have changed since."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _SUPPORTED = ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz), .pa
 
 
 class Stamp(NamedTuple):
-    """What tells that a file was changed."""
+    """Figures that reveal a change to a file."""
 
     size: int
     time: int
 
 
 def stamp(path: str) -> Stamp:
-    """The present stamp of a file."""
+    """The current stamp of a file."""
     status = os.stat(path)
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
 def unchanged(paths: Sequence[str], stamps: Sequence[Stamp]) -> None:
-    """Refuse files that are not what they were when they were opened."""
+    """Raise if a file changed after it was opened."""
     for path, old in zip(paths, stamps, strict=True):
         try:
             same = stamp(path) == old
@@ -52,7 +52,7 @@ def unchanged(paths: Sequence[str], stamps: Sequence[Stamp]) -> None:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one format, in the order of their names."""
+    """Files of one format, sorted by name."""
 
     paths: tuple[str, ...]
     kind: str
@@ -60,26 +60,26 @@ class Files:
 
     @property
     def where(self) -> str:
-        """What to call them in messages."""
+        """How messages refer to them."""
         return self.paths[0] if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more file(s)"
 
     def check_unchanged(self) -> None:
-        """Refuse to go on when one of them changed."""
+        """Raise if one of them changed."""
         unchanged(self.paths, self.stamps)
 
 
 def format_of(path: str) -> str:
-    """The format that a file's name tells."""
+    """The format of a file, from its name."""
     base = path.lower()
     gz = base.endswith(".gz")
     kind = FORMATS.get(os.path.splitext(base.removesuffix(".gz"))[1])
     if kind is None or (gz and kind in ("parquet", "npy")):
-        raise DataError("unknown kind of file", where=path, advice=f"Supported are {_SUPPORTED}")
+        raise DataError("unknown file format", where=path, advice=f"Supported: {_SUPPORTED}")
     return kind
 
 
 def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
-    """The files that a path, a pattern or a list of paths means."""
+    """The files that a path, a pattern or a list of paths refers to."""
     asked = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     paths: list[str] = []
     for one in asked:
@@ -97,7 +97,7 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     kind = kinds[paths[0]]
     for path in paths:
         if kinds[path] != kind:
-            raise DataError(f"{paths[0]} and {path} are of different formats", advice="Pass files of one format")
+            raise DataError(f"{paths[0]} and {path} have different formats", advice="Pass files of one format")
     return Files(tuple(paths), kind, tuple(stamp(path) for path in paths))
 
 

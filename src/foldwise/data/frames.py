@@ -1,7 +1,7 @@
-"""Data frames in memory: pandas by its column arrays, everything else by the Arrow stream it exports.
+"""Data frames in memory: pandas through its column arrays, others through the Arrow stream they export.
 
-What exports an Arrow stream is pulled once and its batches are held: for a table in memory that copies
-nothing, and a stream that can be read only once is thereby collected.
+An Arrow stream is read once and its batches are kept: for a table in memory this copies nothing, and a
+single-use stream is collected.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream, batch_of, is_number
 
 _WHERE = "data frame"
-_SAMPLE = 1000  # values looked at to tell a text column from a number column with a word in it
+_SAMPLE = 1000  # values examined to tell a text column from a numeric column with a stray word
 
-# load(positions, start, stop, dtype): those columns of those rows, and where the first missing value is
+# load(positions, start, stop, dtype): those columns of those rows, and the position of the first missing value
 _Load: TypeAlias = Callable[[Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]]
 
-# 'number', 'float32' or 'other'; or, for a number column with a word in it, that word's row and the word
+# 'number', 'float32' or 'other'; or, for a numeric column with a stray word, the word's row and the word
 _Kind: TypeAlias = str | tuple[int, Any]
 
 
@@ -105,7 +105,7 @@ def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: A
 
 def _pandas_kind(series: Any) -> _Kind:
     kind = series.dtype.kind
-    if kind == "c":  # refused even if not asked for: dropping half of a number is never meant
+    if kind == "c":  # refused even if not selected: discarding the imaginary part is never intended
         check.number_kind(np.dtype(complex), _WHERE)
     if kind in "biuf":
         return "float32" if kind == "f" and series.dtype.itemsize == 4 else "number"
@@ -115,7 +115,7 @@ def _pandas_kind(series: Any) -> _Kind:
 
 
 def _text_kind(sample: Sequence[Any]) -> _Kind:
-    """Whether a column of text or objects holds numbers; one that mostly does holds a word by mistake."""
+    """Whether a column of text or objects holds numbers; if most values are numbers, a word is taken for an error."""
     present = [(i, value) for i, value in enumerate(sample) if value is not None and value == value]  # no NaN
     numbers = sum(isinstance(value, Number) for _, value in present)
     if numbers == len(present):
@@ -144,7 +144,7 @@ def _pandas_slice(values: Any, dtype: np.dtype[Any], start: int, column: str | i
 
 
 def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
-    """A source over anything with `__arrow_c_stream__`: polars, pyarrow and others."""
+    """A source over anything with `__arrow_c_stream__`, such as polars and pyarrow tables."""
     if type(table).__name__ == "LazyFrame":
         table = table.collect()
     elif type(table).__name__ == "RecordBatchReader":
@@ -179,7 +179,7 @@ def _arrow_kind(table: Any, column: int, form: str) -> _Kind:
 
 
 def _sample(table: Any, column: int) -> list[Any]:
-    """The first values of a text column, where the library lets us have them cheaply."""
+    """The first values of a text column, if the library gives cheap access to them."""
     if hasattr(table, "to_series"):  # polars
         return list(table.to_series(column).head(_SAMPLE).to_list())
     if hasattr(table, "column"):  # pyarrow
@@ -198,7 +198,7 @@ def _opened(
     weights: Any,
     dtype: Any,
 ) -> FrameSource:
-    """Choose the columns and take the weights, for every kind of frame alike."""
+    """Choose the columns and find the weights, for every kind of data frame."""
     check.not_empty(n_rows, len(kinds), _WHERE)
     weight_at = column_selection.find(weights, names, _WHERE) if isinstance(weights, str) else None
     left_out: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ def _opened(
     for j in chosen if weight_at is None else [*chosen, weight_at]:
         kind, column = kinds[j], check.label(j, names)
         if isinstance(kind, tuple):
-            extra = ", as most values of its column are"
+            extra = " although most values in its column are"
             check.not_a_number(kind[1], None, where=_WHERE, row=kind[0], column=column, extra=extra)
         if kind == "other":
             raise DataError("this column does not hold numbers", where=_WHERE, row=0, column=column)
@@ -233,9 +233,9 @@ def _opened(
 
 
 def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
-    """The rows of a frame that SQL text describes, by way of DuckDB."""
+    """The rows of a data frame selected by an SQL condition, through DuckDB."""
     from foldwise.data.duckdb_source import open_frame
 
     if not isinstance(where, str):
-        raise DataError("where= for a frame is SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
+        raise DataError("where= for a data frame must be SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
     return open_frame(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)

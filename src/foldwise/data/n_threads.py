@@ -1,4 +1,4 @@
-"""How many threads to use."""
+"""The number of threads to use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foldwise.errors import ParameterError
 
 
 def count(n_threads: int | None = None) -> int:
-    """How many threads to use: the argument, else FOLDWISE_THREADS, else the cores this process may run on."""
+    """The number of threads: the argument, or FOLDWISE_THREADS, or the number of cores available to this process."""
     if n_threads is not None:
         chosen, origin = n_threads, "n_threads"
     elif text := os.environ.get("FOLDWISE_THREADS", ""):

@@ -1,4 +1,4 @@
-"""A `.npy` file, read block by block with `pread`: no mapping, so memory stays at the blocks in use."""
+"""A `.npy` file, read block by block with `pread` rather than mapped, so memory holds only the blocks in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldwise.errors import DataError
 
 
 class Descriptor:
-    """An open file's number, closed when the last piece that reads from it is gone."""
+    """A file descriptor, closed when the last piece that reads from it is gone."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -27,12 +27,12 @@ class Descriptor:
         os.close(self.number)
 
     def read_into(self, array: NDArray[Any], offset: int, where: str) -> None:
-        """Fill a contiguous array from `offset` on; safe in threads, as no file position is shared."""
-        left = array.reshape(-1).view(np.uint8).data  # as bytes: a memoryview knows no foreign byte order
+        """Fill a contiguous array from `offset`; thread-safe, since no file position is shared."""
+        left = array.reshape(-1).view(np.uint8).data  # as bytes: memoryview does not support non-native byte order
         while left:
             count = os.preadv(self.number, [left], offset)
             if count == 0:
-                raise DataError("the file ends too early", where=where, advice="It was cut short while being read")
+                raise DataError("the file ends too early", where=where, advice="It was truncated while being read")
             left, offset = left[count:], offset + count
 
 
@@ -48,7 +48,7 @@ class NpySource:
     def __init__(
         self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None, *, flat: bool = False
     ) -> None:
-        """`flat` takes a 1-D array as one column."""
+        """With `flat`, a 1-D array is read as one column."""
         self.where = path
         self._stamp: Stamp = stamp(path)
         shape, self._fortran, self._stored, self._offset = _header(path)
@@ -111,7 +111,7 @@ class NpySource:
         return raw.T
 
     def fingerprint(self) -> str:
-        """Name, size, time of change and columns."""
+        """Name, size, modification time and columns."""
         name = Path(self.where).name
         return f"npy {name} {self._stamp.size} {self._stamp.time} {self._chosen} {self.dtype.name}"
 
@@ -134,7 +134,7 @@ def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(file)
         except (ValueError, EOFError) as problem:
-            raise DataError(f"not a .npy file, or a truncated one ({problem})", where=path) from None
+            raise DataError(f"not a .npy file, or truncated ({problem})", where=path) from None
         return shape, fortran, dtype, file.tell()
 
 

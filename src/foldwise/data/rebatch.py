@@ -1,4 +1,4 @@
-"""From column batches of any length to blocks on the grid: which rows of which batches make up a block."""
+"""From column batches of any length to blocks on the grid: which rows of which batches form a block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part: TypeAlias = tuple[Batch, int, int]  # rows [start, stop) of a batch
 
 
 def grouped(batches: Iterable[Batch], rows: int) -> Iterator[tuple[int, list[Part]]]:
-    """The first row and the parts of every block of `rows` rows, from batches that come one by one."""
+    """The first row and the parts of each block of `rows` rows, from a stream of batches."""
     start, have, parts = 0, 0, list[Part]()
     for batch in batches:
         at = 0
@@ -32,7 +32,7 @@ def grouped(batches: Iterable[Batch], rows: int) -> Iterator[tuple[int, list[Par
 
 
 class BatchList:
-    """Batches that are all in memory."""
+    """Batches held in memory."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
         self._batches = [batch for batch in batches if batch.rows]
@@ -40,7 +40,7 @@ class BatchList:
         self.rows = self._ends[-1] if self._ends else 0
 
     def parts(self, start: int, stop: int) -> list[Part]:
-        """The parts that rows [start, stop) of the whole consist of."""
+        """The parts that make up rows [start, stop) of the table."""
         found = list[Part]()
         k = bisect_right(self._ends, start)
         while start < stop:

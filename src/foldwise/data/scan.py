@@ -1,4 +1,4 @@
-"""`scan`: the only place that asks what kind of thing the data are."""
+"""`scan`: the only place that determines what kind of object the data are."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 
 
 def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None, dtype: Any = None) -> Source:
-    """Open data for reading in blocks, whatever holds them.
+    """Open data of any supported kind for reading in blocks.
 
     `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or
     anything with an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a
-    DuckDB relation or SQL text. `columns` picks columns by name or position; by default all numbers. `where`
-    keeps rows: SQL text for tables and frames, a mask or row numbers for arrays. `weights` is one number for
-    each row that is kept, or the name of a column. An Arrow stream that can be read only once is collected.
+    DuckDB relation or SQL text. `columns` selects columns by name or position (default: all numeric columns).
+    `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
+    number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
 
     >>> source = scan([[1.0, 2.0], [3.0, 4.0]])
     >>> source.n_rows, source.n_columns, source.dtype
@@ -35,8 +35,8 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
         warnings.warn(
-            f"{source.where}: {len(source.left_out)} column(s) that are not numbers were left out: {shown}. "
-            "Say columns='numeric' or name the columns to silence this.",
+            f"{source.where}: {len(source.left_out)} non-numeric column(s) left out: {shown}. "
+            "Pass columns='numeric', or name the columns, to silence this warning.",
             LeftOutWarning,
             stacklevel=2,
         )
@@ -52,13 +52,13 @@ def _opened(x: Any, given: dict[str, Any]) -> Source:
         return open_array(x, **given)
     if isinstance(x, Source):
         if any(value is not None for value in given.values()):
-            raise ParameterError("columns, where, weights and dtype are settled when a source is first opened")
+            raise ParameterError("columns, where, weights and dtype can be given only when a source is first opened")
         return x
     return _open_by_library(x, given)
 
 
 def is_table(x: Any) -> bool:
-    """Whether `x` names a table (files, a query) whose columns can be picked by name before anything is read."""
+    """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read."""
     if isinstance(x, str) and _SQL.match(x):
         return True
     if isinstance(x, (str, os.PathLike)):
@@ -92,7 +92,7 @@ def _open_files(x: Any, given: dict[str, Any]) -> Source:
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
-    """Recognise a library by where its classes come from, so that none is imported to find out."""
+    """Recognise a library by the module of the object's class, without importing the library."""
     homes = {str(base.__module__).partition(".")[0] for base in type(x).__mro__}
     if "scipy" in homes and hasattr(x, "tocsr"):
         from foldwise.data.sparse import open_sparse
@@ -122,7 +122,7 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
         return open_array(x, **given)
     if hasattr(x, "__next__"):
         raise DataError(
-            "a generator can be read only once, and several passes may be needed",
+            "a generator can be read only once, but several passes may be needed",
             where=type(x).__name__,
             advice="Collect it (numpy.vstack) or write it to a file first",
         )

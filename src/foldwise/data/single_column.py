@@ -1,4 +1,4 @@
-"""One column of values, whatever holds it: what `fw.scan` gives, for those who want numbers and not rows."""
+"""A single column of values from any supported kind of data: the counterpart of `fw.scan` for one-dimensional data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def scan_column(x: Any, *, column: Any = None, weights: Any = None) -> Source:
     if isinstance(x, Source):
         if column is not None or weights is not None:
             raise ParameterError(
-                "columns and weights are settled when a source is first opened: fw.scan(x, columns=...)"
+                "columns and weights can be given only when a source is first opened: fw.scan(x, columns=...)"
             )
         return _only(x)
     if isinstance(x, (str, os.PathLike)) and os.fspath(x).endswith(".npy") and _is_flat(x):
         if column not in (None, 0):
             raise DataError(f"there is no column {column!r}: the file has one column", where=os.fspath(x))
         return NpySource(os.fspath(x), None, weights, None, flat=True)
-    if getattr(x, "ndim", 2) == 1 and hasattr(x, "to_frame"):  # a Series of pandas or polars
+    if getattr(x, "ndim", 2) == 1 and hasattr(x, "to_frame"):  # a pandas or polars Series
         x = x.to_frame()
     elif isinstance(x, (list, tuple, range)) and not (len(x) and isinstance(x[0], (str, os.PathLike))):
         x = np.asarray(x)
@@ -49,7 +49,7 @@ def _is_flat(path: Any) -> bool:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             return len(read(file)[0]) == 1
     except (OSError, ValueError, EOFError):
-        return False  # told by those who open it
+        return False  # the error is raised when it is opened
 
 
 def _only(source: Source) -> Source:
@@ -58,8 +58,8 @@ def _only(source: Source) -> Source:
     if source.n_columns != 1:
         shown = ", ".join(repr(name) for name in source.names[:8]) if source.names else f"0 to {source.n_columns - 1}"
         raise DataError(
-            f"there are {source.n_columns} columns of numbers, and a distribution is fitted to one",
+            f"there are {source.n_columns} columns of numbers, but a distribution is fitted to one",
             where=source.where,
-            advice=f"Choose with column=, or fw.scan(x, columns=[...]): {shown}",
+            advice=f"Choose one with column= or fw.scan(x, columns=[...]): {shown}",
         )
     return source

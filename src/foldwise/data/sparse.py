@@ -40,7 +40,7 @@ class SparseSource:
         matrix = self._matrix[start:stop]
         with np.errstate(over="ignore"):
             matrix = matrix.astype(self.dtype, copy=False)
-        if not matrix.has_canonical_format:  # duplicates would be counted twice by the statistics
+        if not matrix.has_canonical_format:  # the statistics would count duplicates twice
             if np.shares_memory(matrix.data, self._matrix.data):
                 matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -57,7 +57,7 @@ class SparseSource:
             check.bad_value(value, self.dtype, where=self.where, row=start + row, column=column)
 
     def fingerprint(self) -> str:
-        """Shape, dtype, number of values and checksums of the first and last block."""
+        """Shape, dtype, number of stored values and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype, sparse=True)
         ends = {0, (self.n_rows - 1) // rows * rows}
         blocks = [self.load(at, min(at + rows, self.n_rows)).matrix for at in sorted(ends)]

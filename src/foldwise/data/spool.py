@@ -1,4 +1,4 @@
-"""A scratch file for sources that are slow to decode: the first pass writes blocks, later ones read them."""
+"""A scratch file for sources that are slow to decode: the first pass writes the blocks, later passes read them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from foldwise.data.source import Derived, Piece, RowRange, Source, count_rows, l
 def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
     """The same source, decoded only once if it is slow.
 
-    The scratch file has no name, so it is gone with the process, however that ends. It may take `limit` bytes
-    (or those of FOLDWISE_SPOOL_LIMIT, or half of the free disk); if that is not enough, every pass decodes.
+    The scratch file is unlinked, so it disappears with the process, however that ends. It may take `limit` bytes
+    (default: FOLDWISE_SPOOL_LIMIT, or half of the free disk space); if that is not enough, every pass decodes.
     """
-    if not source.slow or source.sparse or isinstance(source, SpooledSource):  # of two, one would do nothing but copy
+    if not source.slow or source.sparse or isinstance(source, SpooledSource):  # a second spool would only copy
         yield source
         return
     spool = SpooledSource(source, limit)
@@ -44,7 +44,7 @@ class SpooledSource(Derived):
     in_memory = False
 
     def __init__(self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)) -> None:
-        """`part` are the first block and the end of those that will be passed over."""
+        """`part` is the range of blocks that passes will read: the first and one past the last."""
         if limit is None:
             asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
             limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
@@ -58,7 +58,7 @@ class SpooledSource(Derived):
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, known at the latest after the first pass."""
+        """The number of rows, known after the first pass at the latest."""
         spool = self._complete()
         return self._source.n_rows if spool is None else spool.rows
 
@@ -69,24 +69,24 @@ class SpooledSource(Derived):
 
     @property
     def spooled_bytes(self) -> int:
-        """How much the scratch file holds; 0 if it is not in use."""
+        """The size of the scratch file; 0 if it is not in use."""
         spool = self._complete()
         return 0 if spool is None else spool.bytes
 
     def fingerprint(self) -> str:
-        """That of the source."""
+        """The fingerprint of the underlying source."""
         return self._source.fingerprint()
 
     def close(self) -> None:
-        """Let go of the scratch file; passes decode again after that."""
+        """Release the scratch file; later passes decode again."""
         self._spool, self._off = None, True
 
     def count(self) -> int:
-        """How many rows there are, counted by the source behind."""
+        """The number of rows, counted by the underlying source."""
         return count_rows(self._source)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to load: from the scratch file once it is complete, else from the source."""
+        """The blocks to load, from the scratch file once it is complete, otherwise from the source."""
         spool = self._complete()
         if spool is not None:
             yield from spool.pieces(first, last)
@@ -97,7 +97,7 @@ class SpooledSource(Derived):
                 self._off, self._spool = True, None
             yield from self._source.pieces(first, last)
             return
-        self._spool = spool = _Spool(self._source, self._limit)  # a pass that was not finished counts for nothing
+        self._spool = spool = _Spool(self._source, self._limit)  # an unfinished pass is discarded
         for piece in self._source.pieces(first, last):
             spool.given += 1
             yield _Keeping(piece, spool)
@@ -113,17 +113,17 @@ class _Keeping:
         self.piece, self.spool = piece, spool
 
     def load(self) -> Block:
-        """The block, written on the way."""
+        """The block, which is also written to the scratch file."""
         block = self.piece.load()
         self.spool.keep(block)
         return block
 
 
 class _Spool:
-    """The scratch file of one pass. Blocks come from several threads in any order, each to its own place."""
+    """The scratch file of one pass. Several threads write blocks in any order, each at its own offset."""
 
     def __init__(self, source: Source, limit: int) -> None:
-        with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it
+        with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it alive
             self._file = Descriptor(os.dup(file.fileno()))
         self._where, self._dtype, self._n_columns, self._limit = (
             source.where,
@@ -144,11 +144,11 @@ class _Spool:
         return self.ended and not self.full and self._kept == self.given
 
     def _place(self, start: int) -> int:
-        # Weights, one float64 a row, follow their block's values; room for them is always left.
+        # The weights, one float64 per row, follow the values of their block; space is always reserved for them.
         return start * (self._n_columns * self._dtype.itemsize + 8)
 
     def keep(self, block: Block) -> None:
-        """Write a block to its place."""
+        """Write a block at its offset."""
         assert isinstance(block, DenseBlock)
         rows = block.dense()
         parts = [rows] if block.weights is None else [rows, block.weights]

@@ -1,4 +1,4 @@
-"""Blocks of rows out to a file that appears only when it is whole."""
+"""Writing blocks of rows to a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class _Format(Protocol):
 def open_writer(path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> Writer:
     """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement.
 
-    With a dtype of records, each field is a column of its own kind, and rows are given as arrays of records.
+    With a structured dtype, each field is a column of its own type, and rows are passed as structured arrays.
     """
     return Writer(path, names, dtype)
 
 
 class Writer:
-    """Takes blocks of rows; the file takes its name when the `with` block ends well, and never before."""
+    """Writes blocks of rows; the file appears under its name when the `with` block succeeds, and not before."""
 
     def __init__(self, path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> None:
         self.path = os.path.expanduser(os.fspath(path))
@@ -42,8 +42,8 @@ class Writer:
         if not names:
             raise DataError("there is no column to write", where=self.path)
         if len({name.lower() for name in names}) < len(names) and self._kind != "npy":
-            # DuckDB would rename the second of them
-            raise DataError(f"two of the columns {list(names)} have one name, but for case", where=self.path)
+            # DuckDB would rename the duplicate
+            raise DataError(f"two of the columns {list(names)} have the same name, ignoring case", where=self.path)
         self._temporary = ""
 
     def __enter__(self) -> Writer:
@@ -61,7 +61,7 @@ class Writer:
     def write(self, rows: NDArray[Any]) -> None:
         """Append rows."""
         if self._format is None:
-            raise RuntimeError("a Writer works inside a with statement")
+            raise RuntimeError("a Writer must be used in a with statement")
         fits = rows.ndim == 1 if self._dtype.names else rows.ndim == 2 and rows.shape[1] == len(self._names)
         if not fits:
             raise ValueError(f"rows of shape {rows.shape} do not fit {len(self._names)} columns")
@@ -88,7 +88,7 @@ class Writer:
 
 
 class _Npy:
-    """A .npy file; NumPy leaves room in the header for the number of rows, which is known last."""
+    """A .npy file; NumPy reserves space in the header for the number of rows, which is known only at the end."""
 
     def __init__(self, path: str, n_columns: int, dtype: np.dtype[Any]) -> None:
         self._file: BinaryIO = open(path, "wb")  # noqa: SIM115
@@ -109,7 +109,7 @@ class _Npy:
         self._file.seek(0)
         self._header()
         if self._file.tell() != self._start:
-            raise RuntimeError("the .npy header does not fit its place")
+            raise RuntimeError("the .npy header does not fit its reserved space")
 
     def close(self) -> None:
         self._file.close()
@@ -122,11 +122,11 @@ def _sql_type(dtype: np.dtype[Any]) -> str:
 
 
 _COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
-_INSERT_BYTES = 16 << 20  # an insert has a price of its own, so small blocks wait for each other
+_INSERT_BYTES = 16 << 20  # each insert has a fixed cost, so small blocks are collected
 
 
 class _Table:
-    """Rows collected in a DuckDB table on disk, written out in one go: Parquet cannot be appended to."""
+    """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
         from foldwise.data.duckdb_source import connect
@@ -141,7 +141,7 @@ class _Table:
         self._connection.execute(f"ATTACH {literal(os.path.join(self._folder.name, 'rows.db'))} AS scratch")
         kinds = [dtype[j] for j in range(len(names))] if dtype.names else [dtype] * len(names)
         columns = ", ".join(f"c{j} {_sql_type(kind)}" for j, kind in enumerate(kinds))
-        self._connection.execute("BEGIN")  # one transaction: a commit for each block would cost a sync each
+        self._connection.execute("BEGIN")  # one transaction: committing each block would cost a sync each
         self._connection.execute(f"CREATE TABLE scratch.main.rows ({columns})")
 
     def write(self, rows: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Who runs it: a fold hands every block of a source to a statistic and merges the results in a fixed order."""
+"""Execution: a fold computes a statistic of every block of a source and merges the results in a fixed order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foldwise.fold.passes import Passes, S
 
 
 def fold(source: Source, of: Callable[[Block], S], engine: Any = None, *, n_threads: int | None = None) -> S:
-    """Merge `of(block)` over all blocks of `source`: the same bits for any number of threads and any engine.
+    """Merge `of(block)` over all blocks of `source`; bit-identical for any number of threads and any engine.
 
     >>> import foldwise as fw
     >>> from foldwise.stats.column_moments import ColumnMoments
@@ -26,7 +26,7 @@ def fold(source: Source, of: Callable[[Block], S], engine: Any = None, *, n_thre
 
 
 class _CallableModule(ModuleType):
-    """`foldwise.fold` names this package as well as the function: Python binds whichever is imported last, so both work."""
+    """Makes the package callable: `foldwise.fold` is both a package and a function, and Python binds the one imported last."""
 
     __call__ = staticmethod(fold)
 

@@ -1,4 +1,4 @@
-"""The state of a multi-pass fit on disk, so that a killed fit can go on where it was."""
+"""The state of a multi-pass fit on disk, so that a killed fit can resume where it stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMAT = "foldwise-checkpoint-1"
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds."""
+    """The content of a checkpoint."""
 
     step: int
     seconds: float
@@ -31,22 +31,22 @@ class Saved:
 
 
 class Checkpoint:
-    """One file, replaced as a whole at most every `every` seconds; `key` says to which data and parameters it belongs."""
+    """A file, replaced atomically at most every `every` seconds; `key` identifies the data and parameters it belongs to."""
 
     def __init__(self, path: str | os.PathLike[str], key: str, *, every: float = 1.0) -> None:
         self.path, self.key = Path(path), key
         self._every = every
         self._last = time.monotonic()
         if not self.path.absolute().parent.is_dir():
-            raise StoreError(f"{self.path}: there is no such folder for a checkpoint. Make it, or give another place.")
+            raise StoreError(f"{self.path}: no such folder for a checkpoint. Create it, or choose another path.")
 
     def bind(self, *figures: float | NDArray[np.float64]) -> None:
-        """Tie the checkpoint to what a pass over the data found: names and dates can stay while values change."""
+        """Tie the checkpoint to figures from a pass over the data, since values can change while names and dates do not."""
         digest = hashlib.sha256(b"".join(np.asarray(figure, dtype=np.float64).tobytes() for figure in figures))
         self.key += f" {digest.hexdigest()}"
 
     def load(self) -> Saved | None:
-        """What was saved, or None if there is nothing yet."""
+        """The saved state, or None if there is none."""
         from safetensors import safe_open
 
         if not self.path.exists():
@@ -56,17 +56,17 @@ class Checkpoint:
                 header = json.loads((file.metadata() or {})["foldwise"])
                 state = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
         except Exception as error:
-            message = f"{self.path}: this is not a checkpoint of Foldwise ({error}). Give another file, or delete it."
+            message = f"{self.path}: this is not a checkpoint of Foldwise ({error}). Choose another file, or delete it."
             raise StoreError(message) from error
         if header.get("format") != _FORMAT or header.get("key") != self.key:
             raise StoreError(
                 f"{self.path}: this checkpoint belongs to other data or other parameters. "
-                "Give another file, or delete it to start anew."
+                "Choose another file, or delete it to start again."
             )
         return Saved(header["step"], header["seconds"], state, header["trace"])
 
     def save(self, saved: Saved, *, now: bool = False) -> None:
-        """Write, unless the last time was only just."""
+        """Write the state, unless it was written less than `every` seconds ago."""
         if not now and time.monotonic() - self._last < self._every:
             return
         write_tensors(
@@ -77,12 +77,12 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """The fit is done: nothing is left to go on with."""
+        """Delete the file, because the fit has finished."""
         self.path.unlink(missing_ok=True)
 
 
 def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Arrays and a JSON header as one safetensors file, written aside and renamed."""
+    """Write arrays and a JSON header to one safetensors file, atomically."""
     from safetensors.numpy import save
 
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}

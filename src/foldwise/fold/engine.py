@@ -1,4 +1,4 @@
-"""Who runs a pass: `engine(...)` says it for a block of code, `engine=` for one call. Models never ask."""
+"""Choice of engine: `engine(...)` for a block of code, `engine=` for one call. Models do not depend on it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ _current: ContextVar[Engine | None] = ContextVar("foldwise_engine", default=None
 
 
 class Blocks(Protocol):
-    """The blocks of one source, placed on machines, and what can be done with them; see `LocalBlocks`."""
+    """The blocks of one source, placed on one or more machines, and the operations on them; see `LocalBlocks`."""
 
     remote: bool
 
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
-        """Results merged as far as they are neighbours in the fixed tree."""
+        """Results merged as far as the fixed merge tree allows."""
 
     def each(self, task: Any) -> list[Any]:
         """The result of every block, in row order."""
 
     def total(self, task: Any, zero: Any, split: int = 0, progress: Any = None) -> Any:
-        """All results added up in any order."""
+        """The sum of all results, added in any order."""
 
     def ask(self, task: Any, requests: Any) -> dict[int, Any]:
-        """Results of some blocks, by number."""
+        """Results for some blocks, by block number."""
 
     def update(self, task: Any, numbers: Any = None) -> list[Any]:
-        """Results from what is kept beside blocks, without reading them."""
+        """Results computed from block states, without reading the blocks."""
 
 
 class Engine:
-    """A place where tasks run on blocks. Its subclasses say how blocks are placed there."""
+    """Runs tasks on blocks. Subclasses define where blocks are placed."""
 
-    remote = False  # whether blocks are worked on in other processes, which then read files and keep scratch files themselves
+    remote = False  # whether other processes do the work, reading files and keeping scratch files themselves
     n_threads: int | None = None
 
     def place(self, source: Source, n_threads: int) -> Blocks:
-        """The blocks of a source, ready to be worked on."""
+        """The blocks of a source, ready for processing."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Engine:
 
 
 class Threads(Engine):
-    """Threads of this process; one of them is the serial engine."""
+    """Threads of this process; a single thread is the serial engine."""
 
     def __init__(self, n_threads: int | None = None) -> None:
         if n_threads is not None and n_threads < 1:
@@ -61,16 +61,16 @@ class Threads(Engine):
         self.n_threads = n_threads
 
     def place(self, source: Source, n_threads: int) -> LocalBlocks:
-        """The blocks, on this machine."""
+        """The blocks of a source, on this machine."""
         return LocalBlocks(source, n_threads)
 
 
 def engine(kind: Any = "threads", *given: Any) -> Engine:
-    """Where passes over data run: for one call (`model.fit(X, engine=...)`) or, as a context manager, for all in a block.
+    """An engine to run passes: for one call (`model.fit(X, engine=...)`) or, as a context manager, for a block of code.
 
-    `engine("threads", 4)` are threads of this process (without a number: all cores), `engine("serial")` is one,
-    `engine("dask", client)` a Dask cluster: a `distributed.Client`, or the address of a scheduler. A client or an address
-    ("tcp://...") may also be given alone. The result is the same to the last bit, whichever it is.
+    `engine("threads", 4)` uses threads of this process (default: all cores), `engine("serial")` a single thread, and
+    `engine("dask", client)` a Dask cluster, where `client` is a `distributed.Client` or the address of a scheduler. A client
+    or an address ("tcp://...") may also be the only argument. Results are bit-identical with every engine.
 
     >>> import foldwise as fw
     >>> with fw.engine("threads", 2):
@@ -89,17 +89,17 @@ def engine(kind: Any = "threads", *given: Any) -> Engine:
 
         return DaskEngine(*(given if kind == "dask" else (kind,)))
     raise ParameterError(
-        f"engine={kind!r} is not known; there are 'serial', 'threads', 'dask' with a client, and a scheduler's address."
+        f"engine={kind!r} is not known. Use 'serial', 'threads', 'dask' with a client, or the address of a scheduler."
     )
 
 
 def use(given: Any) -> AbstractContextManager[Any]:
-    """The engine that a call was given, for as long as it runs; without one, that of the surroundings."""
+    """A context that uses the given engine; None leaves the current engine unchanged."""
     return nullcontext() if given is None else engine(given)
 
 
 def current() -> Engine:
-    """The engine of the innermost `with fw.engine(...)`, else threads."""
+    """The engine of the innermost `with fw.engine(...)`, or threads by default."""
     return _current.get() or _DEFAULT
 
 

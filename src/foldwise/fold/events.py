@@ -1,4 +1,4 @@
-"""Who wants to know how far a fit has come: listeners get small records; nobody here draws anything."""
+"""Progress events: listeners receive small records; drawing is left to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """A pass over the data has handed out rows up to `done`; `total` is None where it is not known yet."""
+    """A pass over the data has read `done` rows; `total` is None if not known yet."""
 
     done: int
     total: int | None
@@ -43,11 +43,11 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def emit(event: Event) -> None:
-    """Tell every listener."""
+    """Send an event to every listener."""
     for listener in tuple(_listeners):
         listener(event)
 
 
 def heard() -> bool:
-    """Whether anybody listens (so that nothing is built for nobody)."""
+    """Whether there are listeners, so that events need not be built otherwise."""
     return bool(_listeners)

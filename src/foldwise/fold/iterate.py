@@ -25,10 +25,10 @@ def iterate(
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[State, Outcome, int]:
-    """Repeat `step` until `done`, and say how it ended; the last value is the step at which a checkpoint was taken up.
+    """Repeat `step` until `done`; returns the state, the outcome, and the step at which a checkpoint was resumed.
 
-    A state is a dict of arrays and is never changed in place, so whatever cuts a step short leaves the last one whole.
-    Time spent before an interruption counts: the budget is for the fit, not for the process.
+    A state is a dict of arrays and is never modified in place, so an interrupted step leaves the previous state intact.
+    Time spent before an interruption counts: the budget applies to the fit, not to the process.
     """
     saved = checkpoint.load() if checkpoint else None
     state, trace, number, before = (
@@ -59,5 +59,5 @@ def iterate(
         if reason is Reason.CONVERGED:
             checkpoint.remove()
         else:
-            checkpoint.save(Saved(number, 0.0, state, trace), now=True)  # a new call brings a new budget
+            checkpoint.save(Saved(number, 0.0, state, trace), now=True)  # a new call has a new budget
     return state, Outcome(reason, number, seconds(), tuple(trace)), resumed_at

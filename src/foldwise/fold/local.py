@@ -1,4 +1,4 @@
-"""Blocks on this machine: loaded and worked on by a few threads, with what tasks keep beside each block."""
+"""Blocks on this machine, loaded and processed by a few threads, with the state that tasks keep for each block."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from foldwise.fold.tree import Tree
 
 
 class LocalBlocks:
-    """Blocks `first` to `last` - 1 of a source. Numbers of blocks, in and out, are those of the whole source.
+    """Blocks `first` to `last` - 1 of a source. Block numbers always refer to the whole source.
 
-    A task is a picklable function `task(block) -> result`. One with the attribute `keeps_state` is called as
-    `task(block, state)`: `state` is a dict of arrays that belongs to the block (labels, bounds) and stays where the block is.
+    A task is a picklable function `task(block) -> result`. A task with the attribute `keeps_state` is called as
+    `task(block, state)`: `state` is a dict of arrays that belongs to the block (labels, bounds) and stays with it.
 
-    A task that also reads an array of the caller with one entry for each row arrives as `WithRowArray`, which passes the
-    block's slice on as the last argument: here a view. An engine that sends tasks to other machines must send
-    `row_arrays.for_blocks(task, first, last, block_rows)` to whoever works on blocks `first` to `last` - 1.
+    A task that also reads an array of the caller with one entry per row is wrapped in `WithRowArray`, which passes the
+    block's slice as the last argument, here as a view. An engine that sends tasks to other machines must send
+    `row_arrays.for_blocks(task, first, last, block_rows)` to the worker that holds blocks `first` to `last` - 1.
     """
 
     remote = False
@@ -30,10 +30,10 @@ class LocalBlocks:
         self._states: dict[int, dict[str, Any]] = {}
         self._block_rows = block_rows(source)
 
-    # ------------------------------------------------------------ what engines offer
+    # ------------------------------------------------------------ the interface of engines
 
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
-        """The results merged as far as they are neighbours in the fixed tree: level, number, value."""
+        """The results merged as far as the fixed merge tree allows, as (level, number, value)."""
         tree: Tree[Any] = Tree()
         self.visit(task, tree.add)
         return tree.nodes()
@@ -45,7 +45,7 @@ class LocalBlocks:
         return [found[number] for number in sorted(found)]
 
     def total(self, task: Any, zero: Callable[[], Any], split: int = 0, progress: Any = None) -> Any:
-        """All results added to `zero()` by its method `add`, in any order: for sums that are exact."""
+        """All results added to `zero()` with its method `add`, in any order; for exact sums."""
         total, lock = zero(), Lock()
 
         def add(number: int, found: Any) -> None:
@@ -59,7 +59,7 @@ class LocalBlocks:
         return total
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
-        """`task(block, state, request)` for some blocks, by number."""
+        """`task(block, state, request)` for some blocks, by block number."""
         found = {}
         with blas.single():
             for number, piece in self._some(sorted(requests)):
@@ -67,13 +67,13 @@ class LocalBlocks:
         return found
 
     def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:
-        """`task(state)` on what is kept beside blocks that have something, without reading them."""
+        """`task(state)` for every block that has a state, without reading the blocks."""
         return [task(self._states[number]) for number in sorted(self._states if numbers is None else numbers)]
 
-    # ------------------------------------------------------------ how
+    # ------------------------------------------------------------ implementation
 
     def visit(self, task: Any, take: Callable[[int, Any], None], progress: Any = None) -> None:
-        """Give the number and the result of every block to `take`, in any order and from several threads at once."""
+        """Call `take(number, result)` for every block, in any order and from several threads."""
         first, pieces = self.first, self.source.pieces(self.first, self.last)
         if getattr(task, "keeps_state", False):
 
@@ -88,7 +88,7 @@ class LocalBlocks:
         if progress is not None:
             pieces = progress(pieces)
         n_rows = self.source.n_rows
-        if n_rows is not None and n_rows <= self._block_rows:  # small tables in a notebook must not pay for machinery
+        if n_rows is not None and n_rows <= self._block_rows:  # avoids the overhead for small tables
             with blas.single(n_rows * self.source.n_columns**2):
                 serial.run(pieces, work, numbered)
             return
@@ -99,7 +99,7 @@ class LocalBlocks:
         return self._states.setdefault(number, {})
 
     def _visit_parts(self, task: Any, take: Callable[[int, Any], None], rows: int) -> None:
-        """The same over parts of blocks, so that every thread has one; arrays in states are cut alike."""
+        """The same over parts of blocks, so that every thread has work; arrays in states are split in the same way."""
         assert isinstance(self.source, CachedSource)
         for number, piece in enumerate(self.source.pieces()):
             task.prepare(self._state(number), piece.load().n_rows)
@@ -115,7 +115,7 @@ class LocalBlocks:
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
             return
-        if self.source.slow:  # whose every part is found by reading all before it
+        if self.source.slow:  # reading a block requires reading all those before it
             for number, piece in enumerate(self.source.pieces(numbers[0], numbers[-1] + 1), numbers[0]):
                 if number in numbers:
                     yield number, piece

@@ -1,4 +1,4 @@
-"""What really ran."""
+"""The manifest: a record of what was run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Manifest:
-    """A record of one fit: nothing was subsampled, substituted or repaired unless it is said here."""
+    """A record of one fit; any subsampling, substitution or repair is listed here."""
 
     algorithm: str
     source: str
@@ -25,5 +25,5 @@ class Manifest:
     repairs: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """The manifest as plain values, for JSON."""
         return asdict(self)

@@ -1,6 +1,6 @@
-"""Descents from several starts, of which the best is kept: restarts, caps, budget, checkpoint and Ctrl-C in one place.
+"""The best of several descents: restarts, iteration limit, budget, checkpoint and Ctrl-C in one place.
 
-Lloyd's algorithm, EM, annealing and kernel k-means are all `Descent`s: they say where to start and what one step is.
+Lloyd's algorithm, EM, annealing and kernel k-means are all `Descent`s: they define the starts and a single step.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ UNLIMITED = 1 << 30
 
 
 class Descent(Protocol):
-    """One way downhill. States are dicts of arrays that are never changed in place; a step makes a new one."""
+    """An iterative minimisation. States are dicts of arrays, never modified in place; each step returns a new one."""
 
     @property
     def kept(self) -> Iterable[str] | None:
-        """The arrays of a state that are worth keeping of the best; None: all."""
+        """The arrays to keep of the best state; None for all."""
 
     def start(self, number: int, before: State | None) -> State:
-        """Where start `number` begins; `before` is where the start before it ended."""
+        """The initial state of start `number`; `before` is the final state of the previous start."""
 
     def step(self, state: State) -> tuple[State, Figures]:
         """The next state, and figures for the trace."""
 
     def value(self, state: State) -> Value:
-        """What is to be as small as possible."""
+        """The value to minimise."""
 
     def ended(self, state: State) -> Reason | None:
-        """Why this descent is over (converged, or given up: capped), or None if it goes on."""
+        """Why this descent ended (converged, or capped if it gave up), or None if it continues."""
 
 
 class Search(Protocol):
-    """What to try after the starts, from the best of them: each attempt is a state to descend from."""
+    """Attempts to improve on the best of the starts: each is an initial state for a descent."""
 
-    counts_on: bool  # whether an attempt goes on with the best start, so that its steps count with it
+    counts_on: bool  # whether an attempt continues the best start, so that its steps are counted with it
 
     def begin(self, best: State, best_value: Value, last: State, run: int, *, capped: bool) -> State | None:
-        """The first attempt, or None; `last` is where the last start ended, `run` numbers the descent that has ended."""
+        """The first attempt, or None; `last` is the final state of the last start, `run` the number of that descent."""
 
     def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
-        """The next attempt, or None, and whether the descent that has ended is the best so far."""
+        """The next attempt, or None, and whether the descent that just ended is the best so far."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best descent: its state, value, number of start and steps, and how all of it ended."""
+    """The best descent: its state, value, start and number of steps, and the outcome of the whole fit."""
 
     state: State
     value: Value
@@ -62,12 +62,12 @@ class Best:
     resumed_at: int
     start: int
     iterations: int
-    last: State  # where the descent that came last stands, with all its arrays
+    last: State  # the state of the latest descent, with all its arrays
 
 
 @dataclass
 class _Cursor:
-    """Where the whole stands, as whole numbers, which a state keeps as one array."""
+    """The progress of the whole fit, as integers stored in one array of the state."""
 
     start: int = 0
     iteration: int = 0
@@ -77,7 +77,7 @@ class _Cursor:
     has_best: int = 0
     best_start: int = 0
     best_iterations: int = 0
-    capped: int = 0  # whether the best descent was stopped by max_iter, or gave up
+    capped: int = 0  # whether the best descent reached max_iter, or gave up
 
 
 def best_of(
@@ -89,9 +89,9 @@ def best_of(
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Best:
-    """Descend from every start for at most `max_iter` steps, then `then` searches on; the best descent of all.
+    """Descend from every start for at most `max_iter` steps, then search further with `then`; returns the best descent.
 
-    The cap of a single start ends the fit itself, which can be taken up again with a higher one.
+    With a single start, reaching `max_iter` ends the fit, which can be resumed with a higher limit.
     """
     whole = _Whole(descent, starts, max_iter, then)
     limit = max_iter if whole.alone and max_iter is not None else UNLIMITED
@@ -102,7 +102,7 @@ def best_of(
     if outcome.converged and cursor.capped:
         outcome = replace(outcome, reason=Reason.CAPPED)
     here, value = _inner(state), descent.value(_inner(state))
-    # Stopped on the way: the descent under way may be ahead of those before.
+    # Stopped early: the current descent may be better than the previous ones.
     if not cursor.has_best or (not cursor.done and value < tuple(state["best_value"].tolist())):
         return Best(here, value, outcome, resumed_at, cursor.start, cursor.iteration, here)
     best_value = tuple(state["best_value"].tolist())
@@ -110,7 +110,7 @@ def best_of(
 
 
 class _Whole:
-    """All descents as one loop of steps."""
+    """All descents as a single loop of steps."""
 
     def __init__(self, descent: Descent, starts: int, max_iter: int | None, then: Search | None) -> None:
         self.descent, self.starts, self.max_iter, self.then = descent, starts, max_iter, then
@@ -118,7 +118,7 @@ class _Whole:
 
     def begin(self) -> State:
         state, beside, cursor = self.descent.start(0, None), State(), _Cursor()
-        if self.descent.ended(state) is not None:  # where it starts
+        if self.descent.ended(state) is not None:  # already at its start
             state, beside = self._ended(state, beside, cursor, capped=False)
         return {**state, **_outer(cursor, beside)}
 
@@ -139,7 +139,7 @@ class _Whole:
         return {**now, **_outer(cursor, beside)}, figures
 
     def _ended(self, ended: State, beside: State, cursor: _Cursor, *, capped: bool) -> tuple[State, State]:
-        """What comes after a descent: the next start, an attempt to find better, or nothing."""
+        """What follows a descent: the next start, a search attempt, or nothing."""
         now: State | None
         if cursor.searching:
             assert self.then is not None

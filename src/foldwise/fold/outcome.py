@@ -19,9 +19,9 @@ class Reason(StrEnum):
 
 
 _ADVICE = {
-    Reason.CAPPED: "raise max_iter (a checkpoint lets it go on), or loosen tol if the figures in trace_ are good enough",
-    Reason.OUT_OF_TIME: "raise time_budget; a fit that is given a checkpoint file can be taken up again",
-    Reason.INTERRUPTED: "the best model so far was kept; a fit that is given a checkpoint file can be taken up again",
+    Reason.CAPPED: "raise max_iter (with a checkpoint it resumes), or loosen tol if the figures in trace_ are good enough",
+    Reason.OUT_OF_TIME: "raise time_budget; a fit with a checkpoint file can be resumed",
+    Reason.INTERRUPTED: "the best model so far was kept; a fit with a checkpoint file can be resumed",
 }
 
 
@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def converged(self) -> bool:
-        """Whether the fit ended because it was done."""
+        """Whether the fit converged."""
         return self.reason is Reason.CONVERGED
 
     def warn(self, what: str, category: type[NotFinishedWarning] = NotFinishedWarning, *, stacklevel: int = 3) -> None:

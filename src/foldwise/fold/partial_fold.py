@@ -1,4 +1,4 @@
-"""A fold that is fed by hand: rows arrive in batches of any size and still end up in the fixed blocks."""
+"""An incremental fold: rows arrive in batches of any size and are still cut into the fixed blocks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from foldwise.fold.tree import S, Tree
 
 
 class PartialFold(Generic[S]):
-    """The merged statistic of all the rows pushed so far: bit for bit that of one fold over them together."""
+    """The merged statistic of all rows pushed so far, bit-identical to a single fold over them."""
 
     def __init__(self, of: Callable[[Block], S], source: Source) -> None:
-        """`source` is the first batch; later ones must have its columns, dtype and kind."""
+        """`source` is the first batch; later batches must have the same columns, dtype and kind."""
         self.dtype, self.sparse, self.n_columns = source.dtype, source.sparse, source.n_columns
         self._of = of
         self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
@@ -30,7 +30,7 @@ class PartialFold(Generic[S]):
         self.rows = 0
 
     def push(self, source: Source) -> None:
-        """Take in a batch, all of it or, if it is refused on the way, nothing."""
+        """Add a batch: all of it or, if an error occurs, none of it."""
         before = self._tree.copy(), self._blocks, list(self._waiting), self._weighted, self.rows
         try:
             self._push(source)
@@ -45,7 +45,7 @@ class PartialFold(Generic[S]):
             weights = np.ones(block.n_rows) if block.weights is None else block.weights
             start = 0
             while start < block.n_rows:
-                # The batch's memory belongs to the caller: what has to wait is copied.
+                # The memory of the batch belongs to the caller, so rows that wait for the next batch are copied.
                 take = min(block.n_rows - start, self._block_rows - self.rows % self._block_rows)
                 rows = block.rows[start : start + take]
                 self._waiting.append((rows.astype(self.dtype, copy=True), weights[start : start + take].copy()))
@@ -58,7 +58,7 @@ class PartialFold(Generic[S]):
                     self._waiting.clear()
 
     def value(self) -> S:
-        """The statistic so far; the stream can be fed further."""
+        """The statistic so far; more batches can be pushed afterwards."""
         tree = self._tree
         if self._waiting:
             tree, block = tree.copy(), self._pending()

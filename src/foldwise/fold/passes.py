@@ -1,4 +1,4 @@
-"""Passes over one source with one engine, and a count of them: the only way in which a model sees its data."""
+"""Passes over one source with one engine, and their count. Models access data only through this class."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Counter:
-    """How often the data of a fit were read, and since when; shared by all passes of the fit."""
+    """The number of passes of a fit and its starting time; shared by all `Passes` of the fit."""
 
     def __init__(self) -> None:
         self.passes = 0
@@ -35,7 +35,7 @@ class Counter:
 
 
 class Passes:
-    """Tasks run on every block of a source: `task(block)`, or with state kept beside the block (`LocalBlocks`)."""
+    """Runs tasks on every block of a source: `task(block)`, or with block state (see `LocalBlocks`)."""
 
     def __init__(
         self,
@@ -56,18 +56,18 @@ class Passes:
     def over(self, source: Source, *, here: bool = False) -> Passes:
         """Passes over other rows of the same fit, counted together.
 
-        `here` is for what is in memory already and not the data itself (a sample, strips of a matrix): it stays in this
-        process, is no pass, and no progress is reported.
+        `here` is for rows in memory that are not the data themselves (a sample, strips of a matrix): they stay in this
+        process, do not count as a pass, and report no progress.
         """
         engine = Threads() if here else self.engine
         return Passes(source, n_threads=self.n_threads, engine=engine, counter=self.counter, counted=not here)
 
-    # ------------------------------------------------------------ ways to pass over the data
+    # ------------------------------------------------------------ passes over the data
 
     def fold(self, task: Callable[..., S], *, beside: NDArray[Any] | None = None) -> S:
         """Merge the results of all blocks, in the fixed order.
 
-        `beside` is an array with one entry for each row, of which the task gets the block's part: `task(block, part)`.
+        `beside` is an array with one entry per row; the task is passed the block's slice: `task(block, part)`.
         """
         tree: Tree[S] = Tree()
         task, blocks = _beside(task, beside), self._begin()
@@ -82,7 +82,7 @@ class Passes:
         return result
 
     def total(self, task: Any, zero: Callable[[], T], *, split: int = 0) -> T:
-        """Add all results to `zero()`, in any order: for sums that are exact. Blocks may be split into that many rows."""
+        """Add all results to `zero()`, in any order; for exact sums. Blocks may be split into parts of `split` rows."""
         total: T = self._begin().total(task, zero, split, self._progress())
         return total
 
@@ -96,7 +96,7 @@ class Passes:
         return [found[number] for number in sorted(found)]
 
     def rows(self, task: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """Arrays whose first axis is the block's rows, one below the other."""
+        """The task's arrays, whose first axis runs over the rows of a block, stacked in row order."""
         blocks, n_rows = self._begin(), self.source.n_rows
         if n_rows is None or not isinstance(blocks, LocalBlocks):
             found: dict[int, NDArray[Any]] = {}
@@ -129,7 +129,7 @@ class Passes:
         return out[0]
 
     def in_order(self, task: Callable[[Block], T], sink: Callable[[T], None]) -> None:
-        """Give the result of every block to `sink`, one at a time and in row order: for output larger than memory."""
+        """Pass the result of every block to `sink`, one at a time and in row order; for output larger than memory."""
         blocks = self._begin()
         if not isinstance(blocks, LocalBlocks):
             for start in range(0, self._n_blocks(), _WINDOW):
@@ -152,11 +152,11 @@ class Passes:
         blocks.visit(task, take, self._progress())
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
-        """`task(block, state, request)` for some blocks, by number: no pass, since only these blocks are read."""
+        """`task(block, state, request)` for some blocks, by block number; not counted as a pass, since only these are read."""
         return self._placed().ask(task, requests)
 
     def update(self, task: Callable[[dict[str, Any]], T], numbers: Sequence[int] | None = None) -> list[T]:
-        """`task(state)` on what is kept beside all blocks (or some), without reading them; results in row order."""
+        """`task(state)` for all blocks (or some), without reading the blocks; results in row order."""
         return self._placed().update(task, numbers)
 
     def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
@@ -168,17 +168,17 @@ class Passes:
         return out
 
     def take_as_they_are(self, numbers: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
-        """By block: which of the numbers are in it, and these rows, dense or sparse."""
+        """For each block, which of the numbers it contains, and those rows, dense or sparse."""
         of_block = numbers // self.block_rows
         here = {int(number): np.flatnonzero(of_block == number) for number in np.unique(of_block)}
         inside = {number: numbers[places] - number * self.block_rows for number, places in here.items()}
         found = self.ask(_take_rows, inside)
         return [(here[number], found[number]) for number in sorted(found)]
 
-    # ------------------------------------------------------------ what was done
+    # ------------------------------------------------------------ records
 
     def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:
-        """What was done so far."""
+        """The manifest of the fit so far."""
         return Manifest(
             algorithm=algorithm,
             source=self.source.where,
@@ -211,10 +211,10 @@ class Passes:
         return -(-count_rows(self.source) // self.block_rows)
 
     def _no_rows(self) -> DataError:
-        return DataError("Found array with 0 sample(s): there is no row to work on", where=self.source.where)
+        return DataError("Found array with 0 sample(s): there are no rows", where=self.source.where)
 
     def _progress(self) -> Callable[[Iterator[Piece]], Iterator[Piece]] | None:
-        """Pieces as they come, with an event after each; None if nobody listens."""
+        """A wrapper that emits an event after each piece; None if there are no listeners."""
         if not (self.counted and events.heard()):
             return None
 
@@ -232,11 +232,11 @@ def _beside(task: Any, array: NDArray[Any] | None) -> Any:
     return task if array is None else WithRowArray(task, array)
 
 
-_WINDOW = 8  # blocks of output that are fetched at a time from other machines
+_WINDOW = 8  # blocks of output fetched from other machines at a time
 
 
 class _Stateless:
-    """A task that needs no state, where `ask` gives one."""
+    """Adapts a task without state to `ask`, which passes one."""
 
     def __init__(self, task: Any) -> None:
         self.task = task

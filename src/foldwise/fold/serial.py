@@ -1,4 +1,4 @@
-"""The simplest engine: one block after the other, in this thread."""
+"""The simplest engine: one block after another, in this thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of one machine: blocks are loaded and worked on by a few threads (kernels and readers release the GIL)."""
+"""The threaded engine: blocks are loaded and processed by a few threads (kernels and readers release the GIL)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int, Any], None], n_threads: int) -> None:
-    """Call `take(number, work(number, piece))` for every piece, in `n_threads` threads at once and in no fixed order.
+    """Call `take(number, work(number, piece))` for every piece, in `n_threads` threads and in no fixed order.
 
-    Every thread, this one among them, takes the next piece when it is done with its last. So a slow block holds up nobody,
-    no more blocks are in memory than threads, and no queue is kept in between.
+    Every thread, including the calling one, takes the next piece when it has finished its last. A slow block therefore delays
+    no other, no more blocks are in memory than there are threads, and no queue is needed.
     """
     numbered, turn = enumerate(pieces), Lock()
     problems: list[tuple[int, BaseException]] = []
@@ -48,9 +48,9 @@ def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int,
     try:
         loop()
     finally:
-        for helper in helpers:  # a block still being worked on must not outlive the data it reads
+        for helper in helpers:  # a block still in use must not outlive the data it reads
             if not helper.cancel():
                 helper.result()
     if problems:
-        # Of several bad blocks the first is named, whichever thread was faster.
+        # Of several bad blocks, report the first, whichever thread was faster.
         raise min(problems, key=lambda found: found[0])[1]

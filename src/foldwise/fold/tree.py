@@ -1,4 +1,4 @@
-"""The fixed merge tree: which partial results meet, and in which order, is settled by block numbers alone."""
+"""The fixed merge tree: which partial results are merged, and in which order, depends on block numbers alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ S = TypeVar("S", bound=Mergeable)
 
 
 class Tree(Generic[S]):
-    """Collects the results of blocks 0, 1, 2, ... in any order, from any thread, and always adds them up alike.
+    """Collects the results of blocks 0, 1, 2, ... in any order, from any thread, and always merges them in the same way.
 
-    Neighbours 2i and 2i+1 of a level merge into node i of the level above as soon as both are there, so that only some
-    log2(blocks) results are held at a time. What is left at the end merges from the right.
+    Nodes 2i and 2i+1 of a level merge into node i of the level above as soon as both are present, so that only about
+    log2(blocks) results are held at a time. Those left at the end are merged from the right.
     """
 
     def __init__(self) -> None:
@@ -28,23 +28,23 @@ class Tree(Generic[S]):
         self._lock = Lock()
 
     def add(self, number: int, value: S, level: int = 0) -> None:
-        """Put in the result of block `number`, or node `number` of a higher level, which a tree elsewhere has merged."""
+        """Add the result of block `number`, or node `number` of a higher level, merged on another machine."""
         while True:
             with self._lock:
                 mate = self._nodes.pop((level, number ^ 1), None)
                 if mate is None:
                     self._nodes[level, number] = value
                     return
-            # The merge itself runs outside the lock: for wide data it is real work.
+            # Merge outside the lock, because for wide data it takes time.
             value = value.merge(mate) if number % 2 == 0 else mate.merge(value)
             level, number = level + 1, number // 2
 
     def nodes(self) -> list[tuple[int, int, S]]:
-        """What could not be merged yet: level, number, value."""
+        """The nodes not yet merged, as (level, number, value)."""
         return [(level, number, value) for (level, number), value in sorted(self._nodes.items(), key=lambda n: n[0])]
 
     def copy(self) -> Tree[S]:
-        """A tree that holds the same results and goes its own way."""
+        """An independent copy."""
         twin: Tree[S] = Tree()
         twin._nodes.update(self._nodes)
         return twin
@@ -56,9 +56,9 @@ class Tree(Generic[S]):
         self._nodes, self._lock = dict(nodes), Lock()
 
     def result(self) -> S | None:
-        """Everything so far, provided that no block is missing in between; None if there was no block."""
+        """The merged result so far, provided that no block in between is missing; None if there were no blocks."""
         total: S | None = None
-        for place in sorted(self._nodes):  # lowest level first, which is rightmost first
+        for place in sorted(self._nodes):  # lowest level first, that is, rightmost first
             node = self._nodes[place]
             total = node if total is None else node.merge(total)
         return total

@@ -1,6 +1,6 @@
-"""Fast arithmetic: C-contiguous float32 or float64 in, one thread, the GIL released.
+"""Compiled kernels: C-contiguous float32 or float64 input, one thread, the GIL released.
 
-`reference.py` says what each function computes. Another dtype or order is a TypeError: a kernel never copies.
+`reference.py` specifies each function. Any other dtype or memory order raises TypeError: a kernel never copies.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.floa
 
 
 def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Least and greatest value of each column; see `reference.extent`."""
+    """Minimum and maximum of each column; see `reference.extent`."""
     low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     _core.extent(x, low, high)
     return low.astype(np.float64), high.astype(np.float64)
 
 
 def similarity(x: NDArray[np.float64]) -> None:
-    """e^x in place, of exponents that are at most 0 but for rounding; see `reference.similarity`."""
+    """e^x in place, for exponents that are at most 0 up to rounding; see `reference.similarity`."""
     _core.similarity(x.reshape(-1))
 
 
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Rows divided by their lengths, and how many have none because they are zero; see `reference.unit_rows`."""
+    """Rows divided by their lengths, and the number of zero rows; see `reference.unit_rows`."""
     out = np.empty_like(x)
     return out, _core.unit_rows(x.reshape(-1), None, x.shape[1], out.reshape(-1))

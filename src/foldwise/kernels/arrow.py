@@ -14,7 +14,7 @@ from foldwise.kernels._core import copy_into as _copy_into
 
 __all__ = ["Batch", "Stream", "batch_of", "copy_into", "is_number"]
 
-_NUMBERS = frozenset("cCsSiIlLefgb")  # the Arrow formats that `copy_into` takes, besides 128-bit decimals
+_NUMBERS = frozenset("cCsSiIlLefgb")  # the Arrow formats that `copy_into` accepts, besides 128-bit decimals
 
 
 def is_number(field: str) -> bool:
@@ -32,7 +32,7 @@ def copy_into(
 ) -> tuple[int, int] | None:
     """Copy rows [start, stop) of the columns from `first` on into `out`, from row `out_row` on.
 
-    As many columns are copied as `out` has. The answer is the row (counted from `start`) of the first missing
-    value and its column (counted from `first`), or None; what is written in its place is not defined.
+    The number of columns copied is that of `out`. Returns the row (counted from `start`) and column (counted from
+    `first`) of the first missing value, or None; the value written in its place is undefined.
     """
     return _copy_into(batch, first, start, stop, out, out_row)

@@ -1,4 +1,4 @@
-"""The arithmetic of EM for Gaussians: densities, responsibilities and the sums they weigh, a block of rows at a time."""
+"""The arithmetic of EM for Gaussians: densities, responsibilities and weighted sums, one block of rows at a time."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _KINDS, _SCATTERS = get_args(Kind), get_args(Scatter)  # numbered as in cpp/comp
 
 
 class Components:
-    """Gaussians that rows are compared with: packed once for a pass, then given rows of one dtype.
+    """Gaussian components, packed once for a pass and then applied to rows of one dtype.
 
-    `whiten` holds what turns x - mean into independent unit normals: full (k, d, d), upper triangular U with U U' the
+    `whiten` holds the transformation of x - mean to independent unit normals: full (k, d, d), upper triangular U with U U' the
     inverse covariance, applied as U'(x - mean); tied one such (d, d); diag (k, d) and spherical (k,) the inverse
-    standard deviations. `log_weights` holds all that is constant: log weight + log det U - d/2 log 2 pi.
+    standard deviations. `log_weights` holds the constant terms: log weight + log det U - d/2 log 2 pi.
 
-    `pivot` lies near the middle of the data and has values of their dtype. Rows are looked at as x - pivot, and sums are
-    taken about the component's own mean: nothing cancels, however far from zero the data are.
+    `pivot` lies near the middle of the data and has values of their dtype. Rows are used as x - pivot, and sums are taken
+    about the component's own mean, so nothing cancels, however far from zero the data are.
 
-    `scatter` says which squares `step` sums up: "full" a (d, d) matrix of each component, "tied" one matrix for all of
-    them together, "diag" only the diagonals, (k, d), "none" none.
+    `scatter` is the kind of squares that `step` sums: "full" a (d, d) matrix per component, "tied" one matrix for all
+    components, "diag" only the diagonals, (k, d), "none" none.
 
-    float64 is computed in, except that `step` takes float32 rows in float32 where that is good enough: `narrow` says whether
-    it is, and may forbid it. Good enough means sums of log densities right to about 1e-6 per row, the others to 1e-6 of a
-    standard deviation; where columns are nearly dependent, or more than 64, or a mean is over 32 of its standard deviations
-    from the pivot, it is not. Rows far from all components are computed in float64 all the same.
+    Arithmetic is in float64, except that `step` processes float32 rows in float32 where that is accurate enough: `narrow`
+    says whether it is, and can forbid it. Accurate enough means log densities correct to about 1e-6 per row and other sums to
+    1e-6 of a standard deviation; this fails if columns are nearly dependent, or more than 64, or a mean is over 32 of its
+    standard deviations from the pivot. Rows far from all components are always computed in float64.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Components:
 
     def __reduce__(self) -> tuple[Any, ...]:
         given, options = self._given
-        return partial(Components, **options), given  # packed again wherever it is unpickled
+        return partial(Components, **options), given  # repacked when unpickled
 
     @property
     def narrow(self) -> bool:

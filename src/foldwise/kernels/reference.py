@@ -1,4 +1,4 @@
-"""The NumPy twin of each compiled kernel: its specification and its test oracle. Clear before fast."""
+"""The NumPy equivalent of each compiled kernel: its specification and its test oracle, written for clarity."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Stands for a sum of squares too small for a float64: a column that varies never looks constant.
+# Replaces a sum of squares that underflows float64, so that a column that varies never appears constant.
 LEAST_POSITIVE = 5e-324
 
 
 def two_parts(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """a + b as the rounded sum and what rounding left out: at a large offset one float64 is not enough for a mean."""
+    """a + b as the rounded sum and its rounding error: at a large offset, one float64 is not enough for a mean."""
     total = a + b
     back = total - a
     return np.stack([total, (a - (total - back)) + (b - back)])
@@ -94,12 +94,12 @@ def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.floa
 
 
 def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Least and greatest value of each column."""
+    """Minimum and maximum of each column."""
     return x.min(axis=0).astype(np.float64), x.max(axis=0).astype(np.float64)
 
 
 def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
-    """The nearest target of each row, in extended precision; the lowest number among equals."""
+    """The nearest target of each row, in extended precision; ties go to the lowest number."""
     rows, points = x.astype(np.longdouble), targets.astype(np.longdouble)
     out = np.empty(len(x), dtype=np.int32)
     for i, row in enumerate(rows):
@@ -108,15 +108,15 @@ def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def similarity(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """e^x, and 1 where rounding left an exponent above 0; what would be subnormal is 0."""
+    """e^x, capped at 1 where rounding left an exponent above 0; subnormal results are 0."""
     return np.where(x < -708, 0.0, np.exp(np.minimum(x, 0.0)))
 
 
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Each row divided by its length; rows of zeros stay, and are counted."""
+    """Each row divided by its length; zero rows are unchanged, and counted."""
     largest = np.abs(x).max(axis=1, keepdims=True)
     zero = largest[:, 0] == 0
-    # Divided by the largest value first: squares of very large or small ones would leave float64.
+    # Divide by the largest value first: squares of very large or small values would leave float64.
     wide = x.astype(np.longdouble) / np.where(largest == 0, 1, largest)
     lengths = np.sqrt((wide**2).sum(axis=1, keepdims=True))
     return (wide / np.where(lengths == 0, 1, lengths)).astype(x.dtype), int(zero.sum())
@@ -136,10 +136,10 @@ def mixture_logs(
         factor = (whiten if kind == "tied" else whiten[j]).astype(work)
         z = x.astype(work) - mean
         q = z @ factor if factor.ndim == 2 else z * factor
-        scores[:, j] = log_weights[j] - np.minimum((q * q).sum(axis=1), 1e300) / 2  # rows beyond belong to all alike
+        scores[:, j] = log_weights[j] - np.minimum((q * q).sum(axis=1), 1e300) / 2  # farther rows belong equally to all
     best = scores.max(axis=1)
     rest = np.log(np.exp(scores - best[:, None]).sum(axis=1))
-    return best + rest, (scores - best[:, None]) - rest[:, None]  # far away `rest` is lost beside `best`
+    return best + rest, (scores - best[:, None]) - rest[:, None]  # for distant rows, `rest` is lost next to `best`
 
 
 def mixture_step(
@@ -152,10 +152,10 @@ def mixture_step(
     scatter: str,
     work: Any = np.float64,
 ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Weighted log-likelihood; of each component the weight, and the weighted sums of x - mean and of its square."""
+    """Weighted log-likelihood and, for each component, its weight and the weighted sums of x - mean and its square."""
     k, d = means.shape
     w = np.ones(len(x), work) if weights is None else weights.astype(work)
-    rows, w = x[w > 0].astype(work), w[w > 0]  # what is in rows of weight 0 does not matter
+    rows, w = x[w > 0].astype(work), w[w > 0]  # values in rows of weight 0 do not matter
     total, logs = mixture_logs(rows, kind, log_weights, means, whiten, work)
     shares = np.exp(logs) * w[:, None]
     shift = np.empty((k, d), work)

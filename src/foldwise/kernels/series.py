@@ -1,4 +1,4 @@
-"""Differences of logarithms and gamma functions that would cancel if they were taken as they are written."""
+"""Differences of logarithms and gamma functions that would cancel if evaluated as written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_CLOSE = 0.1  # up to here a series is shorter than the digits that a logarithm would lose
-_LARGE = 12.0  # from here on Stirling's series has full precision
+_CLOSE = 0.1  # up to here a short series is used, where the logarithm would lose digits
+_LARGE = 12.0  # from here on, Stirling's series has full precision
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
@@ -18,7 +18,7 @@ _TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def excess(t: Any) -> Any:
-    """t - log(1 + t) for t > -1: never negative, about t^2 / 2 where t is small.
+    """t - log(1 + t) for t > -1: never negative, about t^2 / 2 for small t.
 
     >>> round(float(excess(1e-9)) / 1e-18, 6), float(excess(1.0)) == 1 - math.log(2)
     (0.5, True)
@@ -35,7 +35,7 @@ def excess(t: Any) -> Any:
 
 
 def _excess_series(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    # log(1 + t) = 2 atanh(r) with r = t / (2 + t), whose first term taken from t leaves r t.
+    # log(1 + t) = 2 atanh(r) with r = t / (2 + t); subtracting its first term from t leaves r t.
     r = t / (2.0 + t)
     q = r * r
     tail = 1 / 15 * q
@@ -45,7 +45,7 @@ def _excess_series(t: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def divergence(gap: Any, mean: Any) -> Any:
-    """x log(x / mean) - x + mean for x = mean + gap, neither negative: about gap^2 / (2 mean) where the gap is small.
+    """x log(x / mean) - x + mean for x = mean + gap, both non-negative: about gap^2 / (2 mean) for a small gap.
 
     >>> float(divergence(-3.0, 3.0)), round(float(divergence(1e7, 1e15)), 9)
     (3.0, 0.05)
@@ -63,7 +63,7 @@ def divergence(gap: Any, mean: Any) -> Any:
 
 
 def factorial_rest(x: Any) -> Any:
-    """log x! - x log x + x: what is left of log x! after its two large terms; 0 for x = 0.
+    """log x! - x log x + x: the remainder of log x! after its two large terms; 0 for x = 0.
 
     >>> float(factorial_rest(0.0)), float(factorial_rest(1.0))
     (0.0, 1.0)
@@ -74,7 +74,7 @@ def factorial_rest(x: Any) -> Any:
 
 
 def log_ratio(x: NDArray[np.float64], pivot: float, *, fine: bool) -> NDArray[np.float64]:
-    """log(x / pivot) of positive values; `fine` keeps the digits of those next to the pivot."""
+    """log(x / pivot) of positive values; `fine` keeps full accuracy for values close to the pivot."""
     if fine:
         t = (x - pivot) / pivot
         close = np.abs(t) < 0.5
@@ -87,7 +87,7 @@ def log_ratio(x: NDArray[np.float64], pivot: float, *, fine: bool) -> NDArray[np
 
 
 def stirling(k: Any) -> Any:
-    """k log k - k - log Gamma(k): what is left of log Gamma, with the sign changed, after its two large terms.
+    """k log k - k - log Gamma(k): the remainder of log Gamma after its two large terms, with the sign changed.
 
     >>> round(float(stirling(1e16)), 10) == round(0.5 * math.log(1e16 / (2 * math.pi)), 10)
     True
@@ -125,7 +125,7 @@ def log_less_digamma(k: Any) -> Any:
 
 
 def trigamma_excess(k: Any) -> Any:
-    """trigamma(k) - 1 / k, about 1 / (2 k^2): minus the slope of `log_less_digamma`.
+    """trigamma(k) - 1 / k, about 1 / (2 k^2): minus the derivative of `log_less_digamma`.
 
     >>> round(float(trigamma_excess(1e8)) * 1e16, 6)
     0.5

@@ -12,19 +12,19 @@ from foldwise.kernels.targets import Floats, Grid, Labels, Rescaling
 
 
 class SparseTargets:
-    """The interface of DenseTargets for CSR rows, each column stored once in a row; nothing is made dense but the targets."""
+    """The interface of DenseTargets for CSR rows without duplicate entries; only the targets are dense."""
 
     def __init__(self, points: NDArray[Any], rescaling: Rescaling) -> None:
         self.points, self.rescaling = points, rescaling
         self._core = _core.SparseTargets(points, rescaling.scale)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseTargets, (self.points, self.rescaling)  # packed anew where it arrives
+        return SparseTargets, (self.points, self.rescaling)  # repacked when unpickled
 
     def nearest(
         self, rows: Any, labels: Labels, near: NDArray[Any] | None = None, next_: NDArray[Any] | None = None
     ) -> tuple[int, int, int]:
-        """Write each row's nearest target to `labels`: exactly, the lowest number among equals."""
+        """Write each row's exact nearest target to `labels`; ties go to the lowest number."""
         return self._core.nearest(*_parts(rows), labels, near, next_)
 
     def transfer(
@@ -42,13 +42,13 @@ class SparseTargets:
         self._core.transfer(*_parts(rows), weights, weight_scale, before, after, slots, grid.coarse, grid.fine, *sums)
 
     def residuals(self, rows: Any, weights: Floats | None, labels: Labels, each: Floats | None = None) -> Floats:
-        """The weighted squared distance, times scale squared, of the rows of each target to it."""
+        """The weighted squared distances, times scale squared, from each target to its rows."""
         total = np.zeros(len(self.points))
         self._core.residuals(*_parts(rows), weights, labels, total, each)
         return total
 
     def closer(self, rows: Any, weights: Floats | None, taken: int, closest: NDArray[Any]) -> tuple[float, Floats]:
-        """Seeding: bring `closest` up to date with the first `taken` targets, and try each of the others."""
+        """Seeding: update `closest` with the first `taken` targets, and evaluate each of the others as a candidate."""
         potential = np.empty(len(self.points) - taken)
         return self._core.closer(*_parts(rows), weights, taken, closest, potential), potential
 
@@ -60,7 +60,7 @@ class SparseTargets:
 
 
 def _parts(rows: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The three arrays of a CSR matrix; the two of whole numbers in one dtype."""
+    """The three arrays of a CSR matrix; the two index arrays in one dtype."""
     columns, starts = rows.indices, rows.indptr
     if columns.dtype != starts.dtype or columns.dtype not in (np.int32, np.int64):
         columns, starts = columns.astype(np.int64), starts.astype(np.int64)
@@ -68,7 +68,7 @@ def _parts(rows: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 def unit_rows(rows: Any) -> tuple[Any, int]:
-    """A CSR matrix with its rows divided by their lengths, and how many have none because they are zero."""
+    """A CSR matrix with its rows divided by their lengths, and the number of zero rows."""
     out = np.empty_like(rows.data)
     without = _core.unit_rows(rows.data, rows.indptr.astype(np.int64), rows.shape[1], out)
     return type(rows)((out, rows.indices, rows.indptr), shape=rows.shape), without

@@ -1,4 +1,4 @@
-"""Points that rows are compared with: cluster centres, seeds, candidates. Packed once for a pass, then given rows."""
+"""Points to compare rows with: cluster centres, seeds, candidates. Packed once for a pass, then applied to rows."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Labels = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Rescaling:
-    """Rows are looked at as y = (x - pivot) * scale: near the middle of the data, and never above 1 in size.
+    """Rows are used as y = (x - pivot) * scale: centred near the middle of the data, with absolute values of at most 1.
 
-    `scale` is a power of two, so that nothing is rounded by it, and `pivot` has values of the data's own dtype.
+    `scale` is a power of two, so that it causes no rounding, and `pivot` has values of the data's own dtype.
     """
 
     pivot: Floats
     scale: float
 
     def apply(self, points: NDArray[Any]) -> Floats:
-        """Points as y."""
+        """Points converted to y."""
         return np.asarray(points.astype(np.float64) * self.scale - self.pivot * self.scale)
 
     def undo(self, y: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """From y to where the data are, rounded to their dtype."""
+        """From y back to the units of the data, rounded to their dtype."""
         return np.asarray((y / self.scale + self.pivot).astype(dtype))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of at most 1 are cut in two multiples of powers of two, so that sums of up to `rows` of them are exact.
+    """Values of at most 1 are split into two multiples of powers of two, so that sums of up to `rows` of them are exact.
 
-    Exact sums do not depend on the order of their terms, and what is added and taken away again leaves no trace.
+    Exact sums do not depend on the order of their terms, and subtracting a term exactly undoes adding it.
     """
 
     coarse: float
@@ -51,26 +51,26 @@ class Grid:
         return cls(1.5 * 2.0 ** (52 - bits), 1.5 * 2.0 ** (52 - 2 * bits))
 
     def cut(self, values: Floats) -> tuple[Floats, Floats]:
-        """The two parts; what is below the second is dropped (some 2^-60 of the largest value)."""
+        """The two parts; the remainder is dropped (some 2^-60 of the largest value)."""
         high = (values + self.coarse) - self.coarse
         return high, ((values - high) + self.fine) - self.fine
 
 
 @dataclass(frozen=True)
 class CentreGroups:
-    """Targets in groups of near ones, for bounds: `order` lists them group by group, `ends` says where each ends."""
+    """Groups of neighbouring targets, for bounds: `order` lists targets by group, `ends` is where each group ends."""
 
     order: Labels
     ends: Labels
 
     def largest(self, values: Floats) -> Floats:
-        """The largest of each group."""
+        """The largest value in each group."""
         return np.asarray(np.maximum.reduceat(values[self.order], np.concatenate([[0], self.ends[:-1]])))
 
 
 @dataclass(frozen=True)
 class Moved:
-    """How far targets have moved since bounds were first kept: each, the most of each group, the most of all; rounded up."""
+    """How far targets have moved since bounds were initialised: each, the maximum by group, and overall; rounded up."""
 
     each: NDArray[Any]
     group: NDArray[Any]
@@ -79,7 +79,7 @@ class Moved:
 
     @classmethod
     def of(cls, total: Floats, group: Floats, most: float, d: int, dtype: np.dtype[Any]) -> Moved:
-        """From sums in float64; `slack` covers the rounding of what is added to and taken from bounds."""
+        """From sums in float64; `slack` covers the rounding of updates to bounds."""
         up = np.array(np.inf, dtype)
         longest = float(max(total.max(initial=0.0), group.max(initial=0.0), most)) + 2 * math.sqrt(d)
         return cls(
@@ -90,10 +90,10 @@ class Moved:
         )
 
 
-# Room for the numbers of rows whose label changes, and for the labels that they had.
+# Buffers for the numbers of rows whose label changes, and for their previous labels.
 Changes: TypeAlias = tuple[Labels, Labels]
 
-# Of some rows: upper bounds, lower bounds, and lower bounds by group.
+# For some rows: upper bounds, lower bounds, and lower bounds by group.
 RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
@@ -106,7 +106,7 @@ class DenseTargets:
         self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DenseTargets, (self.points, self.rescaling, self.groups)  # packed anew where it arrives
+        return DenseTargets, (self.points, self.rescaling, self.groups)  # repacked when unpickled
 
     def nearest(
         self,
@@ -116,11 +116,11 @@ class DenseTargets:
         next_: NDArray[Any] | None = None,
         changes: Changes | None = None,
     ) -> tuple[int, int, int]:
-        """Write each row's nearest target to `labels`: exactly, the lowest number among equals.
+        """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
-        Returns how many labels changed, how many products were formed (in rows) and how many were near ties. `near` and
-        `next_` get the squared distances, times scale squared, to the nearest and the second nearest target: to rounding in
-        the rows' dtype. The rows whose label changed are written to `changes`, which must have room for all.
+        Returns how many labels changed, how many products were formed (in rows), and how many were near ties. `near` and
+        `next_` receive the squared distances, times scale squared, to the nearest and second nearest targets, up to rounding
+        in the rows' dtype. Rows whose label changed are written to `changes`, which must have room for all rows.
         """
         return self._core.nearest(rows, labels, near, next_, *(changes or ()))
 
@@ -152,8 +152,8 @@ class DenseTargets:
     ) -> None:
         """Move rows whose label changed from the sums of one cluster to those of another; without `changes`, add all.
 
-        `slots[label]` is the cluster's line in the sums (high and low parts of the weighted y, and two lines of weights).
-        A label of -1 before means that the row was in no cluster.
+        `slots[label]` is the cluster's row in the sums (high and low parts of the weighted y, and two rows of weights).
+        A previous label of -1 means that the row was in no cluster.
         """
         which, before = changes or (None, None)
         self._core.transfer(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
@@ -161,7 +161,7 @@ class DenseTargets:
     def residuals(
         self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None
     ) -> Floats:
-        """The weighted squared distance, times scale squared, of the rows of each target to it; by differences in float64."""
+        """The weighted squared distances, times scale squared, from each target to its rows; from differences in float64."""
         total = np.zeros(len(self.points))
         self._core.residuals(rows, weights, labels, total, each)
         return total
@@ -169,9 +169,9 @@ class DenseTargets:
     def closer(
         self, rows: NDArray[Any], weights: Floats | None, taken: int, closest: NDArray[Any]
     ) -> tuple[float, Floats]:
-        """Seeding: bring `closest` up to date with the first `taken` targets, and try each of the others.
+        """Seeding: update `closest` with the first `taken` targets, and evaluate each of the others as a candidate.
 
-        Returns the weighted sum of `closest`, and what it would be with each of the other targets.
+        Returns the weighted sum of `closest`, and its value if each of the other targets were added.
         """
         potential = np.empty(len(self.points) - taken)
         return self._core.closer(rows, weights, taken, closest, potential), potential
@@ -185,13 +185,13 @@ class DenseTargets:
         y, points = self.rescaling.apply(rows), self.rescaling.apply(self.points)
         square, norms = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", points, points)
         found = square[:, None] + norms - 2 * (y @ points.T)
-        # Where the terms nearly cancel, differences are taken first.
+        # Where the terms nearly cancel, subtract first and square afterwards.
         row, target = np.nonzero(found < 1e-4 * (square[:, None] + norms))
         for some in np.array_split(np.arange(len(row)), len(row) * y.shape[1] // 4_000_000 + 1):
             gap = y[row[some]] - points[target[some]]
             found[row[some], target[some]] = np.einsum("ij,ij->i", gap, gap)
         out = np.sqrt(found) / self.rescaling.scale
-        for far in np.flatnonzero(~np.isfinite(found).all(axis=1)):  # squares leave float64 before distances do
+        for far in np.flatnonzero(~np.isfinite(found).all(axis=1)):  # squares overflow before distances do
             gap = rows[far].astype(np.float64) - self.points
             longest = np.abs(gap).max(axis=1)
             out[far] = longest * np.sqrt(np.square(gap / np.where(longest > 0, longest, 1.0)[:, None]).sum(axis=1))
@@ -205,11 +205,11 @@ def rescaling_around(points: NDArray[Any], *, sparse: bool = False) -> Rescaling
 
 
 def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtype: np.dtype[Any]) -> Rescaling:
-    """A rescaling with its pivot at `middle`, in which values from `low` to `high` are at most 1 in size."""
+    """A rescaling with its pivot at `middle`, in which values from `low` to `high` have absolute values of at most 1."""
     pivot = middle.astype(dtype).astype(np.float64)
-    # Halved first: the difference of two large float64 values may not be one.
+    # Halve first: the difference of two large float64 values may overflow.
     reach = float(np.maximum(high / 2.0 - pivot / 2.0, pivot / 2.0 - low / 2.0).max(initial=0.0))
-    reach = reach or float(np.abs(pivot).max(initial=0.0)) / 2.0  # all equal: targets will be as large as they are
+    reach = reach or float(np.abs(pivot).max(initial=0.0)) / 2.0  # all values equal: targets will be of the same size
     if reach == 0.0:
         return Rescaling(pivot, 1.0)
     _, exponent = math.frexp(reach)

@@ -1,1 +1,1 @@
-"""What is learnt."""
+"""The models."""

@@ -1,4 +1,4 @@
-"""What all models share: how data are opened, and the conventions of a scikit-learn estimator."""
+"""What all models share: opening data, and the conventions of scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from foldwise.errors import DataError, LeftOutWarning
 
 
 class KnownParameters:
-    """For estimators, before BaseEstimator: the names of their parameters are found once for each class.
+    """Mixin, placed before BaseEstimator, that finds parameter names once per class.
 
-    scikit-learn inspects the signature at every fit, which costs a third of a small one.
+    scikit-learn inspects the signature at every fit, which takes a third of the time of a small one.
     """
 
     @classmethod
@@ -31,9 +31,9 @@ class KnownParameters:
 
 @dataclass(frozen=True)
 class RowOutput:
-    """What a model says of every row, block by block: `of(block)`, a picklable task, for the blocks of `source`.
+    """A model's output for every row, block by block: `of(block)`, a picklable task, for the blocks of `source`.
 
-    Its arrays have one column for each of `names`, or are records with these fields if the columns are of several kinds.
+    The arrays have one column per name in `names`, or are structured with these fields if the columns differ in type.
     """
 
     source: Source
@@ -43,18 +43,18 @@ class RowOutput:
 
 
 def row_output(model: Any, source: Source) -> RowOutput:
-    """What a fitted model writes of each row: scores, or the cluster and the distance to its centre, ..."""
+    """The output of a fitted model for each row: scores, or the cluster and the distance to its centre, ..."""
     output: RowOutput = model.row_output(source)
     return output
 
 
 def n_clusters_of(model: Any) -> int:
-    """How many clusters a fitted model has: `n_clusters_` if the fit decides it, else the parameter `n_clusters`."""
+    """The number of clusters of a fitted model: `n_clusters_` if the fit determines it, else the parameter `n_clusters`."""
     return int(model.n_clusters_ if hasattr(model, "n_clusters_") else model.n_clusters)
 
 
 def remember_columns(estimator: Any, source: Source) -> None:
-    """Keep what the columns were; to be called when a fit has succeeded, so that a failed one changes nothing."""
+    """Record the columns of the data; called after a fit has succeeded, so that a failed fit changes nothing."""
     estimator.n_features_in_ = source.n_columns
     if source.names is not None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -63,19 +63,19 @@ def remember_columns(estimator: Any, source: Source) -> None:
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
-    """The rows to apply a fitted model to; further columns of a file are not read."""
+    """The rows to apply a fitted model to; additional columns of a file are not read."""
     known = getattr(estimator, "feature_names_in_", None)
     if known is not None and is_table(X):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)  # the fit has warned
+        warnings.simplefilter("ignore", LeftOutWarning)  # the fit already warned
         source = scan(X, weights=weights)
     check_columns(estimator, source)
     return source
 
 
 def check_columns(estimator: Any, source: Source) -> None:
-    """Refuse rows whose columns are not those of the fit."""
+    """Refuse rows whose columns differ from those of the fit."""
     _check_names(estimator, getattr(estimator, "feature_names_in_", None), source)
     if source.n_columns != estimator.n_features_in_:
         raise DataError(
@@ -86,7 +86,7 @@ def check_columns(estimator: Any, source: Source) -> None:
 
 
 def _check_names(estimator: Any, known: Any, source: Source) -> None:
-    """Names must be those of the fit, in its order: the first words of these messages are scikit-learn's contract."""
+    """Names must match those of the fit, in order; the wording of these messages is part of scikit-learn's contract."""
     name = type(estimator).__name__
     if known is None:
         if source.names is not None:

@@ -1,4 +1,4 @@
-"""A small matrix whose rows and columns have names: easy to read, and easily turned into a data frame."""
+"""A small matrix with row and column names: easy to read, and easily converted to a data frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, repr=False)
 class LabelledMatrix:
-    """Values with names; NumPy functions take it as an array, and `frame()` makes a pandas DataFrame.
+    """Values with names; NumPy functions treat it as an array, and `frame()` returns a pandas DataFrame.
 
     >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))
                pc0      pc1
@@ -38,7 +38,7 @@ class LabelledMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of rows and columns."""
+        """The numbers of rows and columns."""
         return self.values.shape
 
     def frame(self) -> Any:

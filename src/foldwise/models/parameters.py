@@ -1,6 +1,6 @@
-"""Parameters as models declare them: what each may be, and whether it changes what a fit finds.
+"""Declarations of parameters: the values each may take, and whether it affects the result of a fit.
 
-From the declaration come scikit-learn's checks and the key that ties a checkpoint to its parameters.
+scikit-learn's checks and the key that ties a checkpoint to its parameters are derived from them.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter may be, in scikit-learn's terms, and whether another value can give another result."""
+    """The values a parameter may take, as scikit-learn constraints, and whether it can affect the result."""
 
     may_be: tuple[Any, ...]
     affects_result: bool = True
 
 
 def one_of(*names: str, **options: Any) -> Parameter:
-    """One of some words."""
+    """One of several strings."""
     return Parameter((StrOptions(set(names)),), **options)
 
 
 def number(low: float | None = 0, high: float | None = None, closed: str = "left", *others: Any) -> Parameter:
-    """A real number from `low` on, or something else that is listed."""
+    """A real number of at least `low`, or one of the alternatives listed."""
     return Parameter((Interval(Real, low, high, closed=closed), *others))
 
 
 def whole(low: int | None = 1, *others: Any) -> Parameter:
-    """A whole number from `low` on, or something else that is listed."""
+    """A whole number of at least `low`, or one of the alternatives listed."""
     return Parameter((Interval(Integral, low, None, closed="left"), *others))
 
 
 def words(*names: str) -> StrOptions:
-    """Words among other things that a parameter may be."""
+    """Strings, as one of several alternatives."""
     return StrOptions(set(names))
 
 
 BOOLEAN = Parameter(("boolean",))
-IGNORED = Parameter(("boolean",), affects_result=False)  # accepted for scikit-learn's sake
+IGNORED = Parameter(("boolean",), affects_result=False)  # accepted for compatibility with scikit-learn
 ARRAY_OR_NONE = Parameter(("array-like", None))
 
-# What all models share.
+# Shared by all models.
 SHARED: dict[str, Parameter] = {
     "n_clusters": whole(),
     "n_init": whole(1, words("auto")),
@@ -70,17 +70,17 @@ def shared(*names: str) -> dict[str, Parameter]:
 
 
 def constraints(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """As scikit-learn's estimators declare them."""
+    """The declarations as scikit-learn's `_parameter_constraints`."""
     return {name: list(parameter.may_be) for name, parameter in parameters.items()}
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, and no truth value."""
+    """Whether it is a whole number, and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a random_state stands for; None is a fixed one, so that equal calls give equal bits."""
+    """The seed for a random_state; None is a fixed seed, so that equal calls give bit-identical results."""
     if random_state is None:
         return 0
     if isinstance(random_state, Integral):
@@ -91,16 +91,16 @@ def seed_of(random_state: Any) -> int:
 
 
 def identity(value: Any) -> str:
-    """A text that tells values apart: what is printed of an array leaves out digits, and of a function it is an address."""
+    """A string that distinguishes values; `repr` would omit digits of arrays, and show the address of functions."""
     if value is None or isinstance(value, (str, bool, int, float, np.generic)):
         return repr(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {identity(item)}" for key, item in value.items()) + "}"
     code = getattr(value, "__code__", None)
-    if code is not None:  # a function: what it does, and what it holds on to
+    if code is not None:  # a function: its code, and the values it captures
         held = [cell.cell_contents for cell in value.__closure__ or ()]
         held += [*(value.__defaults__ or ()), value.__kwdefaults__]
-        owner = getattr(value, "__self__", None)  # of a bound method
+        owner = getattr(value, "__self__", None)  # the object of a bound method
         held += [] if owner is None else [vars(owner) if hasattr(owner, "__dict__") else repr(owner)]
         return f"{value.__qualname__} {_digest(_code(code).encode())} {[identity(one) for one in held]}"
     if callable(value):
@@ -114,7 +114,7 @@ def identity(value: Any) -> str:
         array = np.ascontiguousarray(value)
     except (TypeError, ValueError):
         return repr(value)
-    if array.dtype == object:  # whose bytes are addresses
+    if array.dtype == object:  # its bytes would be addresses
         return repr(value)
     return f"{array.dtype} {array.shape} {_digest(array.tobytes())}"
 

@@ -1,4 +1,4 @@
-"""How every fit opens and ends: parameters checked, data opened, passes and seed ready; then manifest, columns and warnings."""
+"""How every fit begins and ends: check parameters, open data, set up passes and seed; then manifest, columns and warnings."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from foldwise.models.standardise import mean_and_deviation
 def open_passes(
     source: Source, *, engine: Any = None, n_threads: int | None = None, spool: bool = True
 ) -> Iterator[Passes]:
-    """Passes over a source with the engine that was asked for; blocks that are slow to decode are decoded once."""
+    """Passes over a source with the requested engine; blocks that are slow to decode are decoded once."""
     with use(engine):
-        # Workers elsewhere read the files themselves and keep scratch files of their own.
+        # Remote workers read the files themselves and keep their own scratch files.
         here = spool and not current().remote
         with spooled(source) if here else nullcontext(source) as opened:
             yield Passes(cached(opened), n_threads=n_threads)
@@ -37,10 +37,10 @@ def open_passes(
 
 @dataclass
 class Session:
-    """A fit under way: passes over the rows as the model sees them, and what they are seen through."""
+    """A fit in progress: passes over the transformed rows, and the transformations applied to them."""
 
     model: Any
-    data: Source  # the rows as they were given
+    data: Source  # the rows as given
     passes: Passes
     seed: int
     mean: Floats | None = None
@@ -48,19 +48,19 @@ class Session:
 
     @property
     def source(self) -> Source:
-        """The rows as the model sees them."""
+        """The transformed rows that the model is fitted to."""
         return self.passes.source
 
     @property
     def where(self) -> str | None:
-        """What to call the data in messages that say it anyway for arrays."""
+        """How messages refer to the data; None for arrays."""
         return self.data.where if self.data.where != "array" else None
 
     def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
-        """The checkpoint that was asked for, tied to the parameters that affect the result, to the data and to `figures`.
+        """The requested checkpoint, tied to the parameters that affect the result, to the data and to `figures`.
 
-        `resumable_cap` says that max_iter only ends this fit, so that it can be taken up again with a higher one. `beside` is
-        what else the result depends on.
+        `resumable_cap` means that max_iter only stops the fit, which can then be resumed with a higher limit. `beside` holds
+        anything else that the result depends on.
         """
         path = self.model.checkpoint
         if path is None:
@@ -87,9 +87,9 @@ class Session:
         category: type[NotFinishedWarning] = NotFinishedWarning,
         quiet: bool = False,
     ) -> None:
-        """Write down what ran and what the columns were, and warn if the fit did not finish, unless `quiet`.
+        """Record the manifest and the columns, and warn if the fit did not finish, unless `quiet`.
 
-        `spooled_bytes` are those of a scratch file of the model's own.
+        `spooled_bytes` is the size of the model's own scratch file.
         """
         manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
@@ -113,8 +113,8 @@ def session(
 ) -> Iterator[Session]:
     """Open a fit of `model` to `X`.
 
-    `dense` names what needs rows with all their values, for models that refuse sparse ones. With scale=True columns are
-    standardised (dense ones about their mean, unless `centre` is False); then `view` says how else rows are seen.
+    `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
+    (dense ones about their mean, unless `centre` is False); then `view` is applied.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
@@ -134,7 +134,7 @@ def session(
 
 
 def open_checkpoint(path: Any, kind: str, about: dict[str, Any], source: Source, *figures: Any) -> Checkpoint:
-    """A checkpoint tied to parameters, to the data and to figures that a pass over them found."""
+    """A checkpoint tied to parameters, to the data and to figures from a pass over them."""
     checkpoint = Checkpoint(path, f"{kind} {identity(about)} {source.fingerprint()}")
     if figures:
         checkpoint.bind(*figures)
@@ -145,6 +145,6 @@ def check_dense(source: Source, what: str) -> None:
     """Refuse sparse rows."""
     if source.sparse:
         raise DataError(
-            f"sparse data was passed, but {what} need rows with all their values",
-            advice="Use X.toarray(); or reduce the columns first with fw.PCA, which takes sparse rows",
+            f"sparse data was passed, but {what} require dense rows",
+            advice="Use X.toarray(), or reduce the columns first with fw.PCA, which accepts sparse rows",
         )

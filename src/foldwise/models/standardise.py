@@ -1,4 +1,4 @@
-"""Columns in different units: rows as (x - mean) / standard deviation, so that each column counts alike in a distance."""
+"""Standardisation for columns in different units: (x - mean) / standard deviation, so that columns count equally."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldwise.stats.column_moments import ColumnMoments
 
 
 def mean_and_deviation(passes: Passes) -> tuple[Floats, Floats]:
-    """Mean and standard deviation (sums divided by n) of each column; a column that does not vary is divided by 1."""
+    """Mean and standard deviation (with divisor n) of each column; the scale of a constant column is 1."""
     found = passes.fold(ColumnMoments.of)
     variances = found.squares / found.weight
     usable = np.isfinite(variances) & ((found.squares == 0.0) | (variances > 1e-290))

@@ -1,6 +1,6 @@
-"""Units once: columns times powers of two, so that squares and products of their spreads are in range, and the way back.
+"""Rescaling of columns by powers of two, so that squares and products of their ranges neither overflow nor underflow.
 
-Powers of two round nothing, so a model is the same in any of them; what it says is told in the units of the data.
+Multiplying by powers of two is exact, so the model is the same; results are converted back to the units of the data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldwise.errors import DataError
 from foldwise.fold.iterate import Figures
 from foldwise.stats.extent import Extent
 
-# Spreads, as powers of two, whose squares and products are safe, and the largest power that a factor may be.
+# Ranges, as powers of two, whose squares and products are safe; and the largest power of a factor.
 _COMFORT = {"float64": 250, "float32": 30}
 _MOST = {"float64": 1000, "float32": 120}
 _ADVICE = "Multiply or divide the data by a constant"
@@ -26,18 +26,18 @@ _ADVICE = "Multiply or divide the data by a constant"
 
 @dataclass(frozen=True)
 class Units:
-    """Rows are seen with each column times its `factor`, a power of two; 1 for all columns of ordinary data."""
+    """Each column is multiplied by its `factor`, a power of two; 1 for all columns of ordinary data."""
 
     factor: Floats
 
     @classmethod
     def of(cls, extent: Extent, dtype: np.dtype[Any], *, per_column: bool = False) -> Self:
-        """Units in which these data spread by about one, if their own are not good enough."""
+        """Units in which the range of the data is about one, if their own units are unsafe."""
         return cls.of_reach(extent.high / 2 - extent.low / 2, dtype, per_column=per_column)
 
     @classmethod
     def of_reach(cls, reach: Floats, dtype: np.dtype[Any], *, per_column: bool = False) -> Self:
-        """The same for columns of these half ranges. All columns share a factor, unless they are never compared."""
+        """The same from the half ranges of the columns. All columns share one factor, unless `per_column`."""
         with np.errstate(divide="ignore"):
             powers = np.where(reach > 0, np.frexp(reach)[1], 0)
         if (np.abs(powers) <= _COMFORT[dtype.name]).all():
@@ -49,17 +49,17 @@ class Units:
 
     @property
     def plain(self) -> bool:
-        """Whether they are the units of the data."""
+        """Whether these are the units of the data."""
         return bool((self.factor == 1.0).all())
 
     @property
     def log_volume(self) -> float:
-        """What log densities in the units of the data have more."""
+        """The term to add to log densities to convert them to the units of the data."""
         return float(np.log(self.factor).sum())
 
     @property
     def inverse(self) -> Floats:
-        """The factors that lead back."""
+        """The factors that convert back."""
         return np.asarray(1.0 / self.factor)
 
     def view(self, source: Source) -> Source:
@@ -67,14 +67,14 @@ class Units:
         return multiplied(source, self.factor)
 
     def seen(self, values: Any, power: int = 1) -> Any:
-        """Values in these units; `power` is 1 for lengths, 2 for squares of them, -2 for inverse squares.
+        """Values converted to these units; `power` is 1 for lengths, 2 for squares, -2 for inverse squares.
 
-        Values with one entry for each column along the last axis, or for columns that share a factor.
+        The last axis of the values runs over columns, unless all columns share a factor.
         """
         return self._times(values, self.factor, power)
 
     def back(self, values: Any, power: int = 1) -> Any:
-        """Values in the units of the data."""
+        """Values converted back to the units of the data."""
         return self._times(values, self.inverse, power)
 
     @staticmethod
@@ -84,14 +84,14 @@ class Units:
         shared = np.ndim(values) == 0
         by = factor[0] if shared else factor.astype(values.dtype)
         with np.errstate(over="ignore", under="ignore"):
-            for _ in range(power):  # not squared first: that could leave the range by itself
+            for _ in range(power):  # squaring the factor first could overflow
                 values = values * by
         return float(values) if shared else values
 
     def trace(
         self, steps: Iterable[Figures], powers: Mapping[str, int], log_densities: Collection[str] = ()
     ) -> tuple[Figures, ...]:
-        """The figures of steps in the units of the data; those without a power have no unit."""
+        """The figures of each step in the units of the data; those without a power are dimensionless."""
         if self.plain:
             return tuple(steps)
         return tuple(
@@ -104,7 +104,7 @@ class Units:
 
 
 def in_range(values: Any, what: str, verb: str = "leave", *, least: float = 5e-324, advice: str = _ADVICE) -> Any:
-    """The values, unless they left float64's range on the way from one unit to another."""
+    """The values; raises if they left the range of float64 in the conversion."""
     array = np.abs(values)
     if not np.isfinite(array).all() or (array.size and array.max() < least):
         raise DataError(f"{what} {verb} the range of float64", advice=advice)

@@ -1,1 +1,1 @@
-"""How many, how sure."""
+"""Model selection and validation: how many clusters or components, and how certain."""

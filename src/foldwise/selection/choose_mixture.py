@@ -1,4 +1,4 @@
-"""How many components, and of which shape: every number with every covariance type, and the table of it."""
+"""Choosing the number of components and the covariance type of a mixture by an information criterion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIGURES = ("log_likelihood", "parameters", "bic", "icl", "aic", "entropy")
 
 @dataclass(frozen=True)
 class MixtureEntry:
-    """One fit: what was fitted, its figures (NaN if it failed), and how it ended."""
+    """One fit: its settings, its figures (NaN if it failed), and how it ended."""
 
     covariance_type: str
     n_components: int
@@ -42,31 +42,31 @@ class MixtureEntry:
     repairs: tuple[str, ...]
     collapsed: bool
     seconds: float
-    reason: str = ""  # why it failed, if it did
+    reason: str = ""  # why the fit failed, if it did
 
 
 @dataclass(frozen=True)
 class MixtureChoice:
-    """The best model by one criterion (lower is better), and the figures of all.
+    """The best model by one criterion (lower is better), and the figures of all fits.
 
-    A fit with collapsed components is in the table but is never the best, unless there is no other: its likelihood says more
-    about a few rows than about the data.
+    A fit with collapsed components is listed but never chosen unless there is no other, because its likelihood reflects a few
+    rows rather than the data.
     """
 
     criterion: str
     entries: tuple[MixtureEntry, ...]
     best: MixtureEntry
     best_model: GaussianMixture
-    interrupted: bool = False  # by Ctrl-C: the entries are those that were finished
+    interrupted: bool = False  # by Ctrl-C: only finished fits are listed
 
     @property
     def table(self) -> LabelledMatrix:
-        """One line for each fit."""
+        """One row per fit."""
         values = np.array([[float(getattr(entry, name)) for name in _FIGURES] for entry in self.entries])
         return LabelledMatrix(values, tuple(f"{e.covariance_type} {e.n_components}" for e in self.entries), _FIGURES)
 
     def grid(self, figure: str | None = None) -> LabelledMatrix:
-        """One figure (the criterion, unless it is said) by number of components and covariance type."""
+        """One figure (default: the criterion) by number of components and covariance type."""
         name = figure or self.criterion
         kinds = tuple(dict.fromkeys(entry.covariance_type for entry in self.entries))
         numbers = sorted({entry.n_components for entry in self.entries})
@@ -76,7 +76,7 @@ class MixtureChoice:
         return LabelledMatrix(values, tuple(map(str, numbers)), kinds)
 
     def __str__(self) -> str:
-        """The grid of the criterion, and the best."""
+        """The grid of the criterion, with the best marked."""
         grid = self.grid()
         left = max(len("components"), *(len(row) for row in grid.rows))
         lines = [(f"{'components':<{left}}" + "".join(f"  {kind:>10} " for kind in grid.columns)).rstrip()]
@@ -108,12 +108,12 @@ def choose_mixture(
 ) -> MixtureChoice:
     """Fit every number of components with every covariance type, and choose by "bic", "icl" or "aic".
 
-    Each is tried from starts of its own, from the result with fewer components with one of them split in two (the heaviest, and
-    the one that fills most room), and from the results of simpler families with as many; the best is kept. Other parameters are
-    those of `GaussianMixture`; tol is 1e-7 and max_iter 2000 unless they are given, since criteria differ by little.
+    Each model is fitted from its own starts, from the solution with fewer components after splitting one in two (the heaviest,
+    and the one of largest volume), and from solutions of simpler covariance types with the same number; the best is kept.
+    Other parameters are those of `GaussianMixture`; the defaults are tol=1e-7 and max_iter=2000, since criteria differ little.
 
-    Fits that cannot be, as with fewer rows than components, are in the table with a `reason`. After Ctrl-C the choice is among
-    the fits that were finished, if there are any (`interrupted`).
+    Fits that are impossible, for instance with fewer rows than components, are listed with a `reason`. After Ctrl-C the choice
+    is among the finished fits, if any (`interrupted`).
 
     >>> import numpy as np
     >>> import foldwise as fw
@@ -131,7 +131,7 @@ def choose_mixture(
     """
     numbers, kinds = _asked(n_components, covariance_types, criterion, parameters)
     parameters = {"tol": 1e-7, "max_iter": 2000, **parameters}
-    if parameters.get("random_state") is not None:  # drawn from once, for all fits
+    if parameters.get("random_state") is not None:  # one seed for all fits
         parameters["random_state"] = seed_of(parameters["random_state"])
     interrupted = False
     models: dict[tuple[str, int], GaussianMixture] = {}
@@ -173,13 +173,13 @@ def _asked(
     given = [n_components] if isinstance(n_components, (int, np.integer)) else n_components
     listed = list(given)
     if not all(is_whole(k) for k in listed):
-        raise ParameterError(f"n_components={listed}: give whole numbers of components.")
+        raise ParameterError(f"n_components={listed}: give whole numbers.")
     numbers = sorted({int(k) for k in listed})
     kinds = [covariance_types] if isinstance(covariance_types, str) else list(dict.fromkeys(covariance_types))
     if not numbers or numbers[0] < 1:
-        raise ParameterError(f"n_components={numbers}: give numbers of components from 1 on.")
+        raise ParameterError(f"n_components={numbers}: give whole numbers of at least 1.")
     if not kinds or any(kind not in COVARIANCE_TYPES for kind in kinds):
-        raise ParameterError(f"covariance_types={kinds}: give some of {', '.join(COVARIANCE_TYPES)}.")
+        raise ParameterError(f"covariance_types={kinds}: give one or more of {', '.join(COVARIANCE_TYPES)}.")
     if criterion not in CRITERIA:
         raise ParameterError(f"criterion={criterion!r}: give one of {', '.join(CRITERIA)}.")
     wrong = {"covariance_type", "checkpoint", "time_budget", "warm_start"} | {
@@ -187,13 +187,13 @@ def _asked(
     }
     if wrong & set(parameters):
         raise ParameterError(
-            f"{', '.join(sorted(wrong & set(parameters)))} cannot be given to choose_mixture, which fits many models."
+            f"{', '.join(sorted(wrong & set(parameters)))} cannot be passed to choose_mixture, which fits many models."
         )
     return numbers, kinds
 
 
 def _tried(model: GaussianMixture, source: Source, starts: list[MixtureStart]) -> MixtureEntry:
-    """Fit, and the figures; Ctrl-C ends the choice, not only the fit that it falls into."""
+    """Fit, and return the figures; Ctrl-C ends the whole search, not only the current fit."""
     try:
         model.fit_from_starts(source, starts, warn=False)
     except TooFewColumnsError as error:
@@ -235,7 +235,7 @@ def _failed(model: GaussianMixture, parameters: int, reason: str) -> MixtureEntr
 
 
 def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixture]) -> list[MixtureStart]:
-    """Where to start besides its own starts: from fewer components, and from simpler types."""
+    """Additional starts: from fewer components, and from simpler covariance types."""
     kind, k = model.covariance_type, model.n_components
     made: list[MixtureStart] = []
     fewer = [n for known, n in models if known == kind and n < k]
@@ -249,7 +249,7 @@ def _starts(model: GaussianMixture, models: dict[tuple[str, int], GaussianMixtur
 
 
 def _split(model: GaussianMixture, k: int, by: str) -> MixtureStart:
-    """The components of a model, of which some are split along their longest axis so that there are k."""
+    """The components of a model, some of them split along their principal axis so that there are k."""
     weights, means, matrices = model.weights_.copy(), model.means_.copy(), model.covariance_matrices()
     while len(weights) < k:
         size = weights if by == "weight" else weights * np.trace(matrices, axis1=1, axis2=2)
@@ -257,7 +257,7 @@ def _split(model: GaussianMixture, k: int, by: str) -> MixtureStart:
         with blas.single():
             values, vectors = np.linalg.eigh(matrices[j])
         step = vectors[:, -1] * (math.sqrt(max(values[-1], 0.0)) / 2)
-        # Two halves this far apart have together the covariance that the one had.
+        # At this distance, the two halves together have the covariance of the original.
         rest = matrices[j] - np.outer(step, step)
         weights = np.append(weights, weights[j] / 2)
         weights[j] /= 2

@@ -1,4 +1,4 @@
-"""How many components serve a final task best: the score of that task, cross-validated, decides."""
+"""Choosing the number of components by the cross-validated score of a downstream task."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from foldwise.models.pca import PCA
 
 @dataclass(frozen=True)
 class ComponentChoice:
-    """The scores of a final task for each number of components.
+    """The scores of a downstream task for each number of components.
 
-    `best` has the highest mean score; `simplest` is the least number within one standard error of it, which is the one to
-    take unless the last bit of score matters.
+    `best` has the highest mean score; `simplest` is the smallest number within one standard error of it, and the one to use
+    unless the last bit of score matters.
     """
 
     n_components: tuple[int, ...]
@@ -32,7 +32,7 @@ class ComponentChoice:
 
     @property
     def table(self) -> LabelledMatrix:
-        """One line for each number of components."""
+        """One row per number of components."""
         values = np.column_stack([self.mean, self.error])
         return LabelledMatrix(values, tuple(str(k) for k in self.n_components), ("mean score", "standard error"))
 
@@ -49,10 +49,10 @@ def choose_components(
     random_state: Any = None,
     engine: Any = None,
 ) -> ComponentChoice:
-    """Try a classifier, regressor or clustering on the leading 1, 2, ... scores, and keep every result.
+    """Evaluate a classifier, regressor or clustering on the leading 1, 2, ... principal component scores.
 
-    `n_components` lists the numbers to try (None: all). PCA is fitted on the training part of each fold only, once, with the
-    largest number; smaller numbers are its leading columns. `scoring` is scikit-learn's: a name, a callable (estimator, X, y),
+    `n_components` lists the numbers to try (None: all). PCA is fitted once per fold, on the training rows, with the largest
+    number; smaller numbers use its leading columns. `scoring` is as in scikit-learn: a name, a callable (estimator, X, y),
     or None for the estimator's own `score`.
 
     >>> from sklearn.datasets import load_iris
@@ -67,7 +67,7 @@ def choose_components(
 
     rows = np.asarray(X, dtype=None if hasattr(X, "dtype") else float)
     if rows.ndim != 2:
-        raise ParameterError("choose_components needs a table in memory: rows by columns.")
+        raise ParameterError("choose_components requires a two-dimensional table in memory.")
     target = None if y is None else np.asarray(y)
     splitter = check_cv(cv, target, classifier=is_classifier(estimator))
     splits = list(splitter.split(rows, target))
@@ -75,7 +75,7 @@ def choose_components(
     tried = tuple(range(1, most + 1)) if n_components is None else tuple(int(k) for k in n_components)
     if not tried or min(tried) < 1 or max(tried) > most:
         raise ParameterError(
-            f"n_components={list(tried)} must lie between 1 and {most}: the columns, or the rows of a fold."
+            f"n_components={list(tried)} must lie between 1 and {most}, the number of columns or of training rows in a fold."
         )
     scorer = check_scoring(estimator, scoring=scoring)
     scores = np.empty((len(splits), len(tried)))
@@ -90,7 +90,7 @@ def choose_components(
             else:
                 scores[fold, place] = scorer(model.fit(inside[:, :k], target[train]), outside[:, :k], target[test])
     mean = scores.mean(axis=0)
-    # A single split says nothing about its error.
+    # A single split gives no standard error.
     error = scores.std(axis=0, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else np.zeros(len(tried))
     top = int(np.argmax(mean))
     near = [k for k, value in zip(tried, mean, strict=True) if value >= mean[top] - error[top]]

@@ -1,4 +1,4 @@
-"""How the inertia falls as clusters are added, and where it bends."""
+"""The inertia as a function of the number of clusters, and its knee."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.session import open_passes
 from foldwise.selection.silhouette import silhouette_of
 
-_OFFSET = 0.01  # of a new centre from the one it is put beside, in root mean square distances of that one's rows
+_OFFSET = 0.01  # of a new centre from its parent, in root mean square distances of the parent's rows
 
 
 @dataclass(frozen=True)
 class InertiaCurve:
     """For each number of clusters: the inertia, the mean silhouette (NaN for one cluster), and the centres.
 
-    `depths` says how far the curve lies below the straight line between its ends, both axes taken from 0 to 1, and `knee` is
-    the number where that is most (None for fewer than three numbers, or a curve that lies nowhere below). That is a rule of
-    thumb: data without any clusters have a knee too, and it moves with the range of numbers that is looked at.
+    `depths` is the depth of the curve below the chord between its ends, with both axes scaled to [0, 1], and `knee` is the
+    number where it is largest (None for fewer than three numbers, or a curve that is nowhere below the chord). This is a rule
+    of thumb: data without clusters also have a knee, and it depends on the range of numbers considered.
     """
 
     n_clusters: tuple[int, ...]
@@ -40,11 +40,11 @@ class InertiaCurve:
     knee: int | None
     centers: tuple[NDArray[Any], ...]
     converged: bool
-    parameters: dict[str, Any]  # of KMeans
+    parameters: dict[str, Any]  # passed to KMeans
 
     @property
     def table(self) -> LabelledMatrix:
-        """One line for each number of clusters."""
+        """One row per number of clusters."""
         values = np.column_stack([self.inertias, self.silhouettes, self.depths])
         return LabelledMatrix(values, tuple(str(k) for k in self.n_clusters), ("inertia", "silhouette", "below chord"))
 
@@ -52,11 +52,11 @@ class InertiaCurve:
 def inertia_curve(
     X: Any, n_clusters: int | Iterable[int], *, sample_weight: Any = None, engine: Any = None, **parameters: Any
 ) -> InertiaCurve:
-    """The inertia for each number of clusters in `n_clusters`; it never rises with the number.
+    """The inertia for each number of clusters in `n_clusters`; it never increases with the number.
 
-    Each number is tried twice: from the centres of the number before, with one more beside the centre whose rows have the
-    largest inertia, and from a start of its own; the better is kept. Other parameters are those of `KMeans`; `search` is
-    "breathing" unless it is given, because a bad optimum would look like a knee.
+    Each number is fitted twice: from the centres of the previous number, with one more beside the centre of the cluster with
+    the largest inertia, and from its own start; the better is kept. Other parameters are those of `KMeans`; `search` defaults
+    to "breathing", because a poor optimum would look like a knee.
 
     >>> import foldwise as fw
     >>> X = [[0.0, 0.0], [0.0, 1.0], [10.0, 0.0], [10.0, 1.0], [5.0, 9.0], [5.0, 10.0]]
@@ -74,10 +74,10 @@ def inertia_curve(
     given = [n_clusters] if isinstance(n_clusters, (int, np.integer)) else n_clusters
     numbers = tuple(sorted({int(k) for k in given}))
     if not numbers or numbers[0] < 1:
-        raise ParameterError(f"n_clusters={list(numbers)}: give numbers of clusters from 1 on.")
+        raise ParameterError(f"n_clusters={list(numbers)}: give whole numbers of at least 1.")
     wrong = {"checkpoint", "time_budget"} & set(parameters)
     if wrong:
-        raise ParameterError(f"{', '.join(sorted(wrong))} cannot be given to inertia_curve, which fits many models.")
+        raise ParameterError(f"{', '.join(sorted(wrong))} cannot be passed to inertia_curve, which fits many models.")
     parameters = {"search": "breathing", **parameters}
     inertias, silhouettes, centers = [], [], []
     best: KMeans | None = None
@@ -96,16 +96,16 @@ def inertia_curve(
     if not converged:
         message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
-    falling = np.minimum.accumulate(inertias)  # centres are rounded: equal inertias may differ in their last digit
+    falling = np.minimum.accumulate(inertias)  # centres are rounded, so equal inertias may differ in the last digit
     depths = _depths(np.array(numbers, dtype=np.float64), falling)
     knee = numbers[int(np.argmax(depths))] if len(numbers) > 2 and depths.max() > 0 else None
     return InertiaCurve(numbers, falling, np.array(silhouettes), depths, knee, tuple(centers), converged, parameters)
 
 
 def _fitted(model: KMeans, source: Source) -> KMeans:
-    """The model, fitted; Ctrl-C ends the curve, not only the fit that it falls into."""
+    """The fitted model; Ctrl-C ends the whole curve, not only the current fit."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotFinishedWarning)  # there is one warning at the end
+        warnings.simplefilter("ignore", NotFinishedWarning)  # one warning is issued at the end
         model.fit(source)
     if model.outcome_.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
@@ -117,7 +117,7 @@ def _better(one: KMeans, other: KMeans) -> KMeans:
 
 
 def _grown(model: KMeans, k: int, parameters: dict[str, Any]) -> KMeans:
-    """A model that starts from another's centres and new ones beside those whose rows have the largest inertias."""
+    """A model that starts from another's centres, plus new ones beside those of the clusters with the largest inertias."""
     centres, inertias = model.cluster_centers_.astype(np.float64), model.cluster_inertias_.copy()
     weights = np.maximum(model.cluster_weights_, 1e-300)
     rng = np.random.default_rng([k, len(centres)])
@@ -140,7 +140,7 @@ def _silhouette(model: KMeans, passes: Passes) -> float:
 
 
 def _depths(numbers: Floats, inertias: Floats) -> Floats:
-    """How far below the chord, with both axes from 0 to 1."""
+    """The depth below the chord, with both axes scaled to [0, 1]."""
     fall = inertias[0] - inertias[-1]
     if len(numbers) < 2 or not fall > 0:
         return np.zeros(len(numbers))

@@ -1,4 +1,4 @@
-"""What the clusters of a mixture are made of: sizes, means in the units of the data, what sets each apart, how sure it is."""
+"""Profiles of mixture clusters: sizes, means in the units of the data, distinguishing columns, and certainty."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.two_part_mean import distance
 
 BINS = 20
-DOUBT = 0.8  # below this probability of its cluster a row is in doubt
+DOUBT = 0.8  # a row is in doubt if the probability of its cluster is below this
 
 
 @dataclass(frozen=True)
 class MixtureProfile:
-    """Figures of k clusters in d columns; rows belong to the most probable cluster. Those of an empty cluster are NaN.
+    """Figures of k clusters in d columns; rows belong to their most probable cluster. Figures of empty clusters are NaN.
 
-    `means`, `mean` and `deviation` are in the units of the data; `differences` is (mean of the cluster - mean of all) /
-    deviation of all, `separation` the share of each column's variance that lies between the clusters. `sureness` is the mean
-    probability that rows have of their own cluster, `histogram` the weight of rows by that probability (20 equal bins from 0
-    to 1), `in_doubt` the share of rows where it is below 0.8.
+    `means`, `mean` and `deviation` are in the units of the data; `differences` is (cluster mean - overall mean) /
+    overall deviation, `separation` the between-cluster share of each column's variance. `sureness` is the mean probability
+    of a row's own cluster, `histogram` the weight of rows by that probability (20 equal bins from 0 to 1), `in_doubt` the
+    share of rows where it is below 0.8.
     """
 
     labels: NDArray[np.int32]
@@ -46,7 +46,7 @@ class MixtureProfile:
 
 
 def mixture_profile(model: Any, source: Source) -> MixtureProfile:
-    """The figures of a fitted GaussianMixture, merged or not; `source` has the rows it was fitted to. Takes three passes.
+    """Profile a fitted GaussianMixture, merged or not; `source` has the rows it was fitted to. Takes three passes.
 
     >>> import foldwise as fw
     >>> source = fw.scan([[1.0, 5.0], [3.0, 6.0], [2.0, 7.0], [11.0, 6.0], [13.0, 7.0]])
@@ -83,14 +83,14 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
 
 @dataclass(frozen=True)
 class _Sureness:
-    """The labels of rows, and summed over them: the probability of their own cluster by cluster, its histogram, doubts."""
+    """Labels of rows, and sums over rows: the probability of their own cluster, by cluster; its histogram; rows in doubt."""
 
     labels: tuple[NDArray[np.int32], ...]
     sums: ArraySum
 
     @classmethod
     def of(cls, posterior: Posterior, block: Block) -> _Sureness:
-        """Those of a block."""
+        """The figures of a block."""
         shares = probabilities(posterior, block)
         own, surest = most_probable(shares), shares.max(axis=1)
         w = np.ones(block.n_rows) if block.weights is None else block.weights
@@ -99,5 +99,5 @@ class _Sureness:
         return cls((own,), ArraySum(np.concatenate(parts)))
 
     def merge(self, other: _Sureness) -> _Sureness:
-        """These rows, then the others."""
+        """The figures of both sets of rows, in order."""
         return _Sureness(self.labels + other.labels, self.sums.merge(other.sums))

@@ -1,4 +1,4 @@
-"""What clusters are made of: sizes, means in the units of the data, and what sets each one apart from the rest."""
+"""Cluster profiles: sizes, means in the units of the data, and distinguishing columns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from foldwise.stats.two_part_mean import distance
 
 @dataclass(frozen=True)
 class Profile:
-    """Figures of k clusters in d columns. Those of an empty cluster are NaN.
+    """Figures of k clusters in d columns. Figures of empty clusters are NaN.
 
     `means`, `mean` and `deviation` are in the units of the data; `spreads` (root mean square distance to the centre),
-    `silhouettes` and `between` (the share of the variance that lies between the clusters) are in the space that the model
-    compares rows in. `differences` is (mean of the cluster - mean of all) / deviation of all, and `separation` the share of
-    each column's variance that lies between the clusters.
+    `silhouettes` and `between` (the between-cluster share of the variance) refer to the space in which the model compares
+    rows. `differences` is (cluster mean - overall mean) / overall deviation, and `separation` the between-cluster share of
+    each column's variance.
     """
 
     rows: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Profile:
 
 
 def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
-    """The figures of a fitted KMeans; `source` has the rows it was fitted to. Takes two passes, or three if rows are scaled.
+    """Profile a fitted KMeans; `source` has the rows it was fitted to. Takes two passes, or three if rows are scaled.
 
     >>> import foldwise as fw
     >>> source = fw.scan([[1.0, 5.0], [3.0, 5.0], [11.0, 6.0], [13.0, 6.0]])
@@ -66,7 +66,7 @@ def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
     differences = np.divide(gaps, deviation, out=np.zeros_like(gaps), where=deviation > 0)
     weights = np.where(some, raw.weight, np.nan)
     spreads = np.sqrt(model.cluster_inertias_ / weights)
-    if not np.isfinite(model.inertia_):  # about the means, which are next to the centres, there is a way
+    if not np.isfinite(model.inertia_):  # compute it about the means, which are close to the centres
         spreads = np.sqrt(seen / weights) / known[1]
     within = np.divide(raw.squares.sum(axis=0), whole.squares, out=np.ones_like(deviation), where=whole.squares > 0)
     return Profile(

@@ -1,4 +1,4 @@
-"""How well rows lie in their clusters: the silhouette of squared distances, without the n x n matrix of them."""
+"""The silhouette of squared distances, computed without the n x n distance matrix."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from foldwise.models.session import open_passes
 from foldwise.stats.extent import Extent
 from foldwise.stats.group_moments import GroupMoments
 
-_AT_ONCE = 2_000_000  # distances of some rows to all clusters that are held at a time
+_AT_ONCE = 2_000_000  # distances from rows to clusters held in memory at a time
 
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Values from -1 (nearer to another cluster) over 0 (between two) to 1 (far from all others).
+    """Silhouettes range from -1 (nearer to another cluster) through 0 (between two) to 1 (far from all others).
 
-    `mean` is over all rows, `cluster_means` over those of each of `clusters`; `values` has one for each row if values=True.
+    `mean` is over all rows, `cluster_means` over the rows of each of `clusters`; `values` has one per row if values=True.
     """
 
     mean: float
@@ -38,7 +38,7 @@ class Silhouette:
 
     @property
     def table(self) -> LabelledMatrix:
-        """One line for each cluster."""
+        """One row per cluster."""
         values = np.column_stack([self.cluster_means, self.cluster_weights])
         return LabelledMatrix(values, tuple(str(name) for name in self.clusters), ("silhouette", "weight"))
 
@@ -52,13 +52,13 @@ def silhouette(
     n_threads: int | None = None,
     engine: Any = None,
 ) -> Silhouette:
-    """The silhouette (Rousseeuw 1987) of squared Euclidean distances, exactly, in time n k instead of n squared.
+    """The exact silhouette (Rousseeuw 1987) of squared Euclidean distances, in O(n k) time rather than O(n^2).
 
-    `labels` is one label for each row, or a fitted model, whose clusters are judged in the space in which it compares rows
-    (standardised with scale=True, say; for KernelKMeans it is that of the columns). With a and b the mean squared distances
-    of a row to the others of its own cluster and to the rows of the nearest other one, s = (b - a) / max(a, b); it is 0 for
-    a row alone in its cluster. The mean squared distance to a cluster needs its mean m and its mean squared spread V only:
-    |x - m|^2 + V. Weights mean repetition.
+    `labels` is one label per row, or a fitted model, whose clusters are evaluated in the space in which it compares rows
+    (standardised with scale=True, say; for KernelKMeans, the space of the columns). Where a and b are the mean squared
+    distances from a row to the others of its own cluster and to the rows of the nearest other cluster, s = (b - a) / max(a, b),
+    or 0 for a row alone in its cluster. The mean squared distance to a cluster depends only on its mean m and its mean squared
+    deviation V: |x - m|^2 + V. A weight counts as repetition of its row.
 
     >>> import foldwise as fw
     >>> X = [[0.0], [2.0], [10.0], [12.0]]
@@ -71,7 +71,7 @@ def silhouette(
         model = labels
         if model.__sklearn_tags__().input_tags.pairwise:
             raise ParameterError(
-                "a precomputed kernel has no rows to take distances of: give labels and the rows themselves."
+                "a precomputed kernel has no rows to compute distances from. Pass labels and the rows themselves."
             )
         with open_passes(open_for_use(model, X, sample_weight), engine=engine, n_threads=n_threads) as passes:
             numbers = model.predict(passes.source)
@@ -80,7 +80,7 @@ def silhouette(
             return silhouette_of(passes.over(seen), numbers, names, values=values)
     given = np.asarray(labels)
     if given.ndim != 1:
-        raise ParameterError(f"labels of shape {given.shape}: give one label for each row, or a fitted model.")
+        raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
     found, numbers = np.unique(given, return_inverse=True)
     with open_passes(scan(X, weights=sample_weight), engine=engine, n_threads=n_threads) as passes:
         return silhouette_of(passes, numbers.astype(np.int32), tuple(found.tolist()), values=values)
@@ -94,14 +94,14 @@ def silhouette_of(
     values: bool = False,
     known: tuple[GroupMoments, float] | None = None,
 ) -> Silhouette:
-    """The silhouette of rows with labels from 0 to len(names) - 1; what `grouped` gave, if known already, saves a pass."""
+    """The silhouette of rows with labels from 0 to len(names) - 1; passing the result of `grouped` saves a pass."""
     groups, scale = grouped(passes, labels, len(names)) if known is None else known
     if np.count_nonzero(groups.weight) < 2:
-        raise ParameterError("a silhouette compares clusters: there must be at least two of them.")
+        raise ParameterError("a silhouette compares clusters, so there must be at least two.")
     parts = passes.each(_Scores.about(groups, scale, values), beside=labels)
     rows = sum(n_rows for n_rows, _, _ in parts)
     if len(labels) > rows:
-        raise DataError(f"there are {len(labels)} labels, but {rows} rows", advice="Give one label for each row")
+        raise DataError(f"there are {len(labels)} labels, but {rows} rows", advice="Pass one label per row")
     sums = np.sum([part for _, part, _ in parts], axis=0)
     some = groups.weight > 0
     means = np.divide(sums, groups.weight, out=np.full(len(names), np.nan), where=some)
@@ -110,9 +110,9 @@ def silhouette_of(
 
 
 def grouped(passes: Passes, labels: NDArray[np.integer], n_groups: int) -> tuple[GroupMoments, float]:
-    """The moments of each cluster, in one pass, and the power of two that rows were multiplied by for them.
+    """The moments of each cluster, in one pass, and the power of two by which rows were multiplied.
 
-    That is 1 unless squares would leave float64, which takes two passes more.
+    The factor is 1 unless squares would leave the range of float64, which takes two more passes.
     """
     groups, scale = passes.fold(partial(_moments, n_groups=n_groups), beside=labels), 1.0
     if not _in_range(groups):
@@ -124,12 +124,12 @@ def grouped(passes: Passes, labels: NDArray[np.integer], n_groups: int) -> tuple
 
 def _moments(block: Block, labels: NDArray[np.int32], *, n_groups: int, scale: float = 1.0) -> GroupMoments:
     if len(labels) < block.n_rows:
-        raise DataError("there are fewer labels than rows", advice="Give one label for each row")
+        raise DataError("there are fewer labels than rows", advice="Pass one label per row")
     return GroupMoments.of(block, labels, n_groups, scale)
 
 
 def _in_range(groups: GroupMoments) -> bool:
-    """Whether squares are neither too large nor too small for float64; those of equal rows are 0, which is fine."""
+    """Whether squares neither overflow nor underflow float64; those of equal rows are 0, which is fine."""
     means = groups.mean[groups.weight > 0]
     with np.errstate(over="ignore"):
         apart = np.square(means - means[:1]).max(initial=0.0)
@@ -138,7 +138,7 @@ def _in_range(groups: GroupMoments) -> bool:
 
 
 def _scale_of(passes: Passes) -> float:
-    """A power of two that brings the data's range near 1."""
+    """A power of two that scales the range of the data to about 1."""
     with np.errstate(over="ignore", invalid="ignore"):
         extent = passes.fold(Extent.of)
     reach = float((extent.high / 2 - extent.low / 2).max(initial=0.0))
@@ -147,11 +147,11 @@ def _scale_of(passes: Passes) -> float:
 
 @dataclass(frozen=True)
 class _Scores:
-    """The silhouettes of a block's rows: their number, their weighted sum by cluster, and, with `values`, all of them."""
+    """The silhouettes of the rows of a block: their number, their weighted sum by cluster and, with `values`, all of them."""
 
     scale: float
     pivot: Floats
-    points: Floats  # means of the clusters less the pivot
+    points: Floats  # cluster means minus the pivot
     spread: Floats
     alone: NDArray[np.bool_]
     others: Floats
@@ -159,10 +159,10 @@ class _Scores:
 
     @classmethod
     def about(cls, groups: GroupMoments, scale: float, values: bool) -> _Scores:
-        pivot = groups.centre[0][int(np.argmax(groups.weight))]  # near the rows, unlike 0
+        pivot = groups.centre[0][int(np.argmax(groups.weight))]  # close to the rows, unlike 0
         some = groups.weight > 0
         spread = np.divide(groups.squares.sum(axis=1), groups.weight, out=np.full(len(some), np.inf), where=some)
-        # A row is not compared with itself: of a cluster of weight W, W - 1 is left.
+        # A row is not compared with itself: in a cluster of weight W, W - 1 remains.
         rest = groups.weight - 1.0
         alone = rest <= 1e-12 * np.maximum(groups.weight, 1.0)
         others = np.divide(groups.weight, rest, out=np.ones(len(some)), where=~alone)

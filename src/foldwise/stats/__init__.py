@@ -1,1 +1,1 @@
-"""What merges: small frozen records with `of(block)` and `merge`."""
+"""Mergeable statistics: small frozen records with `of(block)` and `merge`."""

@@ -1,4 +1,4 @@
-"""A sum of arrays: for figures that need no more than being added up in a fixed order."""
+"""A sum of arrays, for figures that only need to be added in a fixed order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foldwise.data.block import Floats
 
 @dataclass(frozen=True)
 class ArraySum:
-    """An array that adds up."""
+    """An array merged by addition."""
 
     value: Floats
 

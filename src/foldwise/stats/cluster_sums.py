@@ -1,4 +1,4 @@
-"""What the rows of each cluster add up to, exactly: the statistic behind every step of k-means."""
+"""Exact sums of the rows of each cluster: the statistic behind every step of k-means."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from foldwise.data.block import Floats
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """For some clusters (`which`): sums of weighted rows and of weights, each in two parts that lie on a grid.
+    """For some clusters (`which`): sums of weighted rows and of weights, each in two parts on a grid.
 
     On the grid (`foldwise.kernels.targets.Grid`) float64 additions are exact, so `merge` is associative and commutative to the
-    last bit, and taking a row away undoes adding it. A cluster's mean is thus a function of its members alone: not of the
-    order of blocks, not of threads, and not of which rows moved when.
+    last bit, and subtracting a row undoes adding it. A cluster's mean is thus a function of its members alone, independent of
+    the order of blocks, of threads, and of when rows moved.
     """
 
     which: NDArray[np.int32]
@@ -39,7 +39,7 @@ class ClusterSums:
         return both
 
     def add(self, part: ClusterSums) -> None:
-        """Take in a part whose clusters are all known here; in place, for sums as large as all centres."""
+        """Add a part in place, for sums over all centres; all its clusters must be present here."""
         if len(part.which) == len(self.which):
             place: slice | NDArray[np.intp] = slice(None)
         else:
@@ -50,10 +50,10 @@ class ClusterSums:
 
     @property
     def weights(self) -> Floats:
-        """The weight of each cluster, in units of the weights' scale."""
+        """The weight of each cluster, relative to the scale of the weights."""
         return np.asarray(self.weight[0] + self.weight[1])
 
     def means(self) -> Floats:
-        """The mean of each cluster; that of an empty one is NaN."""
+        """The mean of each cluster; NaN for an empty one."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((self.high + self.low) / self.weights[:, None])

@@ -1,4 +1,4 @@
-"""Weight, mean and spread of each column on its own, in one cheap pass."""
+"""Weight, mean and sum of squares of each column, in one cheap pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foldwise.stats.two_part_mean import distance, moved
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Total weight, number of rows with weight, the centre, and each column's centred sum of squares."""
+    """Total weight, number of rows with non-zero weight, the centre, and each column's centred sum of squares."""
 
     weight: float
     rows: int

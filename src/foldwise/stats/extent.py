@@ -1,4 +1,4 @@
-"""Where the data lie: mean, spread and range of each column, in one pass before k-means."""
+"""The extent of the data: mean, sum of squares and range of each column, in one pass before k-means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldwise.stats.column_moments import ColumnMoments
 
 @dataclass(frozen=True)
 class Extent:
-    """The column moments, the number of all rows; least and greatest values and weights among rows that count."""
+    """Column moments, the number of all rows, and the minima and maxima of values and weights over rows with weight > 0."""
 
     columns: ColumnMoments
     count: int
@@ -23,7 +23,7 @@ class Extent:
 
     @property
     def alike(self) -> bool:
-        """Whether weights differ by no more than float32 has room for, once they are near one."""
+        """Whether the weights, with the largest scaled to about one, all fit in the range of float32."""
         return self.lightest >= self.heaviest * 2.0**-60
 
     @classmethod
@@ -36,7 +36,7 @@ class Extent:
     @classmethod
     def of(cls, block: Block) -> Extent:
         """The extent of a block's rows."""
-        columns = ColumnMoments.of(block)  # refuses what is not finite
+        columns = ColumnMoments.of(block)  # raises for values that are not finite
         low, high = block.extent()
         heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
         lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))

@@ -1,4 +1,4 @@
-"""Weight, mean and spread of each column within groups of rows: what clusters are made of."""
+"""Weight, mean and sum of squares of each column within groups of rows, such as clusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldwise.stats.two_part_mean import distance, moved
 
 @dataclass(frozen=True)
 class GroupMoments:
-    """For each group: total weight, number of rows with weight, centre (2, groups, columns) and centred sums of squares."""
+    """For each group: weight, number of rows with non-zero weight, centre (2, groups, columns) and centred sums of squares."""
 
     weight: Floats
     rows: NDArray[np.int64]
@@ -37,12 +37,12 @@ class GroupMoments:
         weight = np.bincount(labels, weights, minlength=n_groups).astype(np.float64)
         counted = np.bincount(labels[weights > 0], minlength=n_groups)
         share = np.divide(1.0, weight, out=np.zeros(n_groups), where=weight > 0)[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # a caller that sees infinities tries another scale
+        with np.errstate(over="ignore", invalid="ignore"):  # callers that find infinities try another scale
             centre, squares = _moments(block, labels, member, share, weight, scale)
         return cls(weight, counted, np.where(share > 0, centre, 0.0), squares)
 
     def merge(self, other: GroupMoments) -> GroupMoments:
-        """The moments of both sets of rows together; a group that is empty on one side is taken from the other."""
+        """The moments of both sets of rows together; a group that is empty in one is taken from the other."""
         weight = self.weight + other.weight
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -70,7 +70,7 @@ class GroupMoments:
 
 
 def _membership(labels: NDArray[np.int32], weights: Floats, n_groups: int) -> Any:
-    """A sparse matrix, groups by rows, of the rows' weights: products with it are sums by group."""
+    """A sparse matrix (groups by rows) of row weights; multiplying by it sums by group."""
     import scipy.sparse as sp
 
     return sp.csc_array((weights, labels, np.arange(len(labels) + 1)), shape=(n_groups, len(labels))).tocsr()
@@ -80,7 +80,7 @@ def _moments(
     block: Block, labels: NDArray[np.int32], member: Any, share: Floats, weight: Floats, scale: float
 ) -> tuple[Floats, Floats]:
     rows = block.rows
-    if not isinstance(rows, np.ndarray):  # sparse: a pivot would fill in zeros
+    if not isinstance(rows, np.ndarray):  # sparse: a pivot would make it dense
         wide = rows.astype(np.float64) * scale
         mean = (member @ wide).toarray() * share
         squares = (member @ wide.multiply(wide).tocsr()).toarray() - weight[:, None] * mean**2

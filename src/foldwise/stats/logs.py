@@ -1,4 +1,4 @@
-"""Logarithms of positive values: their mean, their spread, and how far they lie below the logarithm of the mean."""
+"""Logarithms of positive values: their mean, sum of squares, and distance below the logarithm of the mean."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.kernels.series import excess, log_ratio
 
-_AT_ONCE = 16384  # values whose logarithms are held at a time: they stay in the cache
-_NARROW = 0.1  # blocks whose values lie this close to their mean, relatively, get more careful logarithms
-_SAFE = 2.0**-120  # products of eight numbers that are no smaller, and no larger than its inverse, stay in range
+_AT_ONCE = 16384  # values processed at a time, so that their logarithms stay in the cache
+_NARROW = 0.1  # blocks whose values are within this relative distance of their mean need accurate logarithms
+_SAFE = 2.0**-120  # products of eight numbers between this and its inverse stay in range
 
 
 @dataclass(frozen=True)
 class Logs:
-    """Of values x with weights: a pivot and, of log(x / pivot), the mean `shift` and the centred sum of squares.
+    """For weighted values x: a pivot, and the mean `shift` and centred sum of squares of log(x / pivot).
 
-    `gap` is the sum of u - 1 - log u, with u = x / mean of x. No term of it is negative, so that log(mean x) - mean(log x),
-    which is gap / n, has all its digits even where values differ in their last ones; so has the spread of the logarithms.
+    `gap` is the sum of u - 1 - log u, with u = x / mean of x. No term is negative, so log(mean x) - mean(log x), which is
+    gap / n, is accurate even where values differ only in their last digits; so is the variance of the logarithms.
     """
 
     pivot: float
@@ -40,10 +40,10 @@ class Logs:
         of_one: float | None = None,
         spread: bool = True,
     ) -> Logs:
-        """Of positive values in hand, at least one; `pivot` and `rest` are their mean in two parts.
+        """From at least one positive value; `pivot` and `rest` are their mean in two parts.
 
-        With `of_one`, which is then the mean of x, it is about 1 - x, and `pivot` and `rest` are the mean of that. Without
-        `spread` there are no squares (NaN), and far fewer logarithms to take.
+        With `of_one`, which is then the mean of x, the record is for 1 - x, and `pivot` and `rest` are the mean of that.
+        Without `spread`, squares are not computed (NaN), and far fewer logarithms are needed.
         """
         low, high = float(x.min()), float(x.max())
         low, high = (low, high) if of_one is None else (1.0 - high, 1.0 - low)
@@ -55,7 +55,7 @@ class Logs:
             v = None if w is None else w[start : start + _AT_ONCE]
             gap, all_of, squares = 0.0, 0.0, np.nan
             if narrow:
-                # 1 - x as a difference from 1 - mean: next to 0, x has digits that 1 - x has not.
+                # 1 - x as a difference from 1 - mean, because near 0, 1 - x loses digits of x.
                 t = (some - pivot if of_one is None else of_one - some) / pivot
                 logs, gap = np.log1p(t), total(excess(t), v)
             else:
@@ -66,7 +66,7 @@ class Logs:
             own = total(logs, v)
             if spread:
                 squares = total(np.square(logs), v)
-            # The sum comes from the products wherever it can, so that it does not depend on what else is asked for.
+            # The sum comes from the products wherever possible, so that it does not depend on the other figures requested.
             sums.append((all_of if together else own, own, squares, gap))
         all_logs, own, squares, gap = np.sum(sums, axis=0)
         shift = float(all_logs) / weight
@@ -75,11 +75,11 @@ class Logs:
         return cls(pivot, shift, np.maximum(squares - own * (own / weight), 0.0).item(), float(gap))
 
     def merge(self, other: Logs, weight: float, its_weight: float, mean: float, apart: float) -> Logs:
-        """Both sets together; `mean` is that of the values of both, `apart` the other's mean less this one's."""
+        """Both sets together; `mean` is the common mean of the values, `apart` the other's mean minus this one's."""
         both = weight + its_weight
         share = its_weight / both
         delta = _log_of_ratio(other.pivot, self.pivot) + (other.shift - self.shift)
-        # From its own mean to the common one, the gap of a part grows by a term that is not negative either.
+        # Moving from its own mean to the common one adds a non-negative term to the gap of a part.
         mine, its = -apart * share / mean, apart * (1 - share) / mean
         gap = self.gap + other.gap + float(weight * excess(mine) + its_weight * excess(its))
         return Logs(
@@ -96,7 +96,7 @@ class Logs:
 
 
 def _of_products(ratios: Floats) -> Floats:
-    """Logarithms whose sum is that of the values': of products of eight, which are as exact and take an eighth of the time."""
+    """Logarithms with the same sum, of products of eight values: as accurate in an eighth of the time."""
     whole = len(ratios) // 8 * 8
     products = np.multiply.reduce(ratios[:whole].reshape(8, -1), axis=0)
     return np.asarray(np.log(np.concatenate([products, ratios[whole:]])))

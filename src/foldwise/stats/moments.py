@@ -1,4 +1,4 @@
-"""Weight, mean and centred scatter: what PCA, and much else, is finished from."""
+"""Weight, mean and centred scatter: the statistic behind PCA and other models."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from foldwise.data.block import Block, Floats
 
 @dataclass(frozen=True)
 class Moments:
-    """Total weight, number of rows with weight, centre, and sum of w (x - mean)(x - mean)'.
+    """Total weight, number of rows with non-zero weight, centre, and sum of w (x - mean)(x - mean)'.
 
-    `scatter` holds the upper triangle; what stands below the diagonal has no meaning. Moments about each block's own mean
+    `scatter` holds the upper triangle; entries below the diagonal are undefined. Moments about each block's own mean
     merge without cancellation (Chan, Golub and LeVeque 1983), whatever the offset of the data.
     """
 

@@ -1,4 +1,4 @@
-"""The triangular factor of the centred rows: all that an SVD needs, and no covariance is ever formed."""
+"""The triangular factor of the centred rows: all that an SVD needs, without forming a covariance."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from foldwise.stats.two_part_mean import distance, moved
 
 @dataclass(frozen=True)
 class QRFactor:
-    """Total weight, number of rows with weight, centre, and R with R'R = the centred scatter, R from a QR factorisation.
+    """Total weight, number of rows with non-zero weight, centre, and R from a QR factorisation: R'R = the scatter.
 
-    Singular values of R are those of the centred rows to full precision; those taken through R'R keep only half the digits
-    of the small ones. Two factors merge by factoring them stacked, with one row for the distance of their means.
+    The singular values of R are those of the centred rows to full precision; computed from R'R, small ones would lose half
+    their digits. Two factors merge by factorising them stacked, with one row for the distance between their means.
     """
 
     weight: float
@@ -59,6 +59,6 @@ class QRFactor:
 
     @property
     def squares(self) -> Floats:
-        """The centred sum of squares of each column; never zero where a column varies."""
+        """The centred sum of squares of each column; never zero if the column varies."""
         squares = np.einsum("ij,ij->j", self.factor, self.factor)
         return np.asarray(np.where((squares == 0) & self.factor.any(axis=0), LEAST_POSITIVE, squares))

@@ -1,4 +1,4 @@
-"""What an E-step leaves for the M-step: how much weight each component has, and how the rows lie about its mean."""
+"""The result of an E-step: the weight of each component, and the moments of the rows about its mean."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
 
-# As a power of two: weights beyond are brought near one, since float32 has little room for their products.
+# A power of two: weights beyond it are scaled to about one, since their products could leave the range of float32.
 _COMFORT = 30
 
 
 @dataclass(frozen=True)
 class ResponsibilitySums:
-    """For each component: the sums of w r, of w r (x - mean) and of w r (x - mean)(x - mean)', r being responsibilities.
+    """For each component: the sums of w r, of w r (x - mean) and of w r (x - mean)(x - mean)', with responsibilities r.
 
-    `mean` is the component's own, as it was before the step, so that nothing cancels at large offsets. `scatter` is (k, d, d),
-    pooled (d, d), diagonals (k, d) or, where nobody needs it, empty. `log_likelihood` is the weighted sum of log densities.
+    `mean` is the component's mean before the step, so that nothing cancels at large offsets. `scatter` is (k, d, d),
+    pooled (d, d), diagonals (k, d) or, if not needed, empty. `log_likelihood` is the weighted sum of log densities.
     """
 
     log_likelihood: float
@@ -32,7 +32,7 @@ class ResponsibilitySums:
 
     @cached_property
     def safe_counts(self) -> Floats:
-        """The weights of the components, to divide by."""
+        """The weights of the components, safe to divide by."""
         return np.maximum(self.counts, np.finfo(np.float64).tiny)
 
     @cached_property
@@ -42,7 +42,7 @@ class ResponsibilitySums:
 
     @classmethod
     def empty(cls, kind: str, n_components: int, n_columns: int) -> ResponsibilitySums:
-        """The identity of `merge`; `kind` says which squares are summed up: full, tied, diag or none."""
+        """The identity of `merge`; `kind` is the kind of squares summed: full, tied, diag or none."""
         k, d = n_components, n_columns
         shape = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "none": (0,)}[kind]
         return cls(0.0, np.zeros(k), np.zeros((k, d)), np.zeros(shape))
@@ -66,7 +66,7 @@ class ResponsibilitySums:
 
     @classmethod
     def given(cls, block: Block, kind: str, means: Floats, shares: Floats) -> ResponsibilitySums:
-        """The same for responsibilities (rows, components) that are already known, about any `means`."""
+        """The same for known responsibilities (rows, components), about any `means`."""
         found = cls.empty(kind, *means.shape)
         rows = block.dense().astype(np.float64)
         weighted = shares if block.weights is None else shares * block.weights[:, None]

@@ -1,4 +1,4 @@
-"""Sums of terms of each value, and how much weight lies in which cell: what a pass at given parameters gathers."""
+"""Sums of terms of each value, and weights by bin: the statistics of a pass at given parameters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from foldwise.data.block import Block, Floats
 from foldwise.kernels.reference import two_parts
 from foldwise.stats.univariate import values_and_weights
 
-_AT_ONCE = 16384  # values whose terms are held at a time: they stay in the cache
+_AT_ONCE = 16384  # values processed at a time, so that their terms stay in the cache
 
 
 @dataclass(frozen=True)
 class TermSums:
-    """Sums in two parts (2, terms): pairwise inside of a block, with what rounding leaves out kept between blocks."""
+    """Sums in two parts (2, terms): pairwise within a block, with the rounding error kept between blocks."""
 
     sums: Floats
 
@@ -33,7 +33,7 @@ class TermSums:
 
     @classmethod
     def of_values(cls, x: Floats, w: Floats | None, terms: Callable[[Floats], list[Floats]], n: int) -> TermSums:
-        """The same of values in hand."""
+        """The same, from arrays of values and weights."""
         parts = [np.zeros(n)]
         for start in range(0, len(x), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
@@ -45,7 +45,7 @@ class TermSums:
 
     def merge(self, other: TermSums) -> TermSums:
         """The sums over both sets of values."""
-        with np.errstate(invalid="ignore", over="ignore"):  # a trial far out may have no finite likelihood
+        with np.errstate(invalid="ignore", over="ignore"):  # the likelihood at an extreme trial may not be finite
             high, low = two_parts(self.sums[0], other.sums[0])
         return TermSums(np.stack([high, np.where(np.isfinite(high), low, 0.0) + self.sums[1] + other.sums[1]]))
 
@@ -57,7 +57,7 @@ class TermSums:
 
 @dataclass(frozen=True)
 class BinWeights:
-    """The weight of values below the first of some edges, between two of them, ..., and from the last one on."""
+    """The weight of values below the first edge, between successive edges, and from the last edge upwards."""
 
     weights: Floats
 
@@ -68,7 +68,7 @@ class BinWeights:
 
     @classmethod
     def of(cls, block: Block, edges: Floats) -> BinWeights:
-        """The weights of a block's values; a value that equals an edge lies above it."""
+        """The weights of a block's values; a value equal to an edge counts as above it."""
         x, w, _ = values_and_weights(block)
         cells = np.searchsorted(edges, x, side="right")
         return cls(np.bincount(cells, w, minlength=len(edges) + 1).astype(np.float64))

@@ -1,7 +1,7 @@
-"""Means that keep their digits: a centre is a mean in two parts, rounded value and remainder, stacked.
+"""Accurate means: a centre is a mean in two parts, the rounded value and the remainder, stacked.
 
-At an offset of 1e8 a float64 has eight digits left for what differs between two blocks. The distance between their means is all
-that a merge needs, and in two parts it is known to full precision.
+At an offset of 1e8, a float64 has eight digits left for the difference between two blocks. A merge needs only the distance
+between their means, and in two parts it is known to full precision.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ def distance(left: Floats, right: Floats) -> Floats:
 
 
 def moved(centre: Floats, step: Floats) -> Floats:
-    """The centre, `step` further on."""
+    """The centre moved by `step`."""
     total = two_parts(centre[0], step)
     return two_parts(total[0], total[1] + centre[1])

@@ -1,4 +1,4 @@
-"""What one column of values says about the distributions of the exponential family, in one pass."""
+"""Sufficient statistics of one column of values for exponential families, in one pass."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from foldwise.kernels.series import divergence, factorial_rest
 from foldwise.stats.logs import Logs, total
 from foldwise.stats.two_part_mean import moved
 
-MOST_COUNTS = 1 << 16  # whole numbers below this are tallied one by one
-_TOLD_APART = 2.0**53  # larger numbers are whole for want of digits
+MOST_COUNTS = 1 << 16  # whole numbers below this are tallied individually
+_TOLD_APART = 2.0**53  # larger float64 values are always whole
 _AT_ONCE = 16384
-_NOTHING = -1100  # the exponent of zeros: below that of any number
-_PLAIN = (1e-100, 1e100)  # where squares, and sums of many, stay in range
+_NOTHING = -1100  # the exponent of zeros, below that of any number
+_PLAIN = (1e-100, 1e100)  # the range in which squares and their sums are safe
 
 OUTSIDE = ("negative", "zero", "one", "above one", "fraction")
 
 
 @dataclass(frozen=True)
 class Univariate:
-    """Weight, rows with weight, range, mean and centred sum of squares; by wish (`parts`) also what logarithms need.
+    """Weight, rows with non-zero weight, range, mean and centred sum of squares; on request (`parts`) further statistics.
 
     Moments are in units of 2 to the `exponent`, which is 0 unless squares would leave float64. `centre` is the mean in two
     parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
     of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
-    `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None where it was not asked for or
-    where values do not allow it. `first_rows` and `first_values` say where the first value of each kind in OUTSIDE stands, for
-    errors; -1 is nowhere.
+    `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None if it was not requested or
+    is undefined for the values. `first_rows` and `first_values` locate the first value of each kind in OUTSIDE, for errors;
+    -1 means none.
     """
 
     weight: float
@@ -73,7 +73,7 @@ class Univariate:
         first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
         record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
         if low > 0 and parts & {"logs", "inverse"}:
-            # Of x itself: in other units the least values might be lost beside the greatest.
+            # From x itself: rescaling might underflow the smallest values.
             pivot, left = (math.ldexp(part, exponent) for part in (mean, rest))
             logs = Logs.of(x, w, weight, pivot, left, spread="log squares" in parts)
             record = replace(record, logs=logs, inverse=_inverse(y, w, mean) if "inverse" in parts else None)
@@ -130,7 +130,7 @@ class Univariate:
         return replace(merged, **changes)
 
     def in_units(self, exponent: int) -> Univariate:
-        """The same record, its moments in units of another power of 2."""
+        """The same record with moments in units of another power of 2."""
         step = self.exponent - exponent
         if step == 0:
             return self
@@ -150,7 +150,7 @@ class Univariate:
 
     @property
     def variance(self) -> float:
-        """The mean squared distance to the mean, in squared units."""
+        """The variance (divisor n), in squared units."""
         return self.squares / self.weight
 
     def first(self, kind: str) -> tuple[int, float] | None:
@@ -160,7 +160,7 @@ class Univariate:
 
 
 def values_and_weights(block: Block) -> tuple[Floats, Floats | None, NDArray[np.intp] | None]:
-    """A block's values as float64 and their weights, without those of weight 0, and where in the block they stand."""
+    """The values of a block as float64 and their weights, without those of weight 0, and their positions in the block."""
     x = block.dense().reshape(-1)
     if x.dtype != np.float64:
         x = x.astype(np.float64)
@@ -189,7 +189,7 @@ def _inverse(y: Floats, w: Floats | None, mean: float) -> float:
     for start in range(0, len(y), _AT_ONCE):
         some = y[start : start + _AT_ONCE]
         gaps = some - mean
-        with np.errstate(over="ignore", divide="ignore"):  # told by the family that needs it
+        with np.errstate(over="ignore", divide="ignore"):  # reported by the family that needs it
             quotients = gaps / some
         sums.append(total(gaps * quotients, None if w is None else w[start : start + _AT_ONCE]))
     return float(np.sum(sums))
@@ -210,7 +210,7 @@ def _counted(x: Floats, w: Floats | None, high: float, mean: float, rest: float)
 
 
 def _merged_inverse(a: Univariate, b: Univariate, mean: float, apart: float, share: float) -> float:
-    """The sum of (x - m)^2 / x about another m than before: a sum of terms that are not negative."""
+    """The sum of (x - m)^2 / x about a new m, as a sum of non-negative terms."""
     found = 0.0
     for part, gap in ((a, -apart * share), (b, apart * (1 - share))):
         assert part.inverse is not None

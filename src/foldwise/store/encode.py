@@ -1,4 +1,4 @@
-"""Values to JSON and arrays, and back; only kinds that are named here can be in a file."""
+"""Conversion of values to JSON and arrays, and back; a file can contain only the types listed here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foldwise.errors import StoreError
 
-# What can be saved as a whole, or be part of it, under the names that stand in files. A file can make none but these.
+# The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
 MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "GaussianMixture": "foldwise.models.mixture",
@@ -43,12 +43,12 @@ _RECORDS = RESULTS | {
     "SufficientStatistics": "foldwise.models.likelihood.families.base",
 }
 _ENUMS = {"Reason": "foldwise.fold.outcome"}
-# Names in older files, of records and of their fields.
+# Names of classes and fields in older files.
 _RENAMED = {"Known": "SufficientStatistics", "known": "statistics", "second": "second_sums"}
 
 
 def find(kind: str) -> Any:
-    """The class of that name."""
+    """The class with this name."""
     return getattr(importlib.import_module((MODELS | _RECORDS)[kind]), kind)
 
 
@@ -80,20 +80,20 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"record": kind, "fields": parts}
     if kind in MODELS and type(value) is find(kind):
         return {"model": kind, **encode_model(value, arrays)}
-    raise StoreError(f"a {kind} cannot be kept in a file. If it is random_state, give a whole number or None instead.")
+    raise StoreError(f"a {kind} cannot be saved. If it is random_state, give a whole number or None instead.")
 
 
 def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The parameters and the attributes of a fitted model."""
-    getattr(model, "components_", None)  # those of a partial fit are worked out when they are first read
+    getattr(model, "components_", None)  # after partial_fit, they are computed on first access
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
-    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # those are there even after a fit that failed
+    if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # these may be set even if a fit failed
         raise StoreError(f"this {type(model).__name__} is not fitted yet. Call fit first.")
     return {"parameters": encode(model.get_params(deep=False), arrays), "fitted": encode(fitted, arrays)}
 
 
 def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """The value that `encode` was given."""
+    """The inverse of `encode`."""
     if not isinstance(value, dict):
         return value
     match value:
@@ -115,15 +115,15 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
             kind = find(_RENAMED.get(name, name))
             known = {field.name for field in fields(kind)}
             given = {key if key in known else _RENAMED.get(key, key): item for key, item in parts.items()}
-            # A field that a later version added is left out here; one that an older file lacks has its default.
+            # Unknown fields of a later version are ignored; fields missing in an older file take their defaults.
             return kind(**{key: decode(item, arrays) for key, item in given.items() if key in known})
         case {"model": name, "parameters": _, "fitted": _} if name in MODELS:
             return decode_model(name, value, arrays)
-    raise StoreError(f"the file holds something that this version of Foldwise does not know: {str(value)[:80]}")
+    raise StoreError(f"the file contains something that this version of Foldwise does not know: {str(value)[:80]}")
 
 
 def decode_model(kind: str, value: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
-    """A fitted model, from what `encode_model` gave."""
+    """A fitted model, from the result of `encode_model`."""
     make = find(kind)
     known, parameters = make().get_params(), decode(value["parameters"], arrays)
     model = make(**{name: one for name, one in parameters.items() if name in known})

@@ -1,4 +1,4 @@
-"""Models and results to files and back."""
+"""Saving models and results to files, and loading them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMAT = 1
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model, or a result such as an `InertiaCurve`, to one file, whole or not at all.
+    """Write a fitted model, or a result such as an `InertiaCurve`, to one file, atomically.
 
     >>> import os, tempfile
     >>> import foldwise as fw
@@ -29,16 +29,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     kind, target = type(model).__name__, Path(path)
     if kind not in MODELS | RESULTS or type(model) is not find(kind):
-        raise StoreError(f"a {kind} cannot be saved; what can be: {', '.join(sorted(MODELS | RESULTS))}.")
+        raise StoreError(f"a {kind} cannot be saved; supported are {', '.join(sorted(MODELS | RESULTS))}.")
     arrays: dict[str, Any] = {}
     parts = encode_model(model, arrays) if kind in MODELS else {"record": encode(model, arrays)}
     if not target.parent.is_dir():
-        raise StoreError(f"{target}: the folder {target.parent} does not exist. Make it, or give another place.")
+        raise StoreError(f"{target}: the folder {target.parent} does not exist. Create it, or choose another path.")
     write_tensors(target, arrays, {"format": _FORMAT, "model": kind, "version": foldwise.__version__, **parts})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what `save` wrote; no code from the file is run."""
+    """Read a file written by `save`; no code from the file is run."""
     from safetensors import safe_open
 
     target = Path(path)

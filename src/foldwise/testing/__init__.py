@@ -1,4 +1,4 @@
-"""Checks that sources and statistics written elsewhere can run on themselves; ours run them too."""
+"""Checks for third-party sources and statistics; the built-in ones are tested with them too."""
 
 from foldwise.testing.sources import check_source
 from foldwise.testing.statistics import check_statistic

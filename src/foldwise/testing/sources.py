@@ -1,4 +1,4 @@
-"""What every source must do."""
+"""The requirements on every source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldwise.data.source import Source
 
 
 def check_source(source: Source, expected: Any, weights: Any = None) -> None:
-    """Raise AssertionError unless the source gives exactly the rows of `expected`, cut as they must be, pass after pass.
+    """Raise AssertionError unless the source yields exactly the rows of `expected`, on the block grid, in every pass.
 
     >>> import foldwise as fw
     >>> check_source(fw.scan([[1, 2], [3, 4]]), [[1.0, 2.0], [3.0, 4.0]])
@@ -20,7 +20,7 @@ def check_source(source: Source, expected: Any, weights: Any = None) -> None:
     assert isinstance(source, Source), "a source must have every member of foldwise.data.source.Source"
     assert source.n_columns == rows.shape[1], f"{source.n_columns} columns instead of {rows.shape[1]}"
     assert source.n_rows in (None, len(rows)), f"{source.n_rows} rows instead of {len(rows)}"
-    assert source.names is None or len(source.names) == source.n_columns, "one name for each column"
+    assert source.names is None or len(source.names) == source.n_columns, "there must be one name per column"
     size = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
     for number_of_pass in range(2):
         start = 0

@@ -1,4 +1,4 @@
-"""What every statistic must obey."""
+"""The laws that every statistic must obey."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from foldwise.data.block import Block, DenseBlock
 def check_statistic(
     of: Callable[[Block], Any], rows: Any, *, rtol: float = 1e-9, summary: Callable[[Any], Any] | None = None
 ) -> None:
-    """Raise AssertionError unless any split of `rows` merges to the whole, in any grouping, to rounding.
+    """Raise AssertionError unless every split of `rows` merges to the whole, in any grouping, up to rounding.
 
-    `of` makes the statistic of a block. `summary` maps it to what is compared (default: its fields), for statistics whose
-    fields are not unique, such as a factor that is known up to sign.
+    `of` computes the statistic of a block. `summary` maps it to the values compared (default: its fields), for statistics
+    whose fields are not unique, such as a factor known up to sign.
 
     >>> from foldwise.stats.column_moments import ColumnMoments
     >>> check_statistic(ColumnMoments.of, [[1.0, 2.0], [3.0, 5.0], [8.0, 13.0]])

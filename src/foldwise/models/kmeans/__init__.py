@@ -1,4 +1,4 @@
-"""K-means and its relatives."""
+"""K-means and its variants."""
 
 from foldwise.models.kmeans.bisecting import BisectingKMeans
 from foldwise.models.kmeans.estimator import KMeans

@@ -1,6 +1,6 @@
-"""Which row belongs to which cluster, and the exact sums of the clusters.
+"""The assignment of rows to clusters, and the exact sums of the clusters.
 
-`assign` is the E-step; since it keeps the sums up to date with the rows that moved, the M-step needs no pass of its own.
+`assign` is the E-step; it updates the sums for the rows that moved, so the M-step needs no pass of its own.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from foldwise.stats.cluster_sums import ClusterSums
 
 
 class Assignment:
-    """The labels of all rows, kept beside the blocks, and the sums that go with them."""
+    """The labels of all rows, kept as block state, and the corresponding cluster sums."""
 
     def __init__(self, data: KMeansData, *, bounds: str = "auto", name: str = "labels") -> None:
-        """Two assignments of the same rows at a time keep their labels under different names."""
+        """Concurrent assignments of the same rows must use different names for their labels."""
         self.data, self.name = data, name
         self.sums = ClusterSums.zero(np.arange(0, dtype=np.int32), data.d)
-        self.centres: NDArray[Any] | None = None  # whose nearest the labels are, if anybody's
+        self.centres: NDArray[Any] | None = None  # the centres that the labels refer to, if any
         self.near_ties = 0  # in the last pass
-        self.labelled = False  # whether there was a pass that was not forgotten
+        self.labelled = False  # whether a pass has been made since the last forget()
         self._blank = True  # whether no row has a label
-        self._whole = True  # whether the sums are those of the labels: not if a pass was cut short
+        self._whole = True  # whether the sums match the labels; False after an interrupted pass
         in_memory = isinstance(data.source, CachedSource)
         self.bounds = Bounds(bounds, data.n, data.d, data.dtype, sparse=data.source.sparse, in_memory=in_memory)
 
     @property
     def labels(self) -> Labels:
-        """The cluster of every row, fetched from where the blocks are."""
+        """The cluster of every row, collected from the block states."""
         return np.concatenate(self.data.passes.update(tasks.labels_of))
 
     # ------------------------------------------------------------ the E-step
 
     def assign(self, centres: NDArray[Any]) -> Assigned:
-        """Give every row its nearest centre, exactly, and bring the clusters' sums up to date."""
+        """Assign every row to its nearest centre, exactly, and update the cluster sums."""
         data, k = self.data, len(centres)
         if not self._whole or len(self.sums.which) != k:
             self.relabel(np.where(np.arange(len(self.sums.which)) < k, self.sums.which, -1), k)
@@ -65,9 +65,9 @@ class Assignment:
         return done
 
     def _rows_in_a_part(self, k: int) -> int:
-        """Into how many rows blocks are split, if there are fewer blocks than threads; labels and exact sums do not mind.
+        """The number of rows to split blocks into if there are fewer blocks than threads; the result does not depend on it.
 
-        A part is worth some tenths of a millisecond: handing it out takes nearly one.
+        A part should take at least some tenths of a millisecond, because dispatching it takes nearly one tenth.
         """
         data, threads = self.data, self.data.passes.n_threads
         blocks = -(-data.n // data.block_rows)
@@ -77,14 +77,14 @@ class Assignment:
         rows = -(-rows // 128) * 128
         return 0 if 2 * rows > data.n else rows
 
-    # ------------------------------------------------------------ other changes of labels
+    # ------------------------------------------------------------ other label changes
 
     def forget(self) -> None:
-        """Start again from rows without labels."""
+        """Discard all labels."""
         self._whole = self.labelled = False
 
     def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
-        """Change the number of clusters: cluster i becomes new[i], or none if that is -1; places without one are empty."""
+        """Change the number of clusters: cluster i becomes new[i], or none if that is -1; unused numbers are empty clusters."""
         mapping, old = np.asarray(new, dtype=np.int32), self.sums
         self.sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d)
         self.bounds.forget()
@@ -102,12 +102,12 @@ class Assignment:
         self._whole = True
 
     def move(self, rows: tasks.FarRows, which: int, to: int) -> None:
-        """Give one of some rows another label."""
+        """Change the label of one of some rows."""
         data, number = self.data, int(rows.numbers[which])
-        touched = np.unique(np.array([rows.labels[which], to], np.int32))  # of all clusters, only these two
+        touched = np.unique(np.array([rows.labels[which], to], np.int32))  # only these two clusters change
         before, after = np.searchsorted(touched, [rows.labels[which], to]).astype(np.int32)
         part = ClusterSums.zero(touched, data.d)
-        self.centres, self._whole = None, False  # the labels are no longer those of anybody's nearest
+        self.centres, self._whole = None, False  # the labels no longer refer to any set of centres
         DenseTargets(np.zeros((len(touched), data.d), dtype=data.dtype), data.rescaling).transfer(
             np.ascontiguousarray(rows.values[which : which + 1]),
             None if data.weights is None else rows.weights[which : which + 1],
@@ -142,9 +142,9 @@ class Assignment:
         return new
 
     def inertia(self, centres: NDArray[Any]) -> float:
-        """The weighted sum of squared distances, times scale squared, of the present clusters to these centres.
+        """The weighted sum of squared distances, times scale squared, of the current clusters to these centres.
 
-        From the sums alone: what is left of the whole spread, plus how far centres are from the means.
+        Computed from the sums alone: the within-cluster sum of squares, plus the distances of the centres from the means.
         """
         weights, means = self.cluster_weights, self.sums.means()
         some = weights > 0
@@ -155,7 +155,7 @@ class Assignment:
     def update_centres(
         self, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     ) -> tuple[NDArray[Any], float, float, float]:
-        """New centres, the inertias of the old and of the new ones, and the summed squared movement between them."""
+        """The new centres, the inertia at the old and new centres, and the summed squared movement between them."""
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, rescaling = self.sums, self.data.rescaling
         given = (sums.high, sums.low, sums.weights, rescaling.pivot, rescaling.scale, centres)
@@ -167,17 +167,17 @@ class Assignment:
         return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
 
     def _within(self, squares: Floats) -> float:
-        """The inertia of the clusters to their means, which have these squared lengths: what is left of the whole spread."""
+        """The inertia of the clusters about their means, which have these squared lengths: total minus between-cluster."""
         weights = self.cluster_weights
         some = weights > 0
         return max(self.data.spread - float(weights[some] @ squares[some]), 0.0)
 
     def is_settled(self, centres: NDArray[Any]) -> bool:
-        """Whether these centres are the means of their rows."""
+        """Whether these centres are already the means of their rows."""
         return bool(np.array_equal(self.means(centres), centres))
 
     def residuals(self, centres: NDArray[Any]) -> Floats:
-        """The inertia of each cluster, by differences in float64, in units of the rescaled data."""
+        """The inertia of each cluster, from differences in float64, in units of the rescaled data."""
         total = np.zeros(len(centres))
         for part in self.data.passes.each(tasks.Residuals(self.data.targets(centres))):
             total += part

@@ -1,4 +1,4 @@
-"""K-means from the top: one cluster is split in two until there are enough."""
+"""Bisecting k-means: clusters are split in two until there are `n_clusters`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from foldwise.stats.extent import Extent
 
 
 class BisectingKMeans(CentreModel):
-    """K-means from the top: the cluster with the largest inertia (or the most rows) is split in two, until there are enough.
+    """Bisecting k-means: the cluster with the largest inertia (or most rows) is split in two until there are `n_clusters`.
 
-    The splits form a tree: `predict` goes down it, as the fit did, so that a row's cluster is not always that of the nearest
-    centre. The tree is in `tree_children_` (two nodes, or -1 for a leaf), `tree_centers_` and `tree_labels_` (-1 inside).
+    The splits form a tree. `predict` descends it, as the fit did, so a row's cluster is not always that of the nearest
+    centre. The tree is in `tree_children_` (two nodes, or -1 for a leaf), `tree_centers_` and `tree_labels_` (-1 for others).
 
     Parameters
     ----------
     bisecting_strategy : "biggest_inertia" or "largest_cluster".
-    init, n_init, max_iter, tol, algorithm : of every split, as for KMeans.
-    time_budget, checkpoint : of the whole; a tree that was stopped goes on growing from its checkpoint.
+    init, n_init, max_iter, tol, algorithm : apply to each split, as for KMeans.
+    time_budget, checkpoint : apply to the whole fit; an interrupted fit resumes growing the tree from its checkpoint.
     n_clusters, random_state, metric, scale, n_threads, copy_x, verbose : as for KMeans.
 
     >>> import foldwise as fw
@@ -94,7 +94,7 @@ class BisectingKMeans(CentreModel):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
-        """Split until there are `n_clusters`; `sample_weight` counts a row as that many equal rows."""
+        """Split until there are `n_clusters`; a row with `sample_weight` w counts as w equal rows."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             extent = fit.passes.fold(Extent.of)
@@ -131,12 +131,12 @@ class BisectingKMeans(CentreModel):
         self._warn_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
     def _labeller(self, targets: Any) -> Any:
-        """Down the tree, as the fit did."""
+        """A task that descends the tree, as the fit did."""
         return DownTheTree(self.tree_children_, self.tree_centers_, self.tree_labels_, targets.points.dtype)
 
 
 class _Splitting:
-    """A tree that grows: every step splits one of its leaves by k-means with k = 2."""
+    """A growing tree: each step splits one leaf by k-means with k = 2."""
 
     kept = None
 
@@ -144,7 +144,7 @@ class _Splitting:
         self.model, self.fit, self.n = model, fit, n
 
     def start(self, number: int, before: State | None) -> State:
-        """One cluster of all rows."""
+        """One cluster that contains all rows."""
         found = self._split(self.fit.source, 1, 0)
         data = found.assignment.data
         return {
@@ -159,7 +159,7 @@ class _Splitting:
         }
 
     def step(self, state: State) -> tuple[State, Figures]:
-        """Split the leaf that needs it most; Ctrl-C leaves the tree as far as it has grown."""
+        """Split the leaf chosen by the strategy; Ctrl-C keeps the tree grown so far."""
         children, n_nodes = state["children"].copy(), len(state["children"])
         by = "inertias" if self.model.bisecting_strategy == "biggest_inertia" else "weights"
         wish = np.where((children[:, 0] >= 0) | (state["counts"] < 2), -1.0, state[by])
@@ -188,11 +188,11 @@ class _Splitting:
         return new, {"clusters": float(leaves.sum()), "inertia": float(new["inertias"][leaves].sum())}
 
     def value(self, state: State) -> Value:
-        """More clusters are better."""
+        """Trees with more clusters are better."""
         return (-float(len(state["children"])),)
 
     def ended(self, state: State) -> Reason | None:
-        """When there are enough clusters."""
+        """Ended when there are `n_clusters` clusters; capped if a split was."""
         if len(state["children"]) < 2 * self.model.n_clusters - 1:
             return None
         return Reason.CAPPED if state["capped"] else Reason.CONVERGED
@@ -219,7 +219,7 @@ class _Splitting:
 
 @dataclass(frozen=True)
 class DownTheTree:
-    """The cluster of each row: at every split to the nearer of two centres."""
+    """The cluster of each row, found by following the nearer of two centres at each split."""
 
     children: Labels
     centres: NDArray[Any]
@@ -227,7 +227,7 @@ class DownTheTree:
     dtype: np.dtype[Any]
 
     def __call__(self, block: Block) -> Labels:
-        """One label for each row."""
+        """One label per row."""
         node_of = np.zeros(block.n_rows, dtype=np.int32)
         for node, pair in enumerate(self.children):
             members = np.flatnonzero(node_of == node) if pair[0] >= 0 else node_of[:0]
@@ -242,7 +242,7 @@ class DownTheTree:
 
 @contextmanager
 def _only(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]:
-    """Those rows alone: copied to memory if all are there anyway, else to a scratch file."""
+    """A source of these rows: copied to memory if the data are in memory, otherwise to a scratch file."""
     if len(members) == n:
         yield source
     elif isinstance(source, CachedSource):

@@ -1,4 +1,4 @@
-"""When bounds are kept and when they are not. They never change a label, so the choice may follow what was measured."""
+"""When to use distance bounds. They never change a label, so the choice may depend on measurements."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from foldwise.kernels.targets import CentreGroups, DenseTargets, Labels, Moved, Rescaling
 from foldwise.models.kmeans.tasks import BoundsInUse
 
-_GROUP = 10  # targets in a group, about
-_LEAST_GROUPED = 128  # fewer targets are one group
-_MOST_BYTES = 512 << 20  # for the bounds of groups; of a file, whose reader did not ask for its size in memory,
+_GROUP = 10  # approximate number of targets in a group
+_LEAST_GROUPED = 128  # with fewer targets, there is one group
+_MOST_BYTES = 512 << 20  # memory for the bounds of groups; less for files, which may be larger than memory
 _MOST_BYTES_OF_FILE = 128 << 20
-_SURVIVE = 8  # of the rows that bounds cannot vouch for, about one in so many moves
-_LOSS = 1.15  # times what would pay is borne
-_LOOK = 5  # cycles to look at a row's bounds
-_LEAST_CYCLES = 24  # a comparison that takes less is not worth any bounds
+_SURVIVE = 8  # about one in this many of the rows not settled by bounds changes cluster
+_LOSS = 1.15  # tolerated excess over the break-even share
+_LOOK = 5  # cycles to test a row's bounds
+_LEAST_CYCLES = 24  # bounds do not pay for a cheaper comparison
 
 
 class Bounds:
-    """The rule for using upper and lower bounds of rows' distances; the bounds themselves are kept beside the blocks."""
+    """When to use upper and lower bounds on the distances of rows; the bounds themselves are kept as block state."""
 
     def __init__(
         self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool, in_memory: bool = True
@@ -30,18 +30,18 @@ class Bounds:
         self.n, self.d, self.dtype = n, d, dtype
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
         self._groups: CentreGroups | None = None
-        self._centres: NDArray[Any] | None = None  # what the bounds belong to
+        self._centres: NDArray[Any] | None = None  # the centres that the bounds refer to
         self.forget()
 
     def forget(self) -> None:
-        """Labels were changed from outside, or the number of centres was."""
+        """Discard the bounds, because labels or the number of centres changed."""
         self._centres = None
         self._fresh = True
         self._rest, self._penalty = 0, 2
         self._share_moved, self._passes = 1.0, 0
 
     def prepare(self, centres: NDArray[Any], rescaling: Rescaling) -> tuple[DenseTargets, BoundsInUse] | None:
-        """The targets and the bounds if this pass is to use any, else None."""
+        """The targets and bounds for this pass, or None if it should not use bounds."""
         if not self._wanted(len(centres)):
             self._centres = None
             return None
@@ -72,13 +72,13 @@ class Bounds:
         return max(1, min(groups, self._most_bytes // max(1, self.n * self.dtype.itemsize)))
 
     def _cycles(self, k: int) -> tuple[float, float]:
-        """What a row costs when it is compared with all targets, and what more if bounds left it over; as measured (AVX2)."""
+        """Cycles to compare a row with all targets, and extra cycles if bounds do not settle it; as measured (AVX2)."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
         return plain, 45 + (60 if k * self.d >= 1000 else 0) + (10 * groups if groups > 1 else 0)
 
     def _worth(self, k: int) -> float:
-        """The share of rows that may be left over for bounds to pay."""
+        """The break-even share of rows that bounds may leave unsettled."""
         plain, more = self._cycles(k)
         return max(0.0, (plain - _LOOK) / (plain + more))
 
@@ -91,14 +91,14 @@ class Bounds:
         if self._centres is not None:
             return True
         self._rest = max(0, self._rest - 1)
-        # Where keeping bounds costs next to nothing, they are kept from the second pass on.
+        # Where bounds cost next to nothing, use them from the second pass on.
         soon = self._share_moved * _SURVIVE < self._worth(k) or (more < plain / 4 and self._passes > 0)
         return not self._rest and soon
 
     def learn(self, computed: int, moved: int, n: int) -> None:
-        """See how many rows the bounds left over; if so many that they cost much more than they save, go without for a while.
+        """Record how many rows the bounds left unsettled; if they cost much more than they save, pause them for a few passes.
 
-        A small loss is borne: rows settle down, and bounds that are given up have to be made anew.
+        A small loss is tolerated: rows settle down later, and bounds that are dropped must be recomputed.
         """
         self._share_moved = moved / n
         self._passes += 1
@@ -110,10 +110,10 @@ class Bounds:
 
 
 def _grouped(centres: NDArray[Any], rescaling: Rescaling, groups: int) -> CentreGroups:
-    """Centres in groups of near ones, all about equally large: halved across their longest axis, again and again.
+    """Groups of neighbouring centres of about equal size, by recursive bisection across the principal axis.
 
-    A group is computed as a whole when one of its centres has moved much. Groups by k-means can be very unequal, and then the
-    largest is computed always.
+    A group is recomputed as a whole when one of its centres has moved far. Groups found by k-means can be very unequal, and
+    then the largest is always recomputed.
     """
     points = rescaling.apply(centres)
     parts = _halved(points, np.arange(len(centres), dtype=np.int32), groups)
@@ -125,7 +125,7 @@ def _halved(points: NDArray[np.float64], which: Labels, groups: int) -> list[Lab
         return [which]
     some = points[which] - points[which].mean(axis=0)
     axis = some[np.argmax(np.einsum("ij,ij->i", some, some))]
-    for _ in range(4):  # of the power method: about the longest is enough
+    for _ in range(4):  # power iterations: an approximate principal axis is enough
         axis = some.T @ (some @ axis)
         axis = axis / (np.linalg.norm(axis) or 1.0)
     order = which[np.argsort(some @ axis, kind="stable")]

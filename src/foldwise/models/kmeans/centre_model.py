@@ -1,4 +1,4 @@
-"""What all models with cluster centres share: where to start, what a fit leaves behind, and how it is used."""
+"""What all models with cluster centres share: initial centres, fitted attributes, and prediction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CentreModel(
     ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Its classes have the parameters n_clusters, init, random_state, metric and n_threads, and a `fit`."""
+    """Base class; subclasses have the parameters n_clusters, init, random_state, metric and n_threads, and a `fit`."""
 
     n_clusters: int
     init: Any
@@ -51,13 +51,13 @@ class CentreModel(
 
     @property
     def geometry(self) -> Geometry:
-        """How rows are compared."""
-        return GEOMETRIES.get(self.metric, EUCLIDEAN)  # a wrong name is refused when parameters are checked
+        """The geometry in which rows are compared."""
+        return GEOMETRIES.get(self.metric, EUCLIDEAN)  # an invalid name is caught by the parameter check
 
     # ---------------------------------------------------------------- for fitting
 
     def _check_count(self, fit: Session, n: int, counted: int | None = None) -> None:
-        """Refuse fewer rows, or fewer rows that count, than clusters."""
+        """Refuse fewer rows, or fewer rows with non-zero weight, than clusters."""
         if n < self.n_clusters:
             what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
         elif counted is not None and counted < self.n_clusters:
@@ -67,7 +67,7 @@ class CentreModel(
         raise DataError(what, where=fit.where, advice="Ask for fewer clusters")
 
     def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
-        """How many starts `n_init` means; from centres that were given there is only one."""
+        """The number of starts for `n_init`; only one if the initial centres are given."""
         given, n_init = not isinstance(self.init, str), self.n_init
         if n_init == "auto":
             return many if callable(self.init) or (not given and self.init == "random") else 1
@@ -83,7 +83,7 @@ class CentreModel(
         return int(n_init)
 
     def _make_start(self, data: KMeansData, X: Any, seed: int) -> Callable[[int], NDArray[Any]]:
-        """Where start `number` puts the centres."""
+        """A function that returns the initial centres of start `number`."""
 
         def make(number: int) -> NDArray[Any]:
             if isinstance(self.init, str):
@@ -108,7 +108,7 @@ class CentreModel(
         return self.geometry.projected(centres)
 
     def _finish(self, found: Clusters, *, in_order: bool = False) -> Clusters:
-        """Attributes from clusters; Ctrl-C at this late moment does not lose what was found."""
+        """Set the fitted attributes; Ctrl-C at this point does not lose the result."""
         try:
             self._set(found, in_order=in_order)
         except KeyboardInterrupt:
@@ -120,7 +120,7 @@ class CentreModel(
 
     def _set(self, found: Clusters, *, in_order: bool) -> None:
         centres, assignment = found.centres, found.assignment
-        if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
+        if isinstance(self.init, str) and not in_order:  # the start was not given: equal partitions get equal numbers
             centres = ordered(assignment, centres, self.geometry)
         labels, residuals = assignment.labels, assignment.residuals(centres)
         unscaled = assignment.data.unscaled
@@ -131,8 +131,8 @@ class CentreModel(
         self.cluster_inertias_ = np.array([unscaled(float(value)) for value in residuals])
         if scaled > 0 and not 0 < self.inertia_ < np.inf:
             warnings.warn(
-                f"the inertia leaves the range of float64 and is given as {self.inertia_}; labels and centres are right. "
-                "Divide the data by a constant to see it.",
+                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are correct. "
+                "Divide the data by a constant to obtain it.",
                 FoldwiseWarning,
                 stacklevel=4,
             )
@@ -156,15 +156,15 @@ class CentreModel(
     # ---------------------------------------------------------------- for rows
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Labels:
-        """Fit, and the labels."""
+        """Fit, and return the labels."""
         return np.asarray(self.fit(X, sample_weight=sample_weight, engine=engine).labels_)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
-        """Fit, and the distances of every row to every centre."""
+        """Fit, and return the distance of every row to every centre."""
         return np.asarray(self.fit(X, sample_weight=sample_weight).transform(X))
 
     def predict(self, X: Any) -> Labels:
-        """The nearest centre of every row: exactly, and the lowest number among equals."""
+        """The exact nearest centre of every row; ties go to the lowest number."""
         passes, targets = self._comparing(X)
         return passes.rows(self._labeller(targets))
 
@@ -174,25 +174,25 @@ class CentreModel(
         return passes.rows(DistancesToCentres(targets))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of these rows."""
+        """The negative inertia of these rows."""
         passes, targets = self._comparing(X, sample_weight)
         squares = passes.rows(SquaredDistance(targets, self._labeller(targets)))
         return float(-np.sum(squares) / targets.rescaling.scale / targets.rescaling.scale)
 
     def row_output(self, source: Source) -> RowOutput:
-        """For output in a stream: the cluster of each row and the distance to its centre."""
-        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
+        """For streamed output: the cluster of each row and the distance to its centre."""
+        check_is_fitted(self, "cluster_centers_")  # partial_fit with fewer rows than clusters does not set it
         seen, targets = self._widened(source), self._targets(source)
         dtype = np.dtype([("cluster", np.int32), ("distance", seen.dtype)])
         task = ClusterAndDistance(targets, self._labeller(targets), dtype)
         return RowOutput(seen, ("cluster", "distance"), dtype, task)
 
     def _labeller(self, targets: Any) -> Any:
-        """The task that finds the clusters of a block's rows."""
+        """A task that returns the clusters of a block's rows."""
         return NearestCentre(targets)
 
     def _comparing(self, X: Any, sample_weight: Any = None) -> tuple[Passes, Any]:
-        check_is_fitted(self, "cluster_centers_")  # batches of fewer rows than clusters leave nothing yet
+        check_is_fitted(self, "cluster_centers_")  # partial_fit with fewer rows than clusters does not set it
         source = open_for_use(self, X, sample_weight)
         return Passes(self._widened(source), n_threads=self.n_threads), self._targets(source)
 
@@ -205,12 +205,12 @@ class CentreModel(
         return targets_of(centres, rescaling_around(centres, sparse=source.sparse), sparse=source.sparse)
 
     def as_compared(self, source: Source) -> Source:
-        """The rows as distances see them: standardised with scale=True, of length 1 with metric="cosine"."""
+        """The rows as used in distances: standardised with scale=True, of unit length with metric="cosine"."""
         seen = standardised(source, getattr(self, "mean_", None), getattr(self, "scale_", None))
         return seen if self.geometry.view is None else self.geometry.view(seen)
 
     def centers_in_data_units(self) -> LabelledMatrix:
-        """The centres as rows of the data would be (with metric="cosine": as directions), with names.
+        """The centres in the units of the data (with metric="cosine": as directions), with column names.
 
         >>> import foldwise as fw
         >>> fw.KMeans(2, scale=True).fit([[1.0, 260.0], [3.0, 280.0], [8.0, 340.0], [9.0, 320.0]]).centers_in_data_units()

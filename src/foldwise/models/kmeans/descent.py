@@ -1,4 +1,4 @@
-"""K-means as a descent from each of several starts, and then out of the optimum that was found."""
+"""K-means as a descent from each of several starts, followed by an optional local search."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from foldwise.models.standardise import mean_and_deviation
 
 
 class KMeansDescent:
-    """Steps of Lloyd's algorithm. Labels and sums follow from the centres, so a state is small."""
+    """Steps of Lloyd's algorithm. Labels and sums follow from the centres, so the state is small."""
 
     kept = ("centres",)
 
     def __init__(
         self, assignment: Assignment, k: int, tol: float, make_start: Callable[[int], NDArray[Any]], geometry: Geometry
     ) -> None:
-        """`tol` is of summed squared movement, in units of the rescaled data."""
+        """`tol` bounds the summed squared movement of the centres, in units of the rescaled data."""
         self.assignment, self.k, self.tol = assignment, k, tol
         self.make_start, self.geometry = make_start, geometry
 
     def start(self, number: int, before: State | None) -> State:
-        """Centres where the start puts them."""
+        """The initial centres of this start."""
         return descent_state(self.make_start(number))
 
     def step(self, state: State) -> tuple[State, Figures]:
-        """One step of Lloyd's."""
+        """One Lloyd step."""
         assignment, data = self.assignment, self.assignment.data
         centres, previous = state["centres"], state["previous"]
-        if not assignment.labelled and len(previous):  # taken up again: what moves is counted from where it was
+        if not assignment.labelled and len(previous):  # resumed: count moved rows relative to the previous centres
             assignment.assign(previous)
         done = lloyd.step(assignment, centres, self.geometry)
         new = {
@@ -71,17 +71,17 @@ class KMeansDescent:
         }
 
     def value(self, state: State) -> Value:
-        """The inertia; centres that are to be taken away again do not count."""
+        """The inertia; a state with centres still to be removed is not a candidate."""
         return (float(state["inertia"]) if len(state["centres"]) == self.k else np.inf,)
 
     def ended(self, state: State) -> Reason | None:
-        """When the centres hardly move."""
+        """Converged when the centres move by at most `tol`."""
         return Reason.CONVERGED if float(state["shift"]) <= self.tol else None
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters that were found: centres, how it ended, and the rows' labels and sums to go with them."""
+    """The result: centres, outcome, and the labels and sums that belong to them."""
 
     centres: NDArray[Any]
     assignment: Assignment
@@ -96,7 +96,7 @@ class Clusters:
 
     @property
     def repairs(self) -> tuple[str, ...]:
-        """What had to be repaired on the way."""
+        """Repairs made during the fit."""
         filled = int(sum(step.get("filled", 0.0) for step in self.outcome.trace))
         return (f"{filled} times an empty cluster was given a row",) if filled else ()
 
@@ -115,9 +115,9 @@ def find_clusters(
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Clusters:
-    """The best of several starts, and what a search makes of it; labels and sums afterwards belong to the centres found.
+    """The best of several starts, improved by a search if requested; labels and sums then belong to the centres found.
 
-    `tol` is relative to the mean variance of the columns, as KMeans has it.
+    `tol` is relative to the mean variance of the columns, as in KMeans.
     """
     data = assignment.data
     descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
@@ -128,7 +128,7 @@ def find_clusters(
     if assignment.centres is None or not np.array_equal(assignment.centres, centres):
         try:
             assignment.assign(centres)
-        except KeyboardInterrupt:  # this pass is what is left to do; a second Ctrl-C ends it
+        except KeyboardInterrupt:  # only this pass remains; a second Ctrl-C aborts it
             outcome = replace(outcome, reason=Reason.INTERRUPTED)
             assignment.assign(centres)
     return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations)
@@ -136,7 +136,7 @@ def find_clusters(
 
 @dataclass(frozen=True)
 class KMeansResult:
-    """Clusters as other models use them, numbered by size; centres are of standardised rows if these were."""
+    """Clusters for use in other models, numbered by size; the centres are standardised if the rows were."""
 
     centres: NDArray[Any]
     labels: Labels
@@ -147,7 +147,7 @@ class KMeansResult:
 
     @property
     def centres_in_data_units(self) -> Floats:
-        """The centres in float64, and not standardised."""
+        """The centres in float64, in the units of the data."""
         centres = self.centres.astype(np.float64)
         if self.scale is None or self.mean is None:
             return centres
@@ -155,7 +155,7 @@ class KMeansResult:
 
     @property
     def cluster_inertias(self) -> Floats:
-        """The inertia of each cluster, by a pass."""
+        """The inertia of each cluster, computed in one pass."""
         assignment = self.clusters.assignment
         return np.array([assignment.data.unscaled(float(one)) for one in assignment.residuals(self.centres)])
 
@@ -170,9 +170,9 @@ def cluster(
     interruptible: bool = False,
     **settings: Any,
 ) -> KMeansResult:
-    """K-means inside other models, without an estimator around it; other settings are those of `find_clusters`.
+    """K-means for use inside other models, without an estimator; the other settings are those of `find_clusters`.
 
-    Ctrl-C ends the model as well, unless it is `interruptible`: half a result would be another one the next time.
+    Unless `interruptible`, Ctrl-C also ends the calling model, since a partial result would not be reproducible.
     """
     mean = deviation = None
     if scale:

@@ -1,4 +1,4 @@
-"""The KMeans that users meet: scikit-learn's manners outside, exact passes over blocks inside."""
+"""The public KMeans estimator: scikit-learn's interface over exact passes over blocks."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from foldwise.models.session import session
 
 
 class KMeans(CentreModel):
-    """K-means: every row belongs to the nearest of k centres, every centre is the mean of its rows.
+    """K-means: each row belongs to the nearest of k centres, and each centre is the mean of its rows.
 
-    Takes arrays, frames, SciPy sparse matrices, `fw.scan(...)` and paths of files, which may be larger than memory. The same
-    labels and centres, to the last bit, for any number of threads and wherever the rows are.
+    Accepts arrays, data frames, SciPy sparse matrices, `fw.scan(...)` and file paths; files may be larger than memory. Labels
+    and centres are bit-identical for any number of threads and any kind of source.
 
     Parameters
     ----------
-    n_clusters : how many.
-    init : "k-means++" (greedy; of many rows, candidates are compared on a sample), "k-means||" (few passes: for files and many
-        clusters), "random" rows, an array of centres, or a callable (X, n_clusters, random_state).
-    n_init : how many starts, of which the best is kept; "auto" is 1 for k-means++, k-means|| and arrays, else 10.
-    max_iter, tol : a start ends after max_iter steps, or when the centres' summed squared movement is at most tol times the
-        mean variance of the columns; tol=0 goes on until nothing moves.
-    algorithm : "lloyd" compares every row with every centre, "bounded" ("elkan" means this) skips what bounds rule out, "auto"
-        changes between the two as it pays. The answer is the same.
-    search : "breathing" adds and takes away centres to leave bad optima, "split-merge" splits one cluster and merges two; both
-        are never worse than without. "breathing" is recommended where the result matters more than a few seconds.
+    n_clusters : the number of clusters.
+    init : "k-means++" (greedy; with many rows, candidates are compared on a sample), "k-means||" (few passes, for files and
+        many clusters), "random" rows, an array of centres, or a callable (X, n_clusters, random_state).
+    n_init : the number of starts, of which the best is kept; "auto" is 1 for k-means++, k-means|| and arrays, otherwise 10.
+    max_iter, tol : a start ends after max_iter steps, or when the summed squared movement of the centres is at most tol times
+        the mean variance of the columns; tol=0 continues until nothing moves.
+    algorithm : "lloyd" compares every row with every centre, "bounded" (alias "elkan") skips comparisons that bounds rule
+        out, "auto" switches between the two as it pays. The result is the same.
+    search : "breathing" adds and removes centres to escape poor optima, "split-merge" splits one cluster and merges two; the
+        result is never worse than without. "breathing" is recommended when quality matters more than a few seconds.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
-    scale : columns are standardised first, as (x - mean_) / scale_: for columns in different units. Distances, inertia and
-        `cluster_centers_` (also those given as init) are then of standardised rows; `centers_in_data_units()` translates.
-        A column that does not vary is divided by 1; the mean stays in sparse rows and with metric="cosine".
-    random_state : None is a fixed start, so that equal calls give equal bits.
-    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
-    n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
-    copy_x, verbose : accepted for scikit-learn's sake; X is never changed. `fw.progress()` shows progress.
+    scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
+        `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
+        Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
+    random_state : None is a fixed seed, so that equal calls give bit-identical results.
+    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
+    n_threads : the number of threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
+    copy_x, verbose : accepted for compatibility with scikit-learn; X is never modified. `fw.progress()` shows progress.
 
-    Clusters are numbered by size, the largest first, equal ones by their centres; with given centres their order is kept.
+    Clusters are numbered by size, largest first, with ties ordered by centre; given centres keep their order.
 
-    Beside scikit-learn's attributes: `outcome_` (why it stopped), `manifest_` (what really ran), `cluster_weights_`,
-    `cluster_inertias_`, and `trace_`, a dict for every step with "inertia_after_e" and "inertia" (after the rows, and then the
-    centres, have moved), "moved" (rows with a new label), "pruned" (comparisons with all centres saved, in rows), "near_ties"
-    (settled by exact arithmetic), "filled" (empty clusters given a row), "shift" (of the centres), "clusters", and "start"
-    and "run" (which start, and which descent, it belongs to).
+    Attributes in addition to scikit-learn's: `outcome_` (why it stopped), `manifest_` (what was run), `cluster_weights_`,
+    `cluster_inertias_`, and `trace_`, a dict per step with "inertia_after_e" and "inertia" (after assigning the rows, then
+    moving the centres), "moved" (rows with a new label), "pruned" (full comparisons skipped, in rows), "near_ties"
+    (resolved by exact arithmetic), "filled" (empty clusters given a row), "shift" (of the centres), "clusters", and "start"
+    and "run" (the start and the descent that the step belongs to).
 
     >>> import foldwise as fw
     >>> km = fw.KMeans(2).fit([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
@@ -96,7 +96,7 @@ class KMeans(CentreModel):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
-        """Find the clusters; `sample_weight` counts a row as that many equal rows, `engine` says who runs it (`fw.engine`)."""
+        """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             data = KMeansData(fit.passes)
@@ -128,12 +128,12 @@ class KMeans(CentreModel):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take in a batch of rows, of any size, and let it go: each row is assigned once, when it comes.
+        """Update the clusters with a batch of any size, which is not kept: each row is assigned once, on arrival.
 
-        Batches are held back until there are `n_clusters` rows; these are clustered as by `fit`. After that every row is added
-        to the nearest cluster, whose centre is the mean of all rows that it was ever given. That is not what a fit to all
-        the rows would find, which can change its mind: use `fit` wherever the rows can be read again. `labels_` and
-        `inertia_` are those of the last batch; with scale=True the first rows set the scale.
+        Batches are held until there are `n_clusters` rows, which are clustered as by `fit`. After that each row is added to
+        the nearest cluster, whose centre is the mean of all rows it has received. Unlike `fit`, this never reassigns a row,
+        so the result differs: use `fit` whenever the rows can be read again. `labels_` and `inertia_` refer to the last
+        batch; with scale=True, the first rows determine the scale.
         """
         self._validate_params()
         partial_fit.take(self, X, sample_weight)

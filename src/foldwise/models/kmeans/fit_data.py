@@ -1,4 +1,4 @@
-"""The rows of one fit as k-means sees them: where they lie, how much each counts, and some of them by number."""
+"""The data of one fit: their extent and weights, and access to rows by number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SMALL = 1000
 
 @dataclass(frozen=True)
 class _Summary:
-    """The extent of some blocks, and their rows' weights."""
+    """The extent of some blocks, and the weights of their rows."""
 
     extent: Extent
     weights: tuple[Floats, ...]
@@ -38,7 +38,7 @@ class _Summary:
 
 
 class KMeansData:
-    """One pass over the data tells all that the steps need to know of them."""
+    """The data and their summary statistics, found in one pass."""
 
     def __init__(self, passes: Passes, rescaling: Rescaling | None = None) -> None:
         self.passes, self.source = passes, passes.source
@@ -47,7 +47,7 @@ class KMeansData:
         self.weights = np.concatenate(found.weights) if found.weights else None
         self.n, self.d, self.dtype = self.extent.count, self.source.n_columns, self.source.dtype
         mean = self.extent.columns.mean
-        middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would fill in zeros
+        middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would make them dense
         own = rescaling_within(middle, self.extent.low, self.extent.high, self.dtype)
         self.squares = self._squares(own.scale)
         self.rescaling = own if rescaling is None else rescaling
@@ -62,16 +62,16 @@ class KMeansData:
         """The centred sum of squares of each column, times scale squared."""
         if 2.0**-400 < scale < 2.0**400:
             return np.asarray(self.extent.columns.squares * scale * scale)
-        return self.passes.fold(partial(_scaled_moments, scale=scale)).squares  # squares of such values leave float64
+        return self.passes.fold(partial(_scaled_moments, scale=scale)).squares  # unscaled squares leave float64
 
     @property
     def counted(self) -> int:
-        """Rows with weight."""
+        """The number of rows with non-zero weight."""
         return self.extent.columns.rows
 
     @property
     def figures(self) -> tuple[Any, ...]:
-        """What ties a checkpoint to these values."""
+        """Values that tie a checkpoint to these data."""
         columns = self.extent.columns
         return columns.weight, columns.centre, columns.squares, self.extent.low, self.extent.high
 
@@ -82,17 +82,17 @@ class KMeansData:
 
     @cached_property
     def spread(self) -> float:
-        """The inertia of all rows to the pivot."""
+        """The inertia of all rows about the pivot."""
         columns, rescaling = self.extent.columns, self.rescaling
         offset = (columns.mean - rescaling.pivot) * rescaling.scale
         return float(self.squares.sum() + columns.weight * (offset @ offset))
 
     def targets(self, points: NDArray[Any]) -> Any:
-        """Points that blocks of this source can be compared with."""
+        """Points prepared for comparison with blocks of this source."""
         return targets_of(points, self.rescaling, sparse=self.source.sparse)
 
     def unscaled(self, inertia: float) -> float:
-        """An inertia in the units of the data."""
+        """An inertia converted to the units of the data."""
         return inertia / self.rescaling.scale / self.rescaling.scale
 
     # ------------------------------------------------------------ some of the rows
@@ -102,7 +102,7 @@ class KMeansData:
         return self.passes.take(which)
 
     def sample(self, size: int, rng: np.random.Generator) -> KMeansData:
-        """Some of the rows, drawn without repetition, in memory; rescaled alike."""
+        """A random sample of rows, drawn without replacement, in memory and with the same rescaling."""
         which = np.sort(rng.choice(self.n, size, replace=False))
         weights = None if self.weights is None else np.ascontiguousarray(self.weights[which])
         rows = stack([rows for _, rows in self.passes.take_as_they_are(which)])
@@ -110,14 +110,14 @@ class KMeansData:
 
     @property
     def is_small(self) -> bool:
-        """Whether looking at all rows at once costs nothing to speak of."""
+        """Whether the cost of handling all rows at once is negligible."""
         return self.n <= _SMALL and not (self.source.sparse and self.n * self.d > _SMALL**2)
 
     @cached_property
     def canonical_order(self) -> NDArray[np.intp] | None:
-        """The rows of a small table sorted by their values, or None: so that a start does not depend on their order.
+        """The rows of a small table sorted by value, or None for a large one; so that a start does not depend on row order.
 
-        In a large table the order would cost more than the start.
+        In a large table, sorting would cost more than the start.
         """
         if not self.is_small:
             return None

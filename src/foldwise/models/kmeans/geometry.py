@@ -1,4 +1,4 @@
-"""How rows are compared: in which view of the data, and on what surface centres lie. Adding a geometry is adding a class."""
+"""How rows are compared: the view of the data, and the surface on which centres lie. A new geometry is one instance."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from foldwise.data.source import Source
 
 @dataclass(frozen=True)
 class Geometry:
-    """A way to compare rows with centres by squared Euclidean distance, after `view` and with centres put through `project`."""
+    """Compares rows with centres by squared Euclidean distance, after applying `view` to rows and `project` to centres."""
 
     name: str
     view: Callable[[Source], Source] | None = None
     project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-    translates: bool = True  # whether shifting all rows alike changes nothing
+    translates: bool = True  # whether distances are translation-invariant
 
     def projected(self, centres: NDArray[Any]) -> NDArray[Any]:
-        """The centres where this geometry has them."""
+        """The centres projected onto the surface of this geometry."""
         return centres if self.project is None else self.project(centres)
 
 
 def unit_rows(source: Source) -> Source:
-    """The source with every row divided by its length; a row of zeros has no direction and is refused."""
+    """The source with every row divided by its length; a row of zeros has no direction and raises."""
     return MappedSource(source, UnitRows(source.where))
 
 
 def unit_centres(centres: NDArray[Any]) -> NDArray[Any]:
-    """Centres at length 1; one of length 0 stays."""
+    """Centres divided by their lengths; a centre of length 0 is unchanged."""
     wide = centres.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
     lengths[lengths == 0.0] = 1.0

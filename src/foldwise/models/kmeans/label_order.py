@@ -1,4 +1,4 @@
-"""Equal partitions get equal numbers: clusters by size, then by where their centres are."""
+"""Canonical numbering, so that equal partitions get equal numbers: clusters by size, then by centre."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TRIES = 3
 
 
 def ordered(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN) -> NDArray[Any]:
-    """The centres from the largest cluster to the smallest, with the rows' labels to match.
+    """The centres from the largest cluster to the smallest; the labels are renumbered to match.
 
-    A row exactly between two centres belongs to the one with the lower number. Where there are such rows, new numbers can move
-    them, so the steps are taken up again; that may leave clusters of nearly equal size out of order.
+    A row equidistant from two centres belongs to the one with the lower number. Renumbering can move such rows, and Lloyd
+    steps are then repeated; that may leave clusters of nearly equal size out of order.
     """
     for _ in range(_TRIES):
         order = by_size(assignment.cluster_weights, centres)
@@ -39,5 +39,5 @@ def ordered(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = 
 
 
 def by_size(weights: NDArray[np.float64], centres: NDArray[Any]) -> NDArray[np.intp]:
-    """Clusters from the largest to the smallest; equal ones by their centres, column by column. Rows may come in any order."""
+    """Clusters from the largest to the smallest, ties ordered by centre; independent of the order of the rows."""
     return np.lexsort((*centres.T[::-1], -weights))

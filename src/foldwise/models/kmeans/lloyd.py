@@ -16,7 +16,7 @@ _CANCELS = 1e-6
 
 @dataclass(frozen=True)
 class LloydStep:
-    """New centres and what the step found: inertias (in units of the rescaled data) after the E- and the M-half."""
+    """The result of a step: new centres, and the inertia (in units of the rescaled data) after the E- and M-steps."""
 
     centres: NDArray[Any]
     after_e: float
@@ -29,15 +29,14 @@ class LloydStep:
 
 
 def step(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN) -> LloydStep:
-    """E: every row to its nearest centre. M: every centre to the mean of its rows (and then onto the sphere, for cosine)."""
+    """E: assign every row to its nearest centre. M: move every centre to the mean of its rows (projected, for cosine)."""
     done = assignment.assign(centres)
     filled, placed = fill_empty(assignment, centres)
     new, after_e, after_m, shift = assignment.update_centres(centres, geometry.project)
-    if filled:  # a row that was moved is measured from where its cluster was put, not from the centre left behind
+    if filled:  # a moved row is measured from its new centre, not from the one it left
         after_e = assignment.inertia(placed)
-    if (
-        after_m < _CANCELS * assignment.data.spread
-    ):  # little is left of the whole: then only differences have its digits
+    # Where little of the total remains, only differences are accurate.
+    if after_m < _CANCELS * assignment.data.spread:
         after_e, after_m = (float(assignment.residuals(points).sum()) for points in (placed, new))
     return LloydStep(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
 
@@ -45,7 +44,7 @@ def step(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUC
 def settle_down(
     assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN, max_iter: int = 100
 ) -> NDArray[Any]:
-    """Steps until nothing moves, for what is small or nearly done."""
+    """Steps until nothing moves, for small data or nearly converged centres."""
     for _ in range(max_iter):
         done = step(assignment, centres, geometry)
         centres = done.centres

@@ -1,4 +1,4 @@
-"""Out of bad optima: which centres to add, and which to take away. A move is only a new start; Lloyd's steps judge it."""
+"""Escaping poor optima: which centres to add and which to remove. A move is only a new start, judged by Lloyd steps."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.tasks import SecondNearest
 
-_OFFSET = 0.01  # of a new centre from the one it springs from, in root mean square distances of that one's rows
-_BREATH = 5  # centres added and taken away at first
-_PATIENCE = 12  # attempts of split and merge without success
-_GAIN = 1e-4  # of the inertia: less is no reason to go on
-_NEAR = 1.1  # centres nearer than this many mean neighbour distances are spared when one is taken away
+_OFFSET = 0.01  # of a new centre from its parent, in root mean square distances of the parent's rows
+_BREATH = 5  # centres added and removed at first
+_PATIENCE = 12  # unsuccessful split-and-merge attempts before stopping
+_GAIN = 1e-4  # relative gain in inertia below which an attempt does not count
+_NEAR = 1.1  # centres within this many mean neighbour distances of a removed one are kept
 
 
 @dataclass(frozen=True)
 class Errors:
-    """For each centre: the inertia of its rows, and by how much inertia would rise without it."""
+    """For each centre: the inertia of its rows, and the increase in inertia if it were removed."""
 
     inertia: Floats
     utility: Floats
 
 
 def errors(data: KMeansData, centres: NDArray[Any]) -> Errors:
-    """One pass that looks at the second nearest centre as well."""
+    """Computed in one pass that also finds the second nearest centre."""
     found = data.passes.each(SecondNearest(data.targets(centres)))
     return Errors(*(np.sum([part[i] for part in found], axis=0) for i in (0, 1)))
 
@@ -42,7 +42,7 @@ def errors(data: KMeansData, centres: NDArray[Any]) -> Errors:
 def breathe_in(
     assignment: Assignment, centres: NDArray[Any], found: Errors, m: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """`m` new centres next to those whose rows have the largest inertia (Fritzke 2020)."""
+    """`m` new centres beside those with the largest inertia (Fritzke 2020)."""
     worst = np.argsort(-found.inertia, kind="stable")[:m]
     return np.concatenate([centres, _beside(assignment, centres, found, worst, rng)])
 
@@ -59,9 +59,9 @@ def _beside(
 
 
 def breathe_out(data: KMeansData, centres: NDArray[Any], found: Errors, m: int) -> NDArray[np.bool_]:
-    """Which centres stay when `m` of least use go.
+    """Which centres remain when the `m` least useful are removed.
 
-    The neighbours of one that goes are spared: its rows fall to them, so they are needed more than they seem.
+    Neighbours of a removed centre are kept: they take over its rows, so their utility is underestimated.
     """
     k = len(centres)
     points = data.rescaling.apply(centres)
@@ -77,11 +77,11 @@ def breathe_out(data: KMeansData, centres: NDArray[Any], found: Errors, m: int) 
             continue
         stays[number] = False
         for other in np.argsort(apart[number], kind="stable"):
-            # Enough must remain that can still go.
+            # Enough removable centres must remain.
             if apart[number, other] > near or spared.sum() + m >= k - 1:
                 break
             spared[other] |= bool(stays[other])
-    for number in np.argsort(found.utility, kind="stable"):  # too many were spared
+    for number in np.argsort(found.utility, kind="stable"):  # too many were kept
         if k - int(stays.sum()) == m:
             break
         stays[number] = False
@@ -91,14 +91,14 @@ def breathe_out(data: KMeansData, centres: NDArray[Any], found: Errors, m: int) 
 def split_and_merge(
     assignment: Assignment, centres: NDArray[Any], found: Errors, attempt: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """One cluster of large inertia in two, two neighbours in one; each further attempt tries the next best pair."""
+    """Split a cluster of large inertia and merge two neighbours; each further attempt tries the next best pair."""
     data, k = assignment.data, len(centres)
     weights, points = assignment.cluster_weights, data.rescaling.apply(centres)
     square = np.einsum("ij,ij->i", points, points)
     apart = np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0)
     cost = apart * weights[:, None] * weights / np.maximum(weights[:, None] + weights, 1e-300)
     cost[np.tril_indices(k)] = np.inf
-    # Attempts walk along the diagonals of (rank of split, rank of merge): both cheap first.
+    # Attempts follow the diagonals of (rank of split, rank of merge), the most promising pairs first.
     ranks = sorted(((s, m) for s in range(min(k, 12)) for m in range(12)), key=lambda pair: (sum(pair), pair))
     split_rank, merge_rank = ranks[attempt % len(ranks)]
     worst = int(np.argsort(-found.inertia, kind="stable")[split_rank])
@@ -116,11 +116,11 @@ def split_and_merge(
     return new
 
 
-# ---------------------------------------------------------------- searches made of them
+# ---------------------------------------------------------------- searches
 
 
 class LocalSearch:
-    """Attempts to leave the best optimum so far, each judged by a descent from a changed copy of its centres."""
+    """Attempts to improve on the best optimum so far, each judged by a descent from a modified copy of its centres."""
 
     counts_on = False
 
@@ -132,7 +132,7 @@ class LocalSearch:
         return self._attempt(best["centres"], best_value[0], _Progress(), run)
 
     def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
-        """What an attempt has come to, and the next one."""
+        """Evaluate an attempt, and start the next one."""
         progress = _Progress(*ended["search"].tolist())
         if progress.adding:
             return self._without_extra(ended, progress), False
@@ -161,23 +161,23 @@ class LocalSearch:
         return descent_state(np.ascontiguousarray(centres[stays]), progress)
 
     def is_over(self, progress: _Progress) -> bool:
-        """Whether enough was tried."""
+        """Whether to stop searching."""
         raise NotImplementedError
 
     def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
-        """Centres to descend from next."""
+        """The centres of the next descent."""
         raise NotImplementedError
 
 
 class Breathing(LocalSearch):
-    """Add centres where the inertia is largest, let them settle, take away those missed least (Fritzke 2020)."""
+    """Add centres where the inertia is largest, let them settle, and remove the least useful (Fritzke 2020)."""
 
     def is_over(self, progress: _Progress) -> bool:
-        """With each attempt that does not help, one centre fewer is added."""
+        """Each unsuccessful attempt reduces the number of centres added by one; stop at zero."""
         return progress.breath == 0
 
     def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
-        """The centres and some more."""
+        """The centres and some extra ones."""
         progress.adding = 1
         m = min(progress.breath, self.k, self.assignment.data.n - self.k)
         return breathe_in(self.assignment, best, found, m, rng)
@@ -187,11 +187,11 @@ class SplitMerge(LocalSearch):
     """Split one cluster and merge two others."""
 
     def is_over(self, progress: _Progress) -> bool:
-        """After some attempts in a row that did not help."""
+        """Stop after a number of consecutive unsuccessful attempts."""
         return progress.attempts == _PATIENCE
 
     def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
-        """As many centres, two of them elsewhere."""
+        """The same number of centres, with one cluster split and two merged."""
         return split_and_merge(self.assignment, best, found, progress.attempts, rng)
 
 
@@ -200,7 +200,7 @@ SEARCHES = {"none": None, "breathing": Breathing, "split-merge": SplitMerge}
 
 @dataclass
 class _Progress:
-    """Where a search stands: whether centres were added and have yet to be taken away, how many next, attempts in vain."""
+    """Progress of a search: whether extra centres remain to be removed, how many to add next, failed attempts."""
 
     adding: int = 0
     breath: int = _BREATH
@@ -211,7 +211,7 @@ class _Progress:
 
 
 def descent_state(centres: NDArray[Any], progress: _Progress | None = None) -> State:
-    """The state from which centres begin their descent."""
+    """The initial state of a descent from these centres."""
     return {
         "centres": centres,
         "previous": centres[:0],

@@ -1,4 +1,4 @@
-"""K-means on nested batches (Newling and Fleuret 2016): a sample is clustered until more rows would tell more, then doubled."""
+"""K-means on nested batches (Newling and Fleuret 2016): a sample is clustered until more rows are needed, then doubled."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from foldwise.models.session import session
 from foldwise.stats.extent import Extent
 
 _STILL = 10.0  # the batch doubles when half of the centres move less than their standard error divided by this
-_GAIN = 1e-3  # a step on all rows that lowers the inertia by less than this share is no improvement
+_GAIN = 1e-3  # relative gain in inertia, on all rows, below which a step is no improvement
 
 
 class MiniBatchKMeans(CentreModel):
-    """K-means for when a good answer soon is better than the best one later.
+    """K-means for when a good result soon is better than the best result later.
 
-    A random batch of rows is clustered, and doubled whenever the centres move by less than the rows of the batch can tell
-    (their standard error): small batches bring the centres near, large ones make them sharp. Every batch contains the one
-    before, and a row that changes cluster is taken from the old one, so that each row counts once, whenever it was first
-    seen. Of a file, whole blocks are drawn, and only these are read. The last pass gives every row its nearest centre, exactly.
+    A random batch of rows is clustered, and doubled whenever the centres move by less than their standard error: small
+    batches bring the centres close, large ones make them precise. Each batch contains the previous one, and a row that
+    changes cluster is removed from the old one, so each row counts once, whenever it was first seen. From a file, whole
+    blocks are sampled, and only these are read. The last pass assigns every row to its nearest centre, exactly.
 
     Parameters
     ----------
     n_clusters, init, random_state, metric, scale, time_budget, checkpoint, n_threads : as for KMeans.
-    batch_size : rows of the first batch.
-    max_iter : at most so many passes over the data, batches counted by their share of it.
-    tol : stop when the centres' summed squared movement, with all rows in the batch, is at most tol times the mean variance.
-    max_no_improvement : stop after so many steps in a row, with all rows in the batch, that lower the inertia by less than a
-        thousandth each; None goes on until tol is reached.
-    init_size : rows among which the start is sought; None is 3 * batch_size, and at least 3 * n_clusters.
-    n_init : how many starts are tried on these rows; "auto" is 1, or 3 for random rows and callables.
+    batch_size : the number of rows in the first batch.
+    max_iter : maximum number of passes over the data; a batch counts as its share of the rows.
+    tol : stop when, with all rows in the batch, the centres' summed squared movement is at most tol times the mean variance.
+    max_no_improvement : stop after this many consecutive steps, with all rows in the batch, that each lower the inertia by
+        less than a thousandth; None continues until tol is reached.
+    init_size : the number of rows used for initialisation; None is 3 * batch_size, and at least 3 * n_clusters.
+    n_init : the number of starts tried on these rows; "auto" is 1, or 3 for random rows and callables.
     compute_labels : whether to assign all rows at the end; if not, there is no `labels_`, and `inertia_` is an estimate.
-    reassignment_ratio, verbose : accepted for scikit-learn's sake; a cluster without rows is given one at once.
+    reassignment_ratio, verbose : accepted for compatibility with scikit-learn; an empty cluster is given a row at once.
 
     >>> import foldwise as fw
     >>> km = fw.MiniBatchKMeans(2, batch_size=4).fit([[1.0], [2.0], [3.0], [11.0], [12.0], [13.0]])
@@ -108,7 +108,7 @@ class MiniBatchKMeans(CentreModel):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
-        """Find the clusters; `sample_weight` counts a row as that many equal rows, `engine` says who runs it (`fw.engine`)."""
+        """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             batches = _Batches(fit.passes, fit.seed)
@@ -117,9 +117,9 @@ class MiniBatchKMeans(CentreModel):
             checkpoint = fit.checkpoint(batches.n, *descent.smallest.data.figures)
             best = best_of(descent, 1, None, time_budget=self.time_budget, checkpoint=checkpoint)
             last, centres = batches.assignment(int(best.state["size"])), best.state["centres"]
-            if not last.labelled:  # resumed when it was over
+            if not last.labelled:  # resumed after its last step
                 last.assign(centres)
-            if isinstance(self.init, str):  # numbered by the last batch, so that labels worked out later are the same
+            if isinstance(self.init, str):  # numbered by the last batch, so that labels computed later agree
                 centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
             last.assign(centres)
             passes = math.ceil(float(best.state["seen"]) / batches.n)
@@ -142,7 +142,7 @@ class MiniBatchKMeans(CentreModel):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take in a batch of rows, of any size, and let it go, as `KMeans.partial_fit` does."""
+        """Update the clusters with a batch of any size, which is not kept, as in `KMeans.partial_fit`."""
         self._validate_params()
         partial_fit.take(self, X, sample_weight)
         return self
@@ -159,13 +159,13 @@ class MiniBatchKMeans(CentreModel):
 
 
 class _Batches:
-    """Batches of one source, each in the next: rows of data in memory, blocks of files, in a fixed random order."""
+    """Nested batches of one source, in a fixed random order: rows of in-memory data, or blocks of files."""
 
     def __init__(self, passes: Passes, seed: int) -> None:
         self.passes, self.source = passes, passes.source
         rng = np.random.default_rng([seed, 2])
         n = self.source.n_rows
-        if n is None or self.source.slow:  # a pass that counts, and fills the scratch file
+        if n is None or self.source.slow:  # one pass counts the rows and fills the scratch file
             n = passes.fold(Extent.of).count
         self.n = n
         self._last: tuple[int, Assignment] | None = None
@@ -174,14 +174,14 @@ class _Batches:
         self._order = rng.permutation(math.ceil(n / self._step))
 
     def size(self, wanted: int) -> int:
-        """The size of a batch with about that many rows; all of them if it would be more than half."""
+        """The size of a batch of about that many rows; all rows if it would exceed half of them."""
         rows = math.ceil(wanted / self._step) * self._step
         return self.n if 2 * rows > self.n else rows
 
     def assignment(self, size: int) -> Assignment:
-        """The batch of that size; the last one is kept."""
+        """The batch of that size; only the latest is kept."""
         if self._last is None or self._last[0] != size:
-            self._last = None  # not both at once
+            self._last = None  # free it first, so that there are never two
             self._last = size, Assignment(KMeansData(self._passes(size)))
         return self._last[1]
 
@@ -198,7 +198,7 @@ _DONE, _CAPPED = 1, 2
 
 
 class _MiniBatchDescent:
-    """Steps of Lloyd's on a batch that grows."""
+    """Lloyd steps on a growing batch."""
 
     kept = None
 
@@ -213,7 +213,7 @@ class _MiniBatchDescent:
         self.smallest = self._weighty(max(wanted, 3 * model.n_clusters) if model.init_size is None else wanted)
 
     def start(self, number: int, before: State | None) -> State:
-        """The best of some starts on the first rows."""
+        """The best of several starts on the first rows."""
         model, first = self.model, self.smallest
         make, starts = self.make_start(first.data), model._n_starts(3, told=False)
         best, least = make(0), np.inf
@@ -234,7 +234,7 @@ class _MiniBatchDescent:
         }
 
     def _weighty(self, wanted: int) -> Assignment:
-        """The smallest batch with at least so many rows that has a row of some weight for every cluster."""
+        """The smallest batch of at least that many rows with as many rows of non-zero weight as clusters."""
         while True:
             size = self.batches.size(wanted)
             batch = self.batches.assignment(size)
@@ -243,15 +243,15 @@ class _MiniBatchDescent:
             wanted = 2 * size
 
     def value(self, state: State) -> Value:
-        """The inertia of all rows, once they are all in the batch."""
+        """The inertia, once all rows are in the batch."""
         return (float(state["inertia"]),)
 
     def ended(self, state: State) -> Reason | None:
-        """Whether the centres stand still, or the passes are used up."""
+        """Converged when the centres no longer move; capped when the passes are used up."""
         return {0: None, _DONE: Reason.CONVERGED, _CAPPED: Reason.CAPPED}[int(state["over"])]
 
     def step(self, state: State) -> tuple[State, Figures]:
-        """One step on the batch, which is doubled when the centres move by less than it can tell."""
+        """One step on the batch, which is doubled when the centres move by less than their standard error."""
         model, n, size = self.model, self.batches.n, int(state["size"])
         batch, centres = self.batches.assignment(size), state["centres"]
         data = batch.data
@@ -280,11 +280,11 @@ class _MiniBatchDescent:
         }
 
     def _still(self, batch: Assignment, centres: NDArray[Any], done: lloyd.LloydStep) -> bool:
-        """Whether the centres move by less than a batch of this size can tell."""
+        """Whether the centres move by less than their standard error in a batch of this size."""
         gap = (done.centres.astype(np.float64) - centres.astype(np.float64)) * batch.data.rescaling.scale
         moved = np.sqrt(np.einsum("ij,ij->i", gap, gap))
         weights = batch.cluster_weights
         some = weights > 0
-        error = np.sqrt(done.after_m / weights.sum() / weights[some])  # from the spread within all clusters
+        error = np.sqrt(done.after_m / weights.sum() / weights[some])  # from the pooled within-cluster variance
         rounding = 8 * float(np.finfo(batch.data.dtype).eps)
         return bool(np.mean(moved[some] <= np.maximum(error / _STILL, rounding)) >= 0.5)

@@ -1,4 +1,4 @@
-"""The parameters that the models with cluster centres share, as they are declared."""
+"""Declarations of the parameters shared by models with cluster centres."""
 
 from __future__ import annotations
 

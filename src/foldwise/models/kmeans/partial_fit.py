@@ -1,4 +1,4 @@
-"""Rows that come in batches and are not kept: clusters whose centres are the means of all rows they were given."""
+"""Rows that arrive in batches and are not kept: each centre is the mean of all rows its cluster has received."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foldwise.models.kmeans.fit_data import KMeansData
 
 
 def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
-    """Bring a model up to date with a batch."""
+    """Update a model with a batch."""
     known = hasattr(model, "cluster_centers_")
     waiting: Source | None = getattr(model, "_waiting", None)
     source = scan(X, weights=sample_weight)
@@ -28,8 +28,8 @@ def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
     dtype = model.cluster_centers_.dtype if known else source.dtype if waiting is None else waiting.dtype
     if source.dtype != dtype:
         raise DataError(
-            f"this batch is {source.dtype} and the ones before were {dtype}",
-            advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
+            f"this batch is {source.dtype}, but earlier ones were {dtype}",
+            advice="Pass all batches in the same dtype; fw.scan(batch, dtype=...) converts",
         )
     remember_columns(model, source)
     if known:
@@ -57,7 +57,7 @@ def _first(model: CentreModel, source: Source) -> None:
         if name.endswith("_") and name not in vars(model):
             setattr(model, name, value)
     model.n_steps_ = 1
-    # The means themselves, which the dtype of the centres may be too short for.
+    # The means in full precision, which the dtype of the centres may not hold.
     assignment = _assignment(model, source)
     assignment.assign(model.cluster_centers_)
     some = assignment.cluster_weights > 0
@@ -66,16 +66,16 @@ def _first(model: CentreModel, source: Source) -> None:
 
 
 def _exact_means(assignment: Assignment) -> Any:
-    """The means of the clusters in float64; NaN where there are no rows."""
+    """The cluster means in float64; NaN for empty clusters."""
     return assignment.data.rescaling.undo(assignment.sums.means(), np.dtype(np.float64))
 
 
 def _add(model: CentreModel, source: Source) -> None:
-    """Every row to the cluster of the nearest centre, which moves to the mean of all its rows."""
+    """Assign each row to the nearest centre, which moves to the mean of all its rows."""
     assignment, before = _assignment(model, source), model.cluster_centers_
     assignment.assign(before)
     weights, old = assignment.cluster_weights, model.cluster_weights_
-    means = getattr(model, "_means", before.astype(np.float64))  # a model from a file has the centres alone
+    means = getattr(model, "_means", before.astype(np.float64))  # a loaded model has only the centres
     some = weights > 0
     total = old + weights
     new = means.copy()

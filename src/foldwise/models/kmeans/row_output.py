@@ -1,4 +1,4 @@
-"""What a model with centres says of the rows of a block: the cluster, the distance to its centre, distances to all."""
+"""Tasks for prediction on a block: each row's cluster, the distance to its centre, and the distances to all centres."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from foldwise.kernels.targets import Labels
 
 @dataclass(frozen=True)
 class NearestCentre:
-    """The cluster of each row: exactly the nearest centre, and the lowest number among equals."""
+    """The cluster of each row: its exact nearest centre; ties go to the lowest number."""
 
     targets: Any
 
     def __call__(self, block: Block) -> Labels:
-        """One label for each row."""
+        """One label per row."""
         labels = np.full(block.n_rows, -1, dtype=np.int32)
         self.targets.nearest(block.rows, labels)
         return labels
@@ -32,7 +32,7 @@ class DistancesToCentres:
     targets: Any
 
     def __call__(self, block: Block) -> NDArray[Any]:
-        """One line for each row."""
+        """One row of distances per row of data."""
         return np.asarray(self.targets.distances(block.rows))
 
 
@@ -44,7 +44,7 @@ class SquaredDistance:
     label: Any
 
     def __call__(self, block: Block) -> Floats:
-        """One number for each row."""
+        """One number per row."""
         each = np.empty(block.n_rows)
         self.targets.residuals(block.rows, None, self.label(block), each)
         return each if block.weights is None else each * block.weights
@@ -52,14 +52,14 @@ class SquaredDistance:
 
 @dataclass(frozen=True)
 class ClusterAndDistance:
-    """Records of cluster and distance to its centre."""
+    """Records of the cluster and the distance to its centre."""
 
     targets: Any
     label: Any
     dtype: np.dtype[Any]
 
     def __call__(self, block: Block) -> NDArray[Any]:
-        """One record for each row."""
+        """One record per row."""
         told, squares = np.empty(block.n_rows, self.dtype), np.empty(block.n_rows)
         labels = self.label(block)
         self.targets.residuals(block.rows, None, labels, squares)

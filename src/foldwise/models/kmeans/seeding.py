@@ -1,4 +1,4 @@
-"""Where to start: greedy k-means++ (Arthur and Vassilvitskii 2007), k-means|| (Bahmani and others 2012) or random rows."""
+"""Initial centres: greedy k-means++ (Arthur and Vassilvitskii 2007), k-means|| (Bahmani et al. 2012) or random rows."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from foldwise.models.kmeans.lloyd import settle_down
 
 _ROUNDS = 5  # of k-means||
 _OVERSAMPLING = 2
-_SAMPLE = 16384  # rows on which candidates are compared, at least; and
+_SAMPLE = 16384  # minimum number of rows on which candidates are compared; and
 _SAMPLE_PER_SEED = 16
-_WAITING = 24  # seeds that the distances may not know yet, at most
+_WAITING = 24  # maximum number of seeds not yet included in the distances
 
 
-# ---------------------------------------------------------------- what is done with a block
+# ---------------------------------------------------------------- tasks
 
 
 @dataclass(frozen=True)
 class UpdateClosest:
-    """Bring rows' squared distances to their nearest seed up to date, kept beside the block under `name`."""
+    """Update the squared distances of rows to their nearest seed, kept in the block state under `name`."""
 
     keeps_state: ClassVar[bool] = True
 
@@ -38,7 +38,7 @@ class UpdateClosest:
     fresh: bool
 
     def __call__(self, block: Block, state: dict[str, Any]) -> tuple[float, Floats]:
-        """The weighted sum of the distances, and what it would be with each candidate."""
+        """The weighted sum of the distances, and its value if each candidate were added."""
         if self.fresh:
             dtype = self.targets.points.dtype
             state[self.name] = np.full(block.n_rows, np.finfo(dtype).max, dtype=dtype)
@@ -56,7 +56,7 @@ def _mass(block: Block, closest: NDArray[Any], weight_scale: float) -> Floats:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows: numbers, values, squared distances to the nearest seed, and weights if there are any."""
+    """Some rows: numbers, values, squared distances to the nearest seed, and weights, if any."""
 
     numbers: NDArray[np.intp]
     values: NDArray[Any]
@@ -65,7 +65,7 @@ class Rows:
 
     @classmethod
     def of(cls, block: Block, which: NDArray[np.intp], closest: NDArray[Any]) -> Rows:
-        """Rows of a block, by their places in it."""
+        """Rows of a block, by their positions in it."""
         return cls(
             block.start + which,
             dense_rows(block.unchecked[which]),
@@ -76,19 +76,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class DrawRows:
-    """Rows of a block at some shares of its summed weight times squared distance."""
+    """Rows of a block at given fractions of its cumulative weight times squared distance."""
 
     name: str
     weight_scale: float
     order: NDArray[np.intp] | None
 
     def __call__(self, block: Block, state: dict[str, Any], shares: Floats) -> Rows:
-        """One row for each share."""
+        """One row per fraction."""
         sums = state.get(f"{self.name}_sums")
         if sums is None:
             mass = _mass(block, state[self.name], self.weight_scale)
             sums = state[f"{self.name}_sums"] = np.cumsum(mass if self.order is None else mass[self.order])
-        # The block's own sum was rounded in another way: taken from this one, nobody falls off the end.
+        # The block's stored sum was rounded differently; using this one keeps every fraction in range.
         found = np.searchsorted(sums, shares * sums[-1], side="right")
         found = np.minimum(found, int(np.searchsorted(sums, sums[-1])))
         return Rows.of(block, found if self.order is None else self.order[found], state[self.name])
@@ -96,7 +96,7 @@ class DrawRows:
 
 @dataclass(frozen=True)
 class PickRows:
-    """Every row of a block with a probability in proportion to weight times squared distance: a round of k-means||."""
+    """Each row of a block with probability proportional to weight times squared distance: a round of k-means||."""
 
     keeps_state: ClassVar[bool] = True
 
@@ -107,7 +107,7 @@ class PickRows:
     block_rows: int
 
     def __call__(self, block: Block, state: dict[str, Any]) -> NDArray[Any]:
-        """The values of the rows picked; every block draws from a stream of its own."""
+        """The values of the selected rows; each block uses its own random stream."""
         chance = _mass(block, state[self.name], self.weight_scale) * self.factor
         rng = np.random.default_rng([*self.stream, block.start // self.block_rows])
         return dense_rows(block.unchecked[np.flatnonzero(rng.random(len(chance)) < chance)])
@@ -117,7 +117,7 @@ class PickRows:
 
 
 class Distances:
-    """Every row's squared distance to its nearest seed so far, and rows drawn in proportion to it."""
+    """The squared distance of every row to its nearest seed so far, and rows drawn in proportion to it."""
 
     def __init__(self, data: KMeansData, name: str = "closest") -> None:
         self.data, self.name = data, name
@@ -125,7 +125,7 @@ class Distances:
         self._fresh = True
 
     def update(self, seeds: NDArray[Any], candidates: NDArray[Any]) -> Floats:
-        """One pass: bring distances up to date with new seeds; the sum of them that each candidate would leave."""
+        """Update the distances for new seeds in one pass; returns the sum of distances if each candidate were added."""
         data = self.data
         targets = data.targets(np.ascontiguousarray(np.concatenate([seeds, candidates])))
         task = UpdateClosest(targets, len(seeds), self.name, data.weight_scale, self._fresh)
@@ -136,11 +136,11 @@ class Distances:
 
     @property
     def total(self) -> float:
-        """The weighted sum of all of them."""
+        """The weighted sum of all squared distances."""
         return float(self.totals.sum())
 
     def draw(self, count: int, rng: np.random.Generator) -> Rows:
-        """Rows drawn with probability in proportion to weight times squared distance."""
+        """Rows drawn with probability proportional to weight times squared distance."""
         data, ends = self.data, np.cumsum(self.totals)
         where = rng.random(count) * ends[-1]
         blocks = np.minimum(np.searchsorted(ends, where, side="right"), len(ends) - 1)
@@ -160,11 +160,11 @@ class Distances:
 
 
 def plusplus(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most is the next seed.
+    """Greedy k-means++: of a few rows drawn by squared distance, the one that lowers the sum most becomes the next seed.
 
-    Drawing is exact, though the distances are brought up to date only once for a number of seeds: a row drawn by older
-    distances is kept with the probability by which its distance has fallen since. How much candidates would lower the sum is
-    measured on all rows if they are few, else on a sample of them.
+    Drawing is exact, although the distances are updated only once every few seeds: a row drawn by older distances is accepted
+    with probability equal to the ratio of its current distance to the older one. The reduction by each candidate is measured
+    on all rows if they are few, otherwise on a sample.
     """
     trials = 2 + int(math.log(k))
     seeds = np.empty((k, data.d), dtype=data.dtype)
@@ -172,7 +172,7 @@ def plusplus(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
     distances = Distances(data)
     distances.update(seeds[:1], seeds[:0])
     judge = _Judge(data, k, seeds[:1], rng)
-    known = 1  # seeds that the distances know
+    known = 1  # seeds included in the distances
     for number in range(1, k):
         drawn = _candidates(distances, seeds[known:number], trials, rng)
         if number > known and (drawn.stale or number - known >= _WAITING):
@@ -188,7 +188,7 @@ def plusplus(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows drawn as candidates, their weighted squared distances to the nearest seed, and whether too many were refused."""
+    """Candidate rows, their weighted squared distances to the nearest seed, and whether too many draws were rejected."""
 
     points: NDArray[Any]
     masses: Floats
@@ -196,7 +196,7 @@ class Candidates:
 
 
 def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: np.random.Generator) -> Candidates:
-    """Rows drawn by their distance to the nearest seed, those in `waiting` included."""
+    """Rows drawn by distance to the nearest seed, including the seeds in `waiting`."""
     data = distances.data
     points, masses = [np.empty((0, data.d), data.dtype)], [np.empty(0)]
     kept = drawn = 0
@@ -217,7 +217,7 @@ def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: n
 
 
 class _Judge:
-    """Says which of some candidates lowers the sum of squared distances most."""
+    """Finds which candidate lowers the sum of squared distances most."""
 
     def __init__(self, data: KMeansData, k: int, first: NDArray[Any], rng: np.random.Generator) -> None:
         size = max(_SAMPLE, _SAMPLE_PER_SEED * k)
@@ -227,10 +227,10 @@ class _Judge:
         self._last = first
 
     def best(self, drawn: Candidates) -> int:
-        """The number of the best one, which becomes a seed."""
+        """The number of the best candidate, which becomes a seed."""
         left = self._stands_for * self._distances.update(self._last, drawn.points)
         if self._stands_for > 1:
-            # A row far from all others may have no like in the sample, but its own distance it does lower.
+            # An outlier may have no neighbours in the sample, but it does reduce its own distance to zero.
             left = left - drawn.masses
         number = int(np.argmin(left))
         self._last = drawn.points[number : number + 1]
@@ -238,7 +238,7 @@ class _Judge:
 
 
 def _first(data: KMeansData, rng: np.random.Generator) -> int:
-    """A row drawn by weight alone."""
+    """A row drawn with probability proportional to its weight."""
     place, order = rng.random(), data.canonical_order
     if data.weights is None:
         found = min(int(place * data.n), data.n - 1)
@@ -249,7 +249,7 @@ def _first(data: KMeansData, rng: np.random.Generator) -> int:
 
 
 def _with_equals(data: KMeansData, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Fewer distinct rows than seeds: the rest are copies, and stay empty."""
+    """Seeds when there are fewer distinct rows than seeds: the rest are copies, whose clusters stay empty."""
     seeds[found:] = data.take(rng.integers(data.n, size=len(seeds) - found))
     return seeds
 
@@ -258,19 +258,19 @@ def _with_equals(data: KMeansData, seeds: NDArray[Any], found: int, rng: np.rand
 
 
 def random_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Rows drawn without repetition, in proportion to their weights."""
+    """Rows drawn without replacement, with probability proportional to weight."""
     if data.is_small:
         return _distinct_rows(data, k, rng)
     if data.weights is None:
         return data.take(np.sort(rng.choice(data.n, k, replace=False)))
     some = np.flatnonzero(data.weights)
-    # The k smallest of exponential times are drawn as without repetition (Efraimidis and Spirakis 2006).
+    # The k smallest exponential variates are a weighted sample without replacement (Efraimidis and Spirakis 2006).
     times = rng.exponential(size=len(some)) / data.weights[some]
     return data.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
 
 
 def _distinct_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Distinct rows of a small table, drawn by how often they occur: equal rows and weights are then the same thing."""
+    """Distinct rows of a small table, drawn by frequency, so that repeated rows and weights are equivalent."""
     table = data.take(np.arange(data.n))
     points, which = np.unique(table, axis=0, return_inverse=True)
     counts = np.bincount(which.ravel(), data.weights, minlength=len(points))
@@ -283,7 +283,7 @@ def _distinct_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArra
 
 
 def parallel(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
-    """k-means||: a few passes draw some 2k rows each; these, weighted by the rows nearest to them, are clustered in memory."""
+    """k-means||: a few passes draw about 2k rows each; these, weighted by the rows nearest them, are clustered in memory."""
     distances = Distances(data)
     base = int(rng.integers(2**62))
     chosen = [data.take([_first(data, rng)])]
@@ -295,13 +295,13 @@ def parallel(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
         factor = _OVERSAMPLING * k / total
         task = PickRows(distances.name, data.weight_scale, factor, (base, turn), data.block_rows)
         new = np.concatenate(data.passes.each(task))
-        for first in range(0, len(new), 256):  # a panel of all at once would not fit the caches
+        for first in range(0, len(new), 256):  # one panel of all points would not fit in the cache
             distances.update(new[first : first + 256], new[:0])
         chosen.append(new)
     points = np.unique(np.concatenate(chosen), axis=0)
     if len(points) <= k:
         return np.concatenate([points, _with_equals(data, np.empty((k, data.d), data.dtype), 0, rng)])[:k]
-    every = Assignment(data, bounds="off", name="nearest_point")  # the labels of the fit itself stay
+    every = Assignment(data, bounds="off", name="nearest_point")  # leaves the labels of the fit unchanged
     every.assign(points)
     few = KMeansData(data.passes.over(ArraySource(points, weights=every.cluster_weights), here=True))
     return settle_down(Assignment(few), plusplus(few, k, rng))

@@ -1,4 +1,4 @@
-"""What k-means does with a block of rows. Labels and bounds stay beside the block (`state`); sums and figures are returned."""
+"""The tasks of k-means on a block of rows. Labels and bounds stay in the block `state`; sums and counts are returned."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from foldwise.data.block import Block, Floats, dense_rows
 from foldwise.kernels.targets import Changes, Grid, Labels, Moved
 from foldwise.stats.cluster_sums import ClusterSums
 
-_room = local()  # each thread keeps its own buffers
+_room = local()  # buffers for each thread
 
 
 @dataclass
 class Assigned:
-    """What an E-step did: changes of the clusters' sums, rows with a new label, rows compared with all centres, near ties."""
+    """The result of an E-step: changes in cluster sums, rows with a new label, rows compared with all centres, near ties."""
 
     sums: ClusterSums | None
     moved: int = 0
@@ -31,7 +31,7 @@ class Assigned:
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d))
 
     def add(self, other: Assigned) -> None:
-        """Take in what was done on another block."""
+        """Add the result for another block."""
         assert self.sums is not None
         other.add_sums_to(self.sums)
         self.moved += other.moved
@@ -39,14 +39,14 @@ class Assigned:
         self.settled += other.settled
 
     def add_sums_to(self, total: ClusterSums) -> None:
-        """Add the changes to sums of all clusters."""
+        """Add the changes to the sums of all clusters."""
         if self.sums is not None:
             total.add(self.sums)
 
 
 @dataclass
 class _SparseMoves(Assigned):
-    """Rows that moved, to be added to the sums directly: sums of the block's own would be larger than the block."""
+    """Rows that moved, added to the sums directly, because cluster sums per block would be larger than the block."""
 
     move: Any = None
 
@@ -56,7 +56,7 @@ class _SparseMoves(Assigned):
 
 @dataclass(frozen=True)
 class BoundsInUse:
-    """Bounds for one pass: how many groups, how far centres have moved since, and whether they begin with this pass."""
+    """Bounds for one pass: number of groups, movement of the centres since, and whether they are initialised in this pass."""
 
     n_groups: int
     moved: Moved
@@ -65,7 +65,7 @@ class BoundsInUse:
 
 @dataclass(frozen=True)
 class Assign:
-    """The E-step: every row to its nearest centre, exactly, and what that changes in the clusters' sums."""
+    """The E-step: assign every row to its nearest centre, exactly, and return the changes in the cluster sums."""
 
     keeps_state: ClassVar[bool] = True
 
@@ -76,10 +76,10 @@ class Assign:
     blank: bool  # whether no row has a label
     sparse: bool
     bounds: BoundsInUse | None = None
-    name: str = "labels"  # under which they are kept
+    name: str = "labels"  # key of the labels in the block state
 
     def prepare(self, state: dict[str, Any], n: int) -> None:
-        """Make the arrays that are kept beside a block."""
+        """Allocate the arrays of a block state."""
         if self.name not in state:
             state[self.name] = np.full(n, -1, dtype=np.int32)
         if self.bounds is not None:
@@ -90,7 +90,7 @@ class Assign:
                 state["group_lower"] = np.empty((n if groups > 1 else 0, groups), dtype)
 
     def __call__(self, block: Block, state: dict[str, Any]) -> Assigned:
-        """Labels are written to the state."""
+        """Assign the rows of a block; labels are written to the state."""
         self.prepare(state, block.n_rows)
         labels, rows = state[self.name], block.unchecked
         if self.blank:
@@ -124,15 +124,15 @@ class Assign:
         return _SparseMoves(None, moved, computed, settled, move)
 
     def _moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
-        """What the block's rows that moved, all if nothing is said, take from some clusters and bring to others."""
+        """Changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
         k, d = self.k, block.n_columns
         which = slots = np.arange(k, dtype=np.int32)
-        if k * d > 65536:  # then it pays to know which clusters are touched
+        if k * d > 65536:  # then it pays to sum only the clusters affected
             seen = np.zeros(k + 1, dtype=bool)
             if changes is None:
                 seen[after] = True
             else:
-                seen[changes[1]] = True  # -1, no cluster, lands on the last place
+                seen[changes[1]] = True  # -1, no cluster, falls on the last entry
                 seen[after[changes[0]]] = True
             which = np.flatnonzero(seen[:k]).astype(np.int32)
             slots = np.full(k, -1, dtype=np.int32)
@@ -146,7 +146,7 @@ class Assign:
 
 
 def _changes(rows: int) -> Changes:
-    """Room for what changes in a block."""
+    """Buffers for the changes in a block."""
     kept: Changes | None = getattr(_room, "changes", None)
     if kept is None or len(kept[0]) < rows:
         kept = _room.changes = np.empty(rows, np.int32), np.empty(rows, np.int32)
@@ -160,25 +160,25 @@ class Relabel:
     mapping: Labels
 
     def __call__(self, state: dict[str, Any]) -> None:
-        """Change the labels kept beside a block."""
+        """Change the labels in a block state."""
         state["labels"] = np.append(self.mapping, np.int32(-1))[state["labels"]]
 
 
 def labels_of(state: dict[str, Any]) -> Labels:
-    """The labels kept beside a block."""
+    """The labels in a block state."""
     labels: Labels = state["labels"]
     return labels
 
 
 @dataclass(frozen=True)
 class SetLabel:
-    """One row of a block gets another label; nothing is known of its bounds any more. All the others keep what is known."""
+    """Changes the label of one row and invalidates its bounds; other rows keep theirs."""
 
     place: int
     label: int
 
     def __call__(self, state: dict[str, Any]) -> None:
-        """Change what is kept beside the block."""
+        """Change the block state."""
         state["labels"][self.place] = self.label
         if "upper" in state:
             state["upper"][self.place], state["lower"][self.place] = np.inf, -np.inf
@@ -188,14 +188,14 @@ class SetLabel:
 
 @dataclass(frozen=True)
 class Residuals:
-    """The weighted squared distance of the rows of each cluster to its centre, by differences in float64."""
+    """The weighted squared distances of the rows of each cluster to its centre, from differences in float64."""
 
     keeps_state: ClassVar[bool] = True
 
     targets: Any
 
     def __call__(self, block: Block, state: dict[str, Any]) -> Floats:
-        """One number for each cluster."""
+        """One sum per cluster."""
         return np.asarray(self.targets.residuals(block.unchecked, block.weights, state["labels"]))
 
 
@@ -212,16 +212,16 @@ class FarRows:
 
 @dataclass(frozen=True)
 class Farthest:
-    """The rows of a block that lie farthest from their centres, at most `count`, the first of equals first."""
+    """At most `count` rows of a block farthest from their centres; ties in row order."""
 
     keeps_state: ClassVar[bool] = True
 
     targets: Any
     count: int
-    rounding: float  # squared distances up to here are none
+    rounding: float  # squared distances up to this count as 0
 
     def __call__(self, block: Block, state: dict[str, Any]) -> FarRows:
-        """Rows without weight are left out: such a row cannot fill a cluster, and many could hide one that can."""
+        """Rows of weight 0 are excluded: they cannot fill a cluster, and many of them could crowd out a row that can."""
         distances = np.empty(block.n_rows)
         self.targets.residuals(block.unchecked, block.weights, state["labels"], distances)
         distances[distances <= self.rounding] = 0.0
@@ -234,7 +234,7 @@ class Farthest:
 
 
 def farthest(distances: Floats, count: int) -> NDArray[np.intp]:
-    """Places of at most `count` of the largest distances above 0, the first of equals first."""
+    """Positions of at most `count` of the largest distances above 0; ties in order."""
     count = min(count, len(distances))
     if not count:
         return np.empty(0, dtype=np.intp)
@@ -245,12 +245,12 @@ def farthest(distances: Floats, count: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class SecondNearest:
-    """For each centre the inertia of its rows, and by how much inertia would rise without it."""
+    """For each centre, the inertia of its rows and the increase in inertia if it were removed."""
 
     targets: Any
 
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
-        """Both, over the rows of a block."""
+        """Both, summed over the rows of a block."""
         k, dtype = len(self.targets.points), self.targets.points.dtype
         near, second = np.empty(block.n_rows, dtype), np.empty(block.n_rows, dtype)
         labels = np.full(block.n_rows, -1, dtype=np.int32)
