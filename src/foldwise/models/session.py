@@ -146,5 +146,5 @@ def check_dense(source: Source, what: str) -> None:
     if source.sparse:
         raise DataError(
             f"sparse data was passed, but {what} require dense rows",
-            advice="Use X.toarray(), or reduce the columns first with fw.PCA, which accepts sparse rows",
+            advice="Use X.toarray(), or fw.KMeans, or reduce the columns first with fw.PCA: both accept sparse rows",
         )

@@ -80,7 +80,7 @@ class GaussianMixture(FittedMixture):
     >>> gm = fw.GaussianMixture(2).fit(rows)
     >>> gm.means_, gm.predict([[0.0, 0.0], [12.0, 3.0]])
     (array([[10.  ,  2.  ],
-           [ 1.  ,  2.25]]), array([1, 0]))
+           [ 1.  ,  2.25]]), array([1, 0], dtype=int32))
     """
 
     PARAMETERS = MIXTURE
@@ -285,7 +285,7 @@ class GaussianMixture(FittedMixture):
         >>> gm = fw.GaussianMixture(3).fit([[0.0], [1.0], [2.0], [2.5], [3.5], [4.0], [50.0], [51.0], [53.0]])
         >>> merged = gm.merge([[0.0], [1.0], [2.0], [2.5], [3.5], [4.0], [50.0], [51.0], [53.0]], n_clusters=2)
         >>> merged.predict([[0.0], [3.0], [52.0]])
-        array([0, 0, 1])
+        array([0, 0, 1], dtype=int32)
         """
         copied: GaussianMixture = merging.merged(self, X, n_clusters, sample_weight, engine)
         return copied
