@@ -27,6 +27,12 @@ class CachedSource(Derived):
             self._pieces = [_Kept(piece) for piece in self._source.pieces()]
         return iter(self._pieces if first == 0 and last is None else self._pieces[first:last])
 
+    def count(self) -> int:
+        """How many rows there are; a source that does not know is read for it, and stays in memory."""
+        if self.n_rows is None:
+            self.n_rows = sum(piece.load().n_rows for piece in self.pieces())
+        return self.n_rows
+
     def split(self, rows: int) -> list[Block]:
         """The blocks cut smaller, for work that may be cut anywhere; kept, like the blocks."""
         if self._split is None or self._split[0] != rows:

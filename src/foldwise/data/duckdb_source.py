@@ -165,6 +165,7 @@ class DuckDBSource:
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         self.n_rows: int | None = None
         self.in_memory = table.sql is None
+        self.divisible = table.files is not None  # the rows of a query need not come in the same order twice
 
     def count(self) -> int:
         """The number of rows, as counted by DuckDB."""
@@ -206,9 +207,13 @@ class DuckDBSource:
         if files is not None:
             files.check_unchanged()
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
-        stop = skipped = first * rows
-        for at, parts in grouped(self._batches(skipped, None if last is None else (last - first) * rows), rows):
+        # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
+        stop = skipped = first * rows if self.divisible else 0
+        wanted = None if last is None else last * rows - skipped
+        for at, parts in grouped(self._batches(skipped, wanted), rows):
             start = skipped + at
+            if start < first * rows:
+                continue
             stop = start + sum(end - begin for _, begin, end in parts)
             if self._weights is not None and stop > len(self._weights):
                 self._wrong_count()

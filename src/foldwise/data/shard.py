@@ -59,8 +59,9 @@ class Shard:
 def shard(source: Any, first: int, last: int, n_rows: int) -> tuple[Shard, list[Any]]:
     """Blocks of a source, ready to travel, and chunks of a collection that must come along, still to be computed."""
     changes: list[Any] = []
-    while isinstance(source, MappedSource) and not source.in_memory:
-        changes.insert(0, (source.change, source.dtype))
+    while isinstance(source, (MappedSource, SpooledSource)) and not source.in_memory:
+        if isinstance(source, MappedSource):
+            changes.insert(0, (source.change, source.dtype))
         source = source.source
     if hasattr(source, "collection_shard"):
         chunks, source = source.collection_shard(first, last)

@@ -121,7 +121,8 @@ def like(source: Source, **changes: Any) -> dict[str, Any]:
     """The attributes that a source over another one shares with it."""
     names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
     fill = getattr(source, "fill", 1.0)  # the share of values that is stored
-    return {**{name: getattr(source, name) for name in names}, "fill": fill, **changes}
+    about = {name: getattr(source, name) for name in names}
+    return {**about, "fill": fill, "block_rows": block_rows(source), **changes}
 
 
 class Derived:
@@ -133,6 +134,7 @@ class Derived:
     n_columns: int
     sparse: bool
     dtype: np.dtype[np.floating]
+    block_rows: int  # that of the other source, even where a wider dtype would have another
 
     def __init__(self, about: dict[str, Any]) -> None:
         self.__dict__.update(about)
@@ -159,6 +161,11 @@ class View(Derived):
     def spooled_bytes(self) -> int:
         """How much a scratch file behind holds."""
         return int(getattr(self.source, "spooled_bytes", 0))
+
+    @property
+    def divisible(self) -> bool:
+        """Whether any range of blocks can be read on its own."""
+        return bool(getattr(self.source, "divisible", True))
 
     def count(self) -> int:
         """How many rows there are, by a pass if need be."""

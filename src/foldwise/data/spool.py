@@ -11,10 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from foldwise.data import block_grid
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.npy import Descriptor
-from foldwise.data.source import Derived, Piece, RowRange, Source, count_rows, like
+from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
 
 
 @contextmanager
@@ -48,7 +47,7 @@ class SpooledSource(Derived):
         if limit is None:
             asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
             limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
-        self._source, self._limit, self._part = source, limit, part
+        self.source, self._limit, self._part = source, limit, part
         self._spool: _Spool | None = None
         self._off = False
         super().__init__(like(source))
@@ -60,7 +59,7 @@ class SpooledSource(Derived):
     def n_rows(self) -> int | None:
         """The number of rows, known after the first pass at the latest."""
         spool = self._complete()
-        return self._source.n_rows if spool is None else spool.rows
+        return self.source.n_rows if spool is None else spool.rows
 
     @property
     def slow(self) -> bool:
@@ -75,7 +74,12 @@ class SpooledSource(Derived):
 
     def fingerprint(self) -> str:
         """The fingerprint of the underlying source."""
-        return self._source.fingerprint()
+        return self.source.fingerprint()
+
+    @property
+    def divisible(self) -> bool:
+        """Whether any range of blocks can be read on its own."""
+        return self._complete() is not None or bool(getattr(self.source, "divisible", True))
 
     def close(self) -> None:
         """Release the scratch file; later passes decode again."""
@@ -83,7 +87,7 @@ class SpooledSource(Derived):
 
     def count(self) -> int:
         """The number of rows, counted by the underlying source."""
-        return count_rows(self._source)
+        return count_rows(self.source)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load, from the scratch file once it is complete, otherwise from the source."""
@@ -95,10 +99,10 @@ class SpooledSource(Derived):
         if self._off or not whole or (self._spool is not None and self._spool.full):
             if whole:
                 self._off, self._spool = True, None
-            yield from self._source.pieces(first, last)
+            yield from self.source.pieces(first, last)
             return
-        self._spool = spool = _Spool(self._source, self._limit)  # an unfinished pass is discarded
-        for piece in self._source.pieces(first, last):
+        self._spool = spool = _Spool(self.source, self._limit)  # an unfinished pass is discarded
+        for piece in self.source.pieces(first, last):
             spool.given += 1
             yield _Keeping(piece, spool)
         spool.ended = True
@@ -131,7 +135,7 @@ class _Spool:
             source.n_columns,
             limit,
         )
-        self._block_rows = block_grid.rows_per_block(source.n_columns, source.dtype)
+        self._block_rows = block_rows(source)
         self._lock = threading.Lock()
         self.given = self._kept = 0
         self._weighted = False

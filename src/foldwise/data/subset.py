@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block, join
-from foldwise.data.block_grid import rows_per_block
-from foldwise.data.source import Derived, Loaded, Piece, Source, like
+from foldwise.data.source import Derived, Loaded, Piece, Source, block_rows, like
 from foldwise.data.sparse import SparseSource
 from foldwise.errors import DataError
 
@@ -20,7 +19,7 @@ def gather(source: Source, which: NDArray[np.intp] | None = None) -> Source:
     """The rows of those numbers (rising), or all of them, copied to memory; dense or sparse as they are."""
     if which is None:
         return _in_memory([piece.load() for piece in source.pieces()], source)
-    step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+    step = block_rows(source)
     blocks = []
     for number, piece in enumerate(source.pieces()):
         here = which[np.searchsorted(which, number * step) : np.searchsorted(which, (number + 1) * step)]
@@ -51,7 +50,7 @@ class _Part(Derived):
 
     def __init__(self, source: Source, which: NDArray[np.intp]) -> None:
         self._source, self._which = source, which
-        self._step = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self._step = block_rows(source)
         super().__init__(like(source))
 
 

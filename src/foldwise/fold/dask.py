@@ -7,11 +7,13 @@ comes back. Workers read files themselves; rows of this process are sent to them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, Self
 
-from foldwise.data.block_grid import rows_per_block
+from foldwise.data import check
+from foldwise.data.cache import CachedSource
 from foldwise.data.shard import Shard, shard
-from foldwise.data.source import Source, count_rows
+from foldwise.data.source import Source, block_rows, count_rows
 from foldwise.errors import MissingDependencyError, ParameterError
 from foldwise.fold.engine import Engine
 from foldwise.fold.local import LocalBlocks
@@ -30,22 +32,30 @@ class DaskEngine(Engine):
             raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
         if not isinstance(client, (str, Client)) or (isinstance(client, Client) and client.asynchronous):
             raise ParameterError(f"engine='dask' takes a distributed.Client or an address, not {client!r}.")
-        self._given = client
+        self._given, self._lock, self._users = client, Lock(), 0
         self._own: Any = None  # the client for an address, opened when it is first needed
 
     def place(self, source: Source, n_threads: int) -> DaskBlocks:
         """A range of blocks on every worker."""
         from distributed import Client
 
-        if isinstance(self._given, str) and self._own is None:
-            self._own = Client(self._given, set_as_default=False)  # type: ignore[no-untyped-call]
+        with self._lock:
+            if isinstance(self._given, str) and self._own is None:
+                self._own = Client(self._given, set_as_default=False)  # type: ignore[no-untyped-call]
         return DaskBlocks(self._own or self._given, source)
+
+    def __enter__(self) -> Self:
+        with self._lock:
+            self._users += 1
+        return super().__enter__()
 
     def __exit__(self, *given: object) -> None:
         super().__exit__(*given)
-        if self._own is not None and not self._tokens:
-            self._own.close()
-            self._own = None
+        with self._lock:
+            self._users -= 1
+            if self._own is not None and not self._users:
+                self._own.close()
+                self._own = None
 
 
 class DaskBlocks:
@@ -54,8 +64,12 @@ class DaskBlocks:
     remote = True
 
     def __init__(self, client: Any, source: Source) -> None:
-        self._block_rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
-        n_rows = count_rows(source)
+        if not getattr(source, "divisible", True):  # whose parts could not be told apart twice
+            source = CachedSource(source)
+        self._block_rows = block_rows(source)
+        with client.as_current():  # that counts the rows of a collection
+            n_rows = count_rows(source)
+        check.not_empty(n_rows, source.n_columns, source.where)
         blocks = -(-n_rows // self._block_rows)
         workers = sorted(client.nthreads().items())[:blocks]
         if not workers:

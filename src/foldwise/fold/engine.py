@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
+from numbers import Integral
 from typing import Any, Protocol, Self
 
 from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold.local import LocalBlocks
 
-_current: ContextVar[Engine | None] = ContextVar("foldwise_engine", default=None)
+_current: ContextVar[tuple[Engine, ...]] = ContextVar("foldwise_engine", default=())  # innermost last
 
 
 class Blocks(Protocol):
@@ -45,19 +46,19 @@ class Engine:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self._tokens: list[Token[Engine | None]] = [*getattr(self, "_tokens", []), _current.set(self)]
+        _current.set((*_current.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._tokens.pop())
+        _current.set(_current.get()[:-1])
 
 
 class Threads(Engine):
     """Threads of this process; a single thread is the serial engine."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is not None and n_threads < 1:
-            raise ParameterError(f"fw.engine('threads', {n_threads}): there must be at least one thread.")
+        if n_threads is not None and (not isinstance(n_threads, Integral) or n_threads < 1):
+            raise ParameterError(f"fw.engine('threads', {n_threads!r}): give at least one thread, as a whole number.")
         self.n_threads = n_threads
 
     def place(self, source: Source, n_threads: int) -> LocalBlocks:
@@ -79,10 +80,14 @@ def engine(kind: Any = "threads", *given: Any) -> Engine:
     """
     if isinstance(kind, Engine):
         return kind
+    if len(given) > (kind in ("threads", "dask") if isinstance(kind, str) else 0):
+        raise ParameterError(f"fw.engine({kind!r}, ...): there are too many arguments.")
     if kind == "threads":
         return Threads(*given)
     if kind == "serial":
-        return Threads(1, *given)
+        return Threads(1)
+    if kind == "dask" and not given:
+        raise ParameterError("fw.engine('dask', client): give a distributed.Client or the address of a scheduler.")
     address = isinstance(kind, str) and "://" in kind
     if address or kind == "dask" or type(kind).__module__.partition(".")[0] == "distributed":
         from foldwise.fold.dask import DaskEngine
@@ -100,7 +105,8 @@ def use(given: Any) -> AbstractContextManager[Any]:
 
 def current() -> Engine:
     """The engine of the innermost `with fw.engine(...)`, or threads by default."""
-    return _current.get() or _DEFAULT
+    engines = _current.get()
+    return engines[-1] if engines else _DEFAULT
 
 
 _DEFAULT = Threads()

@@ -48,9 +48,12 @@ def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int,
     try:
         loop()
     finally:
-        for helper in helpers:  # a block still in use must not outlive the data it reads
-            if not helper.cancel():
-                helper.result()
+        for helper in helpers:  # a block still in use must not outlive the data it reads, whatever comes in between
+            while not helper.done() and not helper.cancel():
+                try:
+                    helper.result()
+                except KeyboardInterrupt as problem:
+                    problems.append((-1, problem))
     if problems:
         # Of several bad blocks, report the first, whichever thread was faster.
         raise min(problems, key=lambda found: found[0])[1]

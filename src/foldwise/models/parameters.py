@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -90,38 +91,51 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def identity(value: Any) -> str:
-    """A string that distinguishes values; `repr` would omit digits of arrays, and show the address of functions."""
-    if value is None or isinstance(value, (str, bool, int, float, np.generic)):
+def identity(value: Any, _inside: tuple[int, ...] = ()) -> str:
+    """A text that distinguishes values, and is the same in every process.
+
+    The printed form of an array omits digits, and that of a function or object is an address. A function is known by its code,
+    what it holds on to and the arguments bound to it; global variables that it reads are not looked at.
+    """
+    if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
         return repr(value)
+    if id(value) in _inside:  # a function that refers to itself
+        return "..."
+    inside = (*_inside, id(value))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key!r}: {identity(item)}" for key, item in value.items()) + "}"
-    code = getattr(value, "__code__", None)
-    if code is not None:  # a function: its code, and the values it captures
-        held = [cell.cell_contents for cell in value.__closure__ or ()]
-        held += [*(value.__defaults__ or ()), value.__kwdefaults__]
-        owner = getattr(value, "__self__", None)  # the object of a bound method
-        held += [] if owner is None else [vars(owner) if hasattr(owner, "__dict__") else repr(owner)]
-        return f"{value.__qualname__} {_digest(_code(code).encode())} {[identity(one) for one in held]}"
-    if callable(value):
-        try:
-            return f"{type(value).__qualname__} {_digest(pickle.dumps(value))}"
-        except Exception:
-            return f"{type(value).__qualname__} {identity(vars(value)) if hasattr(value, '__dict__') else ''}"
+        return (
+            "{" + ", ".join(f"{identity(key, inside)}: {identity(item, inside)}" for key, item in value.items()) + "}"
+        )
+    if isinstance(value, (set, frozenset)):
+        return f"{type(value).__name__} {sorted(identity(item, inside) for item in value)}"
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
-    try:
+    if isinstance(value, partial):
+        return f"partial {[identity(one, inside) for one in (value.func, value.args, value.keywords)]}"
+    if isinstance(value, CodeType):
+        constants = [identity(one, inside) for one in value.co_consts]
+        return _digest(f"{value.co_code!r} {constants} {value.co_names}".encode())
+    if hasattr(value, "__code__"):
+        held = [_contents(cell) for cell in value.__closure__ or ()]
+        held += [value.__code__, *(value.__defaults__ or ()), value.__kwdefaults__, getattr(value, "__self__", None)]
+        return f"{value.__qualname__} {[identity(one, inside) for one in held]}"
+    if isinstance(value, (list, tuple)) and not all(isinstance(one, (int, float)) for one in value):
+        return f"{type(value).__name__} {[identity(one, inside) for one in value]}"
+    if isinstance(value, (type, ModuleType)):
+        return f"{value.__module__ if isinstance(value, type) else ''}.{value.__name__}"
+    if hasattr(value, "__array__") or isinstance(value, (list, tuple)):
         array = np.ascontiguousarray(value)
-    except (TypeError, ValueError):
-        return repr(value)
-    if array.dtype == object:  # its bytes would be addresses
-        return repr(value)
-    return f"{array.dtype} {array.shape} {_digest(array.tobytes())}"
+        if array.dtype != object:  # whose bytes are addresses
+            return f"{array.dtype} {array.shape} {_digest(array.tobytes())}"
+        return f"object {array.shape} {[identity(one, inside) for one in array.ravel().tolist()]}"
+    return f"{type(value).__qualname__} {identity(vars(value), inside) if hasattr(value, '__dict__') else repr(value)}"
 
 
-def _code(code: Any) -> str:
-    constants = [_code(one) if hasattr(one, "co_code") else repr(one) for one in code.co_consts]
-    return f"{code.co_code!r} {constants} {code.co_names}"
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # nothing was put into it yet
+        return None
 
 
 def _digest(data: bytes) -> str:

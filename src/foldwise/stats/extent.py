@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,11 @@ class Extent:
     def alike(self) -> bool:
         """Whether the weights, with the largest scaled to about one, all fit in the range of float32."""
         return self.lightest >= self.heaviest * 2.0**-60
+
+    @property
+    def figures(self) -> tuple[Any, ...]:
+        """What ties a checkpoint to these values."""
+        return self.columns.weight, self.columns.centre, self.columns.squares, self.low, self.high
 
     @classmethod
     def empty(cls, n_columns: int) -> Extent:

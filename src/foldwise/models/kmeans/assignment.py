@@ -42,7 +42,7 @@ class Assignment:
     @property
     def labels(self) -> Labels:
         """The cluster of every row, collected from the block states."""
-        return np.concatenate(self.data.passes.update(tasks.labels_of))
+        return np.concatenate(self.data.passes.update(partial(tasks.labels_of, self.name)))
 
     # ------------------------------------------------------------ the E-step
 
@@ -98,7 +98,7 @@ class Assignment:
         self.sums.low[mapping[kept]] = old.low[kept]
         self.sums.weight[:, mapping[kept]] = old.weight[:, kept]
         if not self._blank:
-            self.data.passes.update(tasks.Relabel(mapping))
+            self.data.passes.update(tasks.Relabel(mapping, self.name))
         self._whole = True
 
     def move(self, rows: tasks.FarRows, which: int, to: int) -> None:
@@ -120,7 +120,7 @@ class Assignment:
         )
         self.sums.add(part)
         block, place = divmod(number, data.block_rows)
-        data.passes.update(tasks.SetLabel(place, to), [block])
+        data.passes.update(tasks.SetLabel(place, to, self.name), [block])
         self._whole = True
 
     # ------------------------------------------------------------ figures
@@ -179,6 +179,6 @@ class Assignment:
     def residuals(self, centres: NDArray[Any]) -> Floats:
         """The inertia of each cluster, from differences in float64, in units of the rescaled data."""
         total = np.zeros(len(centres))
-        for part in self.data.passes.each(tasks.Residuals(self.data.targets(centres))):
+        for part in self.data.passes.each(tasks.Residuals(self.data.targets(centres), self.name)):
             total += part
         return total

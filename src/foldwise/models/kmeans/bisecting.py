@@ -99,13 +99,12 @@ class BisectingKMeans(CentreModel):
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             extent = fit.passes.fold(Extent.of)
             self._check_count(fit, extent.count)
-            figures = extent.columns.weight, extent.columns.centre, extent.columns.squares, extent.low, extent.high
             best = best_of(
                 _Splitting(self, fit, extent.count),
                 1,
                 None,
                 time_budget=self.time_budget,
-                checkpoint=fit.checkpoint(*figures),
+                checkpoint=fit.checkpoint(*extent.figures),
             )
             self._set_tree(best.state)
             self.mean_, self.scale_, self.trace_ = fit.mean, fit.scale, best.outcome.trace

@@ -48,6 +48,8 @@ class CentreModel(
     random_state: Any
     metric: str
     n_threads: int | None
+    mean_: Any
+    scale_: Any
 
     @property
     def geometry(self) -> Geometry:
@@ -107,36 +109,38 @@ class CentreModel(
             raise ParameterError("The initial centers contain NaN or infinity.")
         return self.geometry.projected(centres)
 
-    def _finish(self, found: Clusters, *, in_order: bool = False) -> Clusters:
-        """Set the fitted attributes; Ctrl-C at this point does not lose the result."""
+    def _finish(self, fit: Session, found: Clusters, *, in_order: bool = False) -> Clusters:
+        """Set the attributes of a fit; Ctrl-C at this late moment does not lose what was found."""
         try:
-            self._set(found, in_order=in_order)
+            self._set(fit, found, in_order=in_order)
         except KeyboardInterrupt:
             found = replace(found, outcome=replace(found.outcome, reason=Reason.INTERRUPTED))
             found.assignment.forget()
-            found.assignment.assign(found.centres)
-            self._set(found, in_order=in_order)
+            self._set(fit, found, in_order=in_order)
         return found
 
-    def _set(self, found: Clusters, *, in_order: bool) -> None:
+    def _set(self, fit: Session, found: Clusters, *, in_order: bool) -> None:
         centres, assignment = found.centres, found.assignment
-        if isinstance(self.init, str) and not in_order:  # the start was not given: equal partitions get equal numbers
+        if assignment.centres is None or not np.array_equal(assignment.centres, centres):
+            assignment.assign(centres)
+        if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
             centres = ordered(assignment, centres, self.geometry)
         labels, residuals = assignment.labels, assignment.residuals(centres)
-        unscaled = assignment.data.unscaled
+        # All attributes are set together, after the last pass and before any warning: a fit that fails changes nothing.
+        unscaled, scaled = assignment.data.unscaled, float(residuals.sum())
         self._forget_batches()
         self.cluster_centers_, self.labels_, self.cluster_weights_ = centres, labels, assignment.cluster_weights
-        scaled = float(residuals.sum())
         self.inertia_ = unscaled(scaled)
         self.cluster_inertias_ = np.array([unscaled(float(value)) for value in residuals])
+        self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
+        self.mean_, self.scale_ = fit.mean, fit.scale
         if scaled > 0 and not 0 < self.inertia_ < np.inf:
             warnings.warn(
-                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are correct. "
-                "Divide the data by a constant to obtain it.",
+                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
+                "correct. Divide the data by a constant to obtain it.",
                 FoldwiseWarning,
                 stacklevel=4,
             )
-        self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
         self._warn_of_empty(np.bincount(labels, minlength=len(centres)))
 
     def _forget_batches(self) -> None:

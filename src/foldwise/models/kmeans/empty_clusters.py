@@ -42,7 +42,7 @@ def fill_empty(assignment: Assignment, centres: NDArray[Any]) -> tuple[int, NDAr
 
 def _farthest(assignment: Assignment, centres: NDArray[Any], count: int) -> FarRows:
     data = assignment.data
-    found = data.passes.each(Farthest(data.targets(centres), count, data.d * _ROUNDING**2))
+    found = data.passes.each(Farthest(data.targets(centres), count, data.d * _ROUNDING**2, assignment.name))
     distances = np.concatenate([rows.distances for rows in found])
     order = np.argsort(-distances, kind="stable")[:count]  # stable, so that the first of equal rows stays first
     return FarRows(

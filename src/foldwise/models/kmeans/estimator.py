@@ -115,8 +115,7 @@ class KMeans(CentreModel):
                 time_budget=self.time_budget,
                 checkpoint=fit.checkpoint(*data.figures, resumable_cap=starts == 1 and self.search == "none"),
             )
-            found = self._finish(found)
-            self.mean_, self.scale_ = fit.mean, fit.scale
+            found = self._finish(fit, found)
             fit.finish(
                 found.outcome,
                 f"k-means ({self.algorithm})",

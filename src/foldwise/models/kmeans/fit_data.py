@@ -72,8 +72,7 @@ class KMeansData:
     @property
     def figures(self) -> tuple[Any, ...]:
         """Values that tie a checkpoint to these data."""
-        columns = self.extent.columns
-        return columns.weight, columns.centre, columns.squares, self.extent.low, self.extent.high
+        return self.extent.figures
 
     @property
     def mean_variance(self) -> float:

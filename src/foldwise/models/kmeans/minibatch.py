@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.subset import BlockSubset, gather
 from foldwise.fold.iterate import Figures, State
-from foldwise.fold.multistart import Value, best_of
+from foldwise.fold.multistart import Best, Value, best_of
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans import lloyd, partial_fit
@@ -24,7 +25,7 @@ from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import by_size
 from foldwise.models.kmeans.parameters import PARAMETERS
 from foldwise.models.parameters import BOOLEAN, Parameter, constraints, number, whole
-from foldwise.models.session import session
+from foldwise.models.session import Session, session
 from foldwise.stats.extent import Extent
 
 _STILL = 10.0  # the batch doubles when half of the centres move less than their standard error divided by this
@@ -114,23 +115,10 @@ class MiniBatchKMeans(CentreModel):
             batches = _Batches(fit.passes, fit.seed)
             self._check_count(fit, batches.n)
             descent = _MiniBatchDescent(self, batches, lambda data: self._make_start(data, X, fit.seed))
-            checkpoint = fit.checkpoint(batches.n, *descent.smallest.data.figures)
+            checkpoint = None if self.checkpoint is None else fit.checkpoint(*fit.passes.fold(Extent.of).figures)
             best = best_of(descent, 1, None, time_budget=self.time_budget, checkpoint=checkpoint)
-            last, centres = batches.assignment(int(best.state["size"])), best.state["centres"]
-            if not last.labelled:  # resumed after its last step
-                last.assign(centres)
-            if isinstance(self.init, str):  # numbered by the last batch, so that labels computed later agree
-                centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
-            last.assign(centres)
-            passes = math.ceil(float(best.state["seen"]) / batches.n)
-            if self.compute_labels and last.data.n < batches.n:
-                last = batches.assignment(batches.n)
-                last.assign(centres)
-            found = Clusters(centres, last, best.outcome, best.resumed_at, passes)
-            found = (
-                self._finish(found, in_order=True) if self.compute_labels else self._without_labels(found, batches.n)
-            )
-            self.mean_, self.scale_, self.n_steps_ = fit.mean, fit.scale, best.outcome.steps
+            found = self._last_passes(fit, batches, best)
+            self.n_steps_ = best.outcome.steps
             fit.finish(
                 found.outcome,
                 "k-means (nested batches)",
@@ -147,7 +135,35 @@ class MiniBatchKMeans(CentreModel):
         partial_fit.take(self, X, sample_weight)
         return self
 
-    def _without_labels(self, found: Clusters, n: int) -> Clusters:
+    def _last_passes(self, fit: Session, batches: _Batches, best: Best) -> Clusters:
+        """Number the clusters, label all rows and set the attributes; Ctrl-C on the way makes it begin again."""
+        outcome = best.outcome
+        while True:
+            try:
+                last, centres = batches.assignment(int(best.state["size"])), best.state["centres"]
+                if not last.labelled:  # taken up again when it was over
+                    last.assign(centres)
+                if isinstance(
+                    self.init, str
+                ):  # numbered by the last batch, so that labels worked out later are the same
+                    centres = np.ascontiguousarray(centres[by_size(last.cluster_weights, centres)])
+                last.assign(centres)
+                if self.compute_labels and last.data.n < batches.n:
+                    last = batches.assignment(batches.n)
+                passes = math.ceil(float(best.state["seen"]) / batches.n)
+                found = Clusters(centres, last, outcome, best.resumed_at, passes)
+                if not self.compute_labels:
+                    return self._without_labels(fit, found, batches.n)
+                self._set(fit, found, in_order=True)
+                return found
+            except KeyboardInterrupt:
+                if outcome.reason is Reason.INTERRUPTED:
+                    raise
+                outcome = replace(outcome, reason=Reason.INTERRUPTED)
+                batches.forget()
+
+    def _without_labels(self, fit: Session, found: Clusters, n: int) -> Clusters:
+        self.mean_, self.scale_ = fit.mean, fit.scale
         for name in ("labels_", "cluster_inertias_"):
             self.__dict__.pop(name, None)
         self._forget_batches()
@@ -184,6 +200,10 @@ class _Batches:
             self._last = None  # free it first, so that there are never two
             self._last = size, Assignment(KMeansData(self._passes(size)))
         return self._last[1]
+
+    def forget(self) -> None:
+        """Drop the labels of the batch in hand."""
+        self._last = None
 
     def _passes(self, size: int) -> Passes:
         if size >= self.n:

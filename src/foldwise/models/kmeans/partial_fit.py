@@ -52,7 +52,7 @@ def _first(model: CentreModel, source: Source) -> None:
     from foldwise.models.kmeans.estimator import KMeans
 
     shared = {name: value for name, value in model.get_params().items() if name in KMeans.PARAMETERS}
-    fitted = KMeans(**shared | {"max_iter": 300, "verbose": 0}).fit(source)
+    fitted = KMeans(**shared | {"max_iter": 300, "verbose": 0, "checkpoint": None, "time_budget": None}).fit(source)
     for name, value in vars(fitted).items():
         if name.endswith("_") and name not in vars(model):
             setattr(model, name, value)

@@ -158,15 +158,16 @@ class Relabel:
     """Cluster i becomes mapping[i], or none if that is -1."""
 
     mapping: Labels
+    name: str
 
     def __call__(self, state: dict[str, Any]) -> None:
         """Change the labels in a block state."""
-        state["labels"] = np.append(self.mapping, np.int32(-1))[state["labels"]]
+        state[self.name] = np.append(self.mapping, np.int32(-1))[state[self.name]]
 
 
-def labels_of(state: dict[str, Any]) -> Labels:
+def labels_of(name: str, state: dict[str, Any]) -> Labels:
     """The labels in a block state."""
-    labels: Labels = state["labels"]
+    labels: Labels = state[name]
     return labels
 
 
@@ -176,10 +177,11 @@ class SetLabel:
 
     place: int
     label: int
+    name: str
 
     def __call__(self, state: dict[str, Any]) -> None:
         """Change the block state."""
-        state["labels"][self.place] = self.label
+        state[self.name][self.place] = self.label
         if "upper" in state:
             state["upper"][self.place], state["lower"][self.place] = np.inf, -np.inf
             if len(state["group_lower"]):
@@ -193,10 +195,11 @@ class Residuals:
     keeps_state: ClassVar[bool] = True
 
     targets: Any
+    name: str
 
     def __call__(self, block: Block, state: dict[str, Any]) -> Floats:
         """One sum per cluster."""
-        return np.asarray(self.targets.residuals(block.unchecked, block.weights, state["labels"]))
+        return np.asarray(self.targets.residuals(block.unchecked, block.weights, state[self.name]))
 
 
 @dataclass(frozen=True)
@@ -219,18 +222,19 @@ class Farthest:
     targets: Any
     count: int
     rounding: float  # squared distances up to this count as 0
+    name: str
 
     def __call__(self, block: Block, state: dict[str, Any]) -> FarRows:
         """Rows of weight 0 are excluded: they cannot fill a cluster, and many of them could crowd out a row that can."""
         distances = np.empty(block.n_rows)
-        self.targets.residuals(block.unchecked, block.weights, state["labels"], distances)
+        self.targets.residuals(block.unchecked, block.weights, state[self.name], distances)
         distances[distances <= self.rounding] = 0.0
         if block.weights is not None:
             distances[block.weights == 0.0] = 0.0
         some = farthest(distances, self.count)
         weights = np.ones(len(some)) if block.weights is None else block.weights[some]
         values = dense_rows(block.unchecked[some])
-        return FarRows(block.start + some, distances[some], state["labels"][some], weights, values)
+        return FarRows(block.start + some, distances[some], state[self.name][some], weights, values)
 
 
 def farthest(distances: Floats, count: int) -> NDArray[np.intp]:

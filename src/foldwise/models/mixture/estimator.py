@@ -171,7 +171,7 @@ class GaussianMixture(FittedMixture):
             if warm:
                 begin, before = warm_start.start(self, data, opened.mean, opened.scale)
                 n_starts, descent = 1, EM(data, begin, self.tol, opened.seed, before=before)
-                beside = {"means": self.means_, "covariances": self.covariances_}
+                beside = {name: getattr(self, name) for name in ("weights_", "means_", "covariances_", "lower_bound_")}
             best = best_of(
                 descent,
                 n_starts,

@@ -122,9 +122,8 @@ class SoftKMeans(CentreModel):
                 checkpoint=opened.checkpoint(*data.figures, resumable_cap=starts == 1 and not anneals),
             )
             found, beta = _found(assignment, plain, best, self.n_clusters, units)
-            found.assignment.assign(found.centres)
-            self.mean_, self.scale_, self.beta_ = opened.mean, opened.scale, beta
-            found = self._finish(found)
+            found = self._finish(opened, found)
+            self.beta_ = beta
             opened.finish(
                 found.outcome,
                 "soft k-means" + (" (annealed)" if anneals else ""),
