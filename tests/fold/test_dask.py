@@ -237,7 +237,7 @@ def test_what_is_no_engine() -> None:
         fw.KMeans(2).fit(np.eye(3), engine="sparks")
     with pytest.raises(ParameterError, match=r"takes a distributed\.Client"):
         fw.engine("dask", 3)
-    with pytest.raises(ParameterError, match="at least one thread"):
+    with pytest.raises(ParameterError, match="at least one thread, as a whole number"):
         fw.engine("threads", 0)
 
 
@@ -255,3 +255,67 @@ def test_collections_are_checked_like_arrays(client: Any) -> None:
     assert fw.scan(frame, columns="numeric").left_out == ("b",)
     with pytest.raises(MissingFileError):
         fw.KMeans(2).fit("nowhere.npy", engine=client)
+
+
+# ---------------------------------------------------------------- found by review
+
+
+def test_a_query_whose_order_is_free_is_read_once(tmp_path: Path, client: Any) -> None:
+    """Groups of a query come in another order each time it runs: ranges of them would lose some and repeat others."""
+    frame = pd.DataFrame({"g": np.arange(300_000) % 150_001, "v": np.ones(300_000)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    query = f"SELECT g, sum(v) AS v FROM '{tmp_path / 't.parquet'}' GROUP BY g"
+    for engine in ("threads", client):
+        assert fw.PCA(1).fit(query, engine=engine).mean_[0] == pytest.approx(75_000.0, rel=1e-12)
+
+
+def test_blocks_of_other_heights_on_workers(client: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(3_000, 2))
+    model = fw.KernelKMeans(3).fit(x)
+    with fw.engine(client):
+        assert np.array_equal(model.predict(x), model.labels_)
+
+
+def test_output_of_widened_rows(data: np.ndarray, tmp_path: Path, client: Any) -> None:
+    from foldwise.report.write_rows import write_transformed as write_rows
+
+    model = fw.KMeans(3, max_iter=2).fit(data)
+    np.save(tmp_path / "x.npy", np.tile(data.astype(np.float32), (3, 1)))
+    source = fw.scan(str(tmp_path / "x.npy"))
+    with fw.engine(client):
+        write_rows(model, source, tmp_path / "there.npy")
+    write_rows(model, source, tmp_path / "here.npy")
+    assert (tmp_path / "here.npy").read_bytes() == (tmp_path / "there.npy").read_bytes()
+
+
+def test_a_condition_on_a_frame_and_an_empty_selection(data: np.ndarray, client: Any) -> None:
+    frame = pd.DataFrame(data, columns=list("abcdef"))
+    here, there = (fw.PCA(2).fit(fw.scan(frame, where="a > 0"), engine=engine) for engine in ("threads", client))
+    assert here.mean_.tobytes() == there.mean_.tobytes()
+    with pytest.raises(DataError, match="0 sample"):
+        fw.PCA(2).fit(fw.scan(frame, where="a > 1e9"), engine=client)
+
+
+def test_an_engine_in_several_threads(data: np.ndarray, client: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    engines = [fw.engine("threads", 2), fw.engine("dask", client)]
+    wanted = fw.KMeans(3, max_iter=2).fit(data).labels_
+    with ThreadPoolExecutor(4) as pool:
+        fits = [pool.submit(fw.KMeans(3, max_iter=2).fit, data, engine=engines[i % 2]) for i in range(4)]
+        assert all(np.array_equal(fit.result().labels_, wanted) for fit in fits)
+
+
+def test_a_spooled_source_goes_to_workers(sources: dict[str, Any], client: Any) -> None:
+    from foldwise.data.spool import spooled
+
+    with spooled(fw.scan(sources["csv"])) as source:
+        here = fw.KMeans(3, max_iter=2).fit(source)  # completes the scratch file
+        with fw.engine(client):
+            assert np.array_equal(here.predict(source), here.labels_)
+
+
+@pytest.mark.parametrize("given", [("serial", 4), ("threads", "4"), ("threads", 2, 3), ("dask",)])
+def test_wrong_arguments_of_an_engine(given: Any) -> None:
+    with pytest.raises(ParameterError):
+        fw.engine(*given)
