@@ -136,7 +136,7 @@ class DenseTargets:
             rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or ())
         )
 
-    def transfer(
+    def move_rows(
         self,
         rows: NDArray[Any],
         weights: Floats | None,
@@ -153,7 +153,7 @@ class DenseTargets:
         A label of -1 before means that the row was in no cluster.
         """
         which, before = changes or (None, None)
-        self._core.transfer(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
+        self._core.move_rows(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
 
     def residuals(
         self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None
@@ -163,15 +163,15 @@ class DenseTargets:
         self._core.residuals(rows, weights, labels, total, each)
         return total
 
-    def closer(
+    def update_closest(
         self, rows: NDArray[Any], weights: Floats | None, taken: int, closest: NDArray[Any]
     ) -> tuple[float, Floats]:
-        """Seeding: bring `closest` up to date with the first `taken` targets, and try each of the others.
+        """Seeding: update `closest` with the first `taken` targets as new seeds, and try each of the others.
 
         Returns the weighted sum of `closest`, and what it would be with each of the other targets.
         """
         potential = np.empty(len(self.points) - taken)
-        return self._core.closer(rows, weights, taken, closest, potential), potential
+        return self._core.update_closest(rows, weights, taken, closest, potential), potential
 
     def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The distance of every row to every target, in the rows' dtype."""

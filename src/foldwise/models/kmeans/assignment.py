@@ -221,7 +221,7 @@ class Assignment:
         """What the block's rows that moved change in the sums, at once: a block's own would be larger than it."""
         whole = (self.sums.high, self.sums.low, self.sums.weight)
         with self._lock:
-            targets.transfer(
+            targets.move_rows(
                 block.rows, block.weights, self.weight_scale, before, after, self.sums.which, self.grid, whole
             )
 
@@ -241,7 +241,7 @@ class Assignment:
             slots[which] = np.arange(len(which), dtype=np.int32)
         sums = ClusterSums.zero(which, self.d)
         parts = (sums.high, sums.low, sums.weight)
-        targets.transfer(block.again, block.weights, self.weight_scale, changes, after, slots, self.grid, parts)
+        targets.move_rows(block.again, block.weights, self.weight_scale, changes, after, slots, self.grid, parts)
         return sums
 
     def forget(self) -> None:
@@ -274,7 +274,7 @@ class Assignment:
         before, after = np.searchsorted(which, [self.labels[number], to]).astype(np.int32)
         part = ClusterSums.zero(which, self.d)
         self.centres, self._whole = None, False  # the labels are no longer those of anybody's nearest
-        DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame).transfer(
+        DenseTargets(np.zeros((len(which), self.d), dtype=self.dtype), self.frame).move_rows(
             row,
             weights,
             self.weight_scale,
@@ -330,10 +330,10 @@ class Assignment:
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, frame = self.sums, self.frame
         given = (sums.high, sums.low, sums.weights, frame.pivot, frame.scale, centres)
-        _core.finish(*given, new, False, figures)
+        _core.update_centres(*given, new, False, figures)
         if project is not None:
             new = np.ascontiguousarray(project(new))
-            _core.finish(*given, new, True, figures)
+            _core.update_centres(*given, new, True, figures)
         within, weights = self._within(figures[0]), self.cluster_weights
         return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
 

@@ -38,7 +38,7 @@ class Distances:
 
         def of(block: Block) -> tuple[float, Floats]:
             weights = None if block.weights is None else block.weights * rows.weight_scale
-            found: tuple[float, Floats] = targets.closer(
+            found: tuple[float, Floats] = targets.update_closest(
                 block.again, weights, len(seeds), rows.part(block, self.closest)
             )
             return found
