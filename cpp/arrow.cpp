@@ -1,9 +1,9 @@
-// Columns in, rows out: Arrow batches (or NumPy columns) copied into row-major blocks.
+// Columns in, rows out: copies Arrow batches or NumPy columns into row-major blocks.
 //
-// Tables come as columns, the arithmetic wants rows. Copying column by column touches every cache line of the block once
-// per column. Here a tile is first gathered, a stretch of each of a few columns converted into a small buffer (long
-// stretches suit the prefetcher, and columns whose addresses collide in the cache are out of the way), and then written
-// out transposed, a whole cache line of each row at a time.
+// Tables are stored by column, but the arithmetic needs rows. Copying one column at a time would touch every cache
+// line of the block once per column. Instead, a tile is gathered first: a run of each of a few columns is converted
+// into a small buffer. (Long runs suit the prefetcher, and columns whose addresses collide in the cache do no harm.)
+// The tile is then written transposed, a whole cache line of each row at a time.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -30,7 +30,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// The Arrow C data and stream interfaces, as their specification gives them.
+// The Arrow C data and stream interfaces, as given in their specification.
 struct ArrowSchema {
   const char* format;
   const char* name;
@@ -81,9 +81,9 @@ struct Column {
   Kind kind = Kind::other;
   const char* data = nullptr;         // the first value (bit columns: the first byte of the bitmap)
   int64_t stride = 0;                 // bytes from one value to the next
-  int64_t offset = 0;                 // for bitmaps only: where this column starts in them
-  const uint8_t* validity = nullptr;  // null: nothing is missing
-  double scale = 1.0;                 // decimals: the power of ten to divide by
+  int64_t offset = 0;                 // bitmaps only: where this column starts
+  const uint8_t* validity = nullptr;  // null if nothing is missing
+  double scale = 1.0;                 // decimals only: the power of ten to divide by
 };
 
 Kind kind_of(const char* format) {
@@ -100,7 +100,7 @@ Kind kind_of(const char* format) {
   if (f == "f") return Kind::f32;
   if (f == "g") return Kind::f64;
   if (f == "b") return Kind::bit;
-  // "d:precision,scale" is 128 bits wide; other widths add ",bits" and are not taken.
+  // "d:precision,scale" is 128 bits wide; other widths add ",bits" and are not supported.
   if (f.rfind("d:", 0) == 0 && std::count(f.begin(), f.end(), ',') == 1) return Kind::decimal;
   return Kind::other;
 }
@@ -182,7 +182,7 @@ void convert(const Column& c, int64_t start, int64_t n, T* to) {
         int64_t high;
         std::memcpy(&low, from + i * c.stride, 8);
         std::memcpy(&high, from + i * c.stride + 8, 8);
-        // A value that fits 64 bits takes one conversion, so that it is rounded once.
+        // A value that fits in 64 bits is converted directly, so that it is rounded only once.
         const double whole = high == (int64_t(low) < 0 ? -1 : 0) ? double(int64_t(low))
                                                                  : double(high) * 18446744073709551616.0 + double(low);
         to[i] = static_cast<T>(whole / c.scale);
@@ -192,7 +192,7 @@ void convert(const Column& c, int64_t start, int64_t n, T* to) {
   }
 }
 
-// A square of a tile, small enough for registers: rows of `from` become columns of `to`.
+// Transposes a square of a tile that fits in registers: rows of `from` become columns of `to`.
 #if defined(__SSE2__)
 constexpr int64_t square(float) { return 4; }
 constexpr int64_t square(double) { return 2; }
@@ -217,7 +217,7 @@ template <class T>
 void transpose_square(const T* from, int64_t, T* to, int64_t) { *to = *from; }
 #endif
 
-// columns x rows at `from` to rows x columns at `to`.
+// Transposes columns x rows at `from` into rows x columns at `to`.
 template <class T>
 void transpose(const T* from, int64_t from_width, int64_t columns, int64_t rows, T* to, int64_t to_width) {
   constexpr int64_t s = square(T());
@@ -233,10 +233,10 @@ void transpose(const T* from, int64_t from_width, int64_t columns, int64_t rows,
 struct Batch {
   int64_t rows = 0;
   std::vector<Column> columns;
-  std::shared_ptr<void> owner;  // keeps the memory behind the columns
+  std::shared_ptr<void> owner;  // keeps the memory of the columns alive
 };
 
-// The same rows with only these columns, in this order.
+// The same rows with only the given columns, in the given order.
 Batch chosen(const Batch& batch, const std::vector<int64_t>& columns) {
   Batch result{batch.rows, {}, batch.owner};
   for (const int64_t j : columns) {
@@ -270,7 +270,7 @@ Found first_missing(const Batch& batch, int64_t first, int64_t count, int64_t st
 
 template <class T>
 void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, int64_t stop, T* out) {
-  // Columns for one cache line of each row; the padding keeps the buffer's rows out of each other's cache sets.
+  // One cache line of each row; the padding keeps the rows of the buffer out of each other's cache sets.
   constexpr int64_t tile_columns = 64 / sizeof(T), tile_rows = 256, width = tile_rows + 64 / sizeof(T);
   alignas(64) T tile[tile_columns * width];
   for (int64_t i = start; i < stop; i += tile_rows) {
@@ -306,7 +306,7 @@ class Stream {
     auto* given = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream"));
     if (!given) throw nb::python_error();
     if (!given->release) throw nb::value_error("this Arrow stream has been read already");
-    stream_->value = *given;  // a move, as the specification has it: the giver is marked as released
+    stream_->value = *given;  // a move, as the specification requires: the source is marked as released
     given->release = nullptr;
     int code;
     {
@@ -335,7 +335,7 @@ class Stream {
       code = stream_->value.get_next(&stream_->value, &held->value);
     }
     if (code) fail(code);
-    if (!held->value.release) {  // the end: let go of the producer now, not when Python collects this object
+    if (!held->value.release) {  // end of stream: release the producer now, not when Python collects this object
       stream_.reset();
       return std::nullopt;
     }

@@ -1,12 +1,13 @@
-// The nearest target with bounds from earlier passes (Hamerly 2010; Ding and others 2015): most rows are never multiplied.
-// Whatever is skipped is skipped for certain: upper bounds are rounded up, lower bounds down, and by more than the
-// scores can be wrong.
+// Nearest targets with the help of distance bounds from earlier passes (Hamerly 2010; Ding et al. 2015), so that most
+// rows need no products at all. A row or a group of targets is skipped only when that cannot change the result: upper
+// bounds are rounded up and lower bounds down, by more than the error of the scores.
 //
-// Bounds are kept as they would have been at the very first pass: an upper bound less all that its target has moved since
-// then, a lower bound plus all that any target has moved. So a pass only reads them, and writes those that were made anew.
+// Bounds are stored relative to the first pass: an upper bound has the total movement of its target subtracted, a
+// lower bound has the total movement of the targets added. A pass therefore reads all bounds but writes only the ones
+// it recomputes.
 
-// The distance of a row to a target by differences in T, rounded up.
-template <class T> inline T distance_above(const T *x, const Targets<T> &t, size_t target) {
+// An upper bound on the distance between a row and a target, computed from differences in T.
+template <class T> inline T distance_upper_bound(const T *x, const Targets<T> &t, size_t target) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     const T *c = t.shifted + target * t.d;
@@ -25,14 +26,15 @@ template <class T> inline T distance_above(const T *x, const Targets<T> &t, size
         const T a = (x[j] * t.scale - t.pivot[j]) - c[j];
         sum += a * a;
     }
-    const T about = root(sum);
-    // The sum may be low by its roundings, and row and target each by theirs.
-    return about * T(1 + unit<T> * (double(t.d) / (2 * L) + 16)) + T(4 * unit<T>) * (about + T(2 * t.longest));
+    const T about = square_root(sum);
+    // Covers the rounding of the sum and of the row and the target themselves.
+    return about * T(1 + unit_roundoff<T> * (double(t.d) / (2 * L) + 16)) + T(4 * unit_roundoff<T>) * (about + T(2 * t.longest));
 }
 
-// Which rows the bounds cannot vouch for: in `left`, in order. Most time goes by here once the centres hardly move.
+// Writes to `left`, in order, the rows whose label the bounds do not confirm. Once the centres hardly move, most of
+// the time is spent here.
 template <class T>
-size_t unsure(size_t n, const int *labels, const Bounds<T> &b, int *left) {
+size_t find_doubtful(size_t n, const int *labels, const Bounds<T> &b, int *left) {
     size_t count = 0;
     constexpr size_t step = 64;
     for (size_t first = 0; first < n; first += step) {
@@ -49,7 +51,7 @@ size_t unsure(size_t n, const int *labels, const Bounds<T> &b, int *left) {
     return count;
 }
 
-// The least of a[g] - b[g].
+// The minimum of a[g] - b[g].
 template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
@@ -81,33 +83,35 @@ template <class T> class BoundedPass {
     const Bounds<T> &b;
     const size_t G;
     char *memory = nullptr;
-    Desk<T> desk;
-    const Doubt<T> doubt;
-    const T relative;  // error of a squared distance: of the score, twice, and of the row's squared length, a sum over all d
+    PanelWorkspace<T> work;
+    const TieMargin<T> margin;
+    // Relative error of a squared distance: twice that of the score, plus that of the row's squared length (a sum over d).
+    const T relative;
     const T farthest;
     int *rows, *order, *counts, *group_of, *slot_of;
     I *wanted;
-    Leaders<T> *leaders;
-    Assigned result{0, 0, 0};
-    Log log;
-    size_t products = 0;  // of a row with a target
+    BestTwo<T> *leaders;
+    AssignCounts result{0, 0, 0};
+    ChangeLog log;
+    size_t products = 0;  // number of products of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
     static size_t extra(size_t n, const Targets<T> &t) {
-        return ints(n, t) + round_up(sizeof(Leaders<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
+        return ints(n, t) + round_up(sizeof(BestTwo<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
     }
 
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes)
-        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), desk(x_, n_, t_, extra(n_, t_), &memory), doubt(t_),
-          relative(T(unit<T> * (2 * chain(t_.d) + double(t_.d) + 16) * 1.01)), farthest(T(2 * __builtin_sqrt(double(t_.d)))), log{changes} {
+        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), work(x_, n_, t_, extra(n_, t_), &memory), margin(t_),
+          relative(T(unit_roundoff<T> * (2 * longest_chain(t_.d) + double(t_.d) + 16) * 1.01)),
+          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log{changes} {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;
         group_of = counts + t.k + 1;
         slot_of = group_of + t.k;
-        leaders = (Leaders<T> *)(memory + ints(n, t));
-        wanted = (I *)(memory + ints(n, t) + round_up(sizeof(Leaders<T>) * G, 64));
+        leaders = (BestTwo<T> *)(memory + ints(n, t));
+        wanted = (I *)(memory + ints(n, t) + round_up(sizeof(BestTwo<T>) * G, 64));
         for (size_t g = 0, s = 0; g < G; ++g)
             for (; s < size_t(t.ends[g]); ++s) {
                 group_of[t.ids[s]] = int(g);
@@ -115,21 +119,21 @@ public:
             }
     }
 
-    Assigned run() {
+    AssignCounts run() {
         const int *members = order;
         size_t alive = n;
         if (b.fresh) {
             for (size_t i = 0; i < n; ++i) order[i] = int(i);
         } else {
-            alive = unsure(n, labels, b, rows);
-            // Comparing with few short targets is cheaper than looking again at one of them.
-            const bool sharpen = t.k * t.d >= 1000;
+            alive = find_doubtful(n, labels, b, rows);
+            // With few, short targets a full comparison is cheaper than tightening the bounds first.
+            const bool tighten = t.k * t.d >= 1000;
             members = rows;
-            if (sharpen && G == 1) {
-                sharpen_and_compare(alive);
+            if (tighten && G == 1) {
+                tighten_and_compare(alive);
                 alive = 0;
             } else if (G > 1) {
-                members = sorted(sharpen ? alive = sharpened(alive) : alive);
+                members = sorted(tighten ? alive = tighten_bounds(alive) : alive);
             }
         }
         for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first));
@@ -139,8 +143,8 @@ public:
     }
 
 private:
-    // Looks again at one row, with sharper bounds.
-    bool in_doubt(size_t row) {
+    // Tightens the bounds of one row; returns whether they still leave its label in doubt.
+    bool still_doubtful(size_t row) {
         const int own = labels[row];
         T other = b.lower[row] - b.most_moved;
         if (G > 1) {
@@ -151,29 +155,30 @@ private:
             }
             if (b.upper[row] + b.moved[own] + b.slack < other) return false;
         }
-        const T upper = distance_above(x + row * t.d, t, size_t(own));
+        const T upper = distance_upper_bound(x + row * t.d, t, size_t(own));
         b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
         return !(upper < farthest && upper + b.slack < other);
     }
 
-    // Of the first `count` of `rows`, those still in doubt are moved to the front.
-    size_t sharpened(size_t count) {
+    // Moves those of the first `count` entries of `rows` that are still in doubt to the front, and returns their
+    // number.
+    size_t tighten_bounds(size_t count) {
         size_t alive = 0;
         for (size_t i = 0; i < count; ++i) {
             const int row = rows[i];
             rows[alive] = row;
-            alive += in_doubt(size_t(row));
+            alive += still_doubtful(size_t(row));
         }
         return alive;
     }
 
-    // Both at once: rows are compared while they are still in the cache.
-    void sharpen_and_compare(size_t count) {
+    // Tightens and compares in one loop, so that rows are compared while they are still in the cache.
+    void tighten_and_compare(size_t count) {
         int panel[N];
         size_t waiting = 0;
         for (size_t i = 0; i < count; ++i) {
             panel[waiting] = rows[i];
-            waiting += in_doubt(size_t(rows[i]));  // no branch: which of them are is hard to foresee
+            waiting += still_doubtful(size_t(rows[i]));  // branch-free, because the outcome is hard to predict
             if (waiting < N) continue;
             compare(panel, N);
             waiting = 0;
@@ -181,7 +186,7 @@ private:
         if (waiting) compare(panel, waiting);
     }
 
-    // By label, so that the rows of a panel are near the same groups.
+    // Sorts by label, so that the rows of a panel are close to the same groups.
     const int *sorted(size_t alive) {
         for (size_t c = 0; c <= t.k; ++c) counts[c] = 0;
         for (size_t i = 0; i < alive; ++i) ++counts[size_t(slot_of[labels[rows[i]]]) + 1];
@@ -202,17 +207,17 @@ private:
     }
 
     void compare(const int *members, size_t count) {
-        for (size_t i = 0; i < count; ++i) desk.rows[i] = x + size_t(members[i]) * t.d;
-        desk.take(count, t);
+        for (size_t i = 0; i < count; ++i) work.rows[i] = x + size_t(members[i]) * t.d;
+        work.use_rows(count, t);
         choose_groups(members, count);
         for (size_t g = 0; g < G; ++g)
             if (wanted[g]) {
                 leaders[g].clear();
                 products += count * size_t(t.ends[g] - (g ? t.ends[g - 1] : 0));
             }
-        score_groups<T>(desk, t, [&](size_t g) { return wanted[g] != 0; },
-                        [&](size_t g, size_t slot, auto &sum) { leaders[g].see(slot, sum); });
-        Leaders<T> all;
+        score_groups<T>(work, t, [&](size_t g) { return wanted[g] != 0; },
+                        [&](size_t g, size_t slot, auto &sum) { leaders[g].update(slot, sum); });
+        BestTwo<T> all;
         all.clear();
         for (size_t g = 0; g < G; ++g) {
             if (!wanted[g]) continue;
@@ -229,24 +234,24 @@ private:
         __builtin_memcpy(best, all.best, sizeof best);
         __builtin_memcpy(second, all.second, sizeof second);
         __builtin_memcpy(slot, all.slot, sizeof slot);
-        const T *squares = desk.squares, longest = T(t.longest);
+        const T *squares = work.squares, longest = T(t.longest);
         int unclear = 0;
-        for (size_t i = 0; i < N; ++i) length[i] = root(squares[i]);
+        for (size_t i = 0; i < N; ++i) length[i] = square_root(squares[i]);
         for (size_t i = 0; i < N; ++i) slack[i] = relative * (length[i] + longest) * (length[i] + longest);
-        for (size_t i = 0; i < N; ++i) upper[i] = above(squares[i] - 2 * best[i] + slack[i]);
-        for (size_t i = 0; i < N; ++i) unclear |= !(best[i] - second[i] > doubt.along * length[i] + doubt.flat);
+        for (size_t i = 0; i < N; ++i) upper[i] = upper_root(squares[i] - 2 * best[i] + slack[i]);
+        for (size_t i = 0; i < N; ++i) unclear |= !(best[i] - second[i] > margin.per_length * length[i] + margin.constant);
         for (size_t i = 0; unclear && i < count; ++i) {
-            if (best[i] - second[i] > doubt.along * length[i] + doubt.flat) continue;
+            if (best[i] - second[i] > margin.per_length * length[i] + margin.constant) continue;
             const T *row = x + size_t(members[i]) * t.d;
-            const int label = settle(row, t, desk.y, desk.scores);
+            const int label = resolve_tie(row, t, work.y, work.scores);
             slot[i] = slot_of[label];
-            upper[i] = distance_above(row, t, size_t(label));
-            ++result.settled;
+            upper[i] = distance_upper_bound(row, t, size_t(label));
+            ++result.near_ties;
         }
         for (size_t i = 0; i < count; ++i) {
             const size_t row = size_t(members[i]);
             const int label = t.ids[slot[i]];
-            if (labels[row] != label) log.note(row, labels[row]);
+            if (labels[row] != label) log.record(row, labels[row]);
             labels[row] = label;
             b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());
         }
@@ -259,7 +264,7 @@ private:
             __builtin_memcpy(mine, leaders[g].slot, sizeof mine);
             for (size_t i = 0; i < N; ++i) {
                 const T score = mine[i] == slot[i] ? next[i] : first[i];
-                lower[i] = below(squares[i] - 2 * score - slack[i]);
+                lower[i] = lower_root(squares[i] - 2 * score - slack[i]);
             }
             if (G > 1) {
                 const T shift = b.group_moved[g] - b.slack;
@@ -273,11 +278,11 @@ private:
         }
     }
 
-    static T above(T square) { return root(square > 0 ? square : T(0)) * T(1 + 4 * unit<T>); }
-    static T below(T square) { return root(square > 0 ? square : T(0)) * T(1 - 4 * unit<T>); }
+    static T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
+    static T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
 };
 
 template <class T>
-Assigned nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes) {
+AssignCounts nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes) {
     return BoundedPass<T>(x, n, t, labels, b, changes).run();
 }

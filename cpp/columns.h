@@ -1,8 +1,9 @@
 // Mean and centred sum of squares of each column, in float64 throughout.
 
-// Adds a group of rows, less the pivot, to the sums and the sums of squares of each column. Whether there are weights is a
-// constant here, because of the compiler bug described in vec.h: with `w ? weights[k] * y : y` and w a pointer, the AVX-512
-// kernel for float32 weighted the first column of every eight and took the others with weight 1.
+// Adds a group of rows, minus the pivot, to the sums and the sums of squares of each column. `weighted` is a template
+// parameter because of the compiler bug described in vec.h: with `w ? weights[k] * y : y`, where w is a pointer, the
+// AVX-512 kernel for float32 applied the weights to the first of every eight columns only and took the others with
+// weight 1.
 template <bool weighted, class In>
 inline void add_group(const In *from, size_t step, const In *pivot, const Vec<double> *weights, size_t padded, double *sums,
                       double *sums_of_squares) {
@@ -26,8 +27,8 @@ template <class In>
 double columns(const In *x, const double *w, size_t n, size_t d, double *mean, double *squares) {
     using V = Vec<double>;
     const double total = total_weight(w, n);
-    if (nothing(total, d, mean, squares, d)) return total;
-    // Short rows are laid side by side, so that no vector is half empty.
+    if (zero_if_empty(total, d, mean, squares, d)) return total;
+    // Short rows are placed side by side, so that vectors are full.
     const size_t fold = !w && 2 * d <= 64 ? 64 / d : 1;
     const size_t wide = fold * d, padded = round_up(wide, lanes<double>), wide_rows = (n + fold - 1) / fold;
     Arena arena{nullptr, 0};
@@ -55,7 +56,7 @@ double columns(const In *x, const double *w, size_t n, size_t d, double *mean, d
     }
     for (size_t j = 0; j < d; ++j) {
         const double shift = sums[j] / total, centred = sums_of_squares[j] - total * shift * shift;
-        in_two_parts(double(pivot[j]), shift, mean + j, d);
+        store_two_parts(double(pivot[j]), shift, mean + j, d);
         squares[j] = centred > 0 ? centred : 0;
         if (squares[j] > 0) continue;
         for (size_t i = 0; i < n; ++i)

@@ -1,5 +1,5 @@
-// Gaussians that rows are compared with, prepared for the kernels of one instruction set. Shared by all of them, so there
-// is no code here.
+// Gaussian components that rows are compared with, packed for the kernels of one instruction set. Shared by all of
+// them, so it contains no code.
 #pragma once
 
 #include <cstddef>
@@ -9,29 +9,29 @@ namespace fw {
 enum class Shape : int { full, tied, diag, spherical };
 enum class Squares : int { full, tied, diag, none };
 
-// Rows are looked at as y = x - pivot. All of this is in T, the type that is computed in: float64, or float32 for float32
-// rows where that is good enough.
+// Kernels work on y = x - pivot. T is the type of the arithmetic: float64, or float32 for float32 rows where that is
+// accurate enough.
 template <class T> struct Components {
     std::size_t k, d;
     Shape shape;
     Squares squares;
-    std::size_t columns;        // d and padding: the length of a row in `pivot` and `means`
-    const double *pivot;        // columns
+    std::size_t columns;        // d plus padding: the row length of `means`
+    const double *pivot;        // d
     const T *means;             // k x columns: the means as y, rounded
-    const double *rounded;      // k x d: what rounding added to them
+    const double *rounded;      // k x d: the rounding errors of `means`
     const double *log_weights;  // k
-    const T *factors;           // full: k packed triangles, tied: one (density.h)
-    const T *starts;            // full: k x d: what rounding of the means took from U'(y - mean)
-    const T *near;              // the others: [feature][component] by groups of components: means (tied: whitened),
-    const T *scales;            // diag: inverse standard deviations, likewise; spherical: one of each component
-    const unsigned char *widths;  // how many columns of U go together, as equal as they can be
+    const T *factors;           // full: k packed triangles; tied: one (density.h)
+    const T *starts;            // full: k x d: the effect of that rounding on U'(y - mean)
+    const T *near;              // others: means (tied: whitened) as [feature][component], by groups of components
+    const T *scales;            // diag: inverse standard deviations in the same layout; spherical: one per component
+    const unsigned char *widths;  // numbers of columns of U that are processed together; they differ by at most 1
     std::size_t blocks;
-    const unsigned char *group_widths;  // how many components go together
+    const unsigned char *group_widths;  // numbers of components that are processed together
     std::size_t groups;
-    double far;                 // rows all of whose squared lengths exceed this are left to float64
+    double far;                 // rows whose squared lengths all exceed this are processed in float64
 };
 
-// Rows meet the components in float32 if `narrow` is there; `wide` always is.
+// Rows are processed in float32 if `narrow` is not null; `wide` is always present.
 struct Mixture {
     const Components<float> *narrow;
     const Components<double> *wide;

@@ -1,9 +1,12 @@
-// Squared lengths |U'(y - mean)|^2 of panels of rows (rows in lanes, panel.h) with each component.
+// The squared Mahalanobis distances |U'(y - mean)|^2 of panels of rows (rows in lanes, see panel.h) to each
+// component.
 
-// Columns of U'z for a panel of rows z, `nc` of them: u holds what is above their triangle row by row, then the triangle.
-// z = y - mean is written here for the columns whose turn it is, and read again by later ones. No mean: z is y.
+// Computes `nc` columns of U'z for a panel of rows z = y - mean (z = y if `centre` is false). `u` holds the part of
+// these columns above their triangle, row by row, followed by the triangle. The rows of z that belong to these
+// columns are written here and read again for later columns.
 template <class T, size_t nc, bool centre, class Take>
-__attribute__((noinline)) void whiten_columns(const T *u, size_t before, const T *y, const T *mean, T *z, const T *start, Take take) {
+__attribute__((noinline)) void whiten_columns(const T *u, size_t before, const T *y, const T *mean, T *z, const T *start,
+                                              Take take) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     V sum[nc][panel_vectors];
@@ -65,7 +68,7 @@ template <class T> void square_full(const Components<T> &c, size_t j, const T *y
     for (size_t v = 0; v < panel_vectors; ++v) store(out + v * lanes<T>, total[v]);
 }
 
-// U'y itself.
+// Computes U'y.
 template <class T> void whiten_panel(const Components<T> &c, const T *y, T *out) {
     constexpr size_t L = lanes<T>;
     const T *u = c.factors;
@@ -85,9 +88,9 @@ template <class T> void whiten_panel(const Components<T> &c, const T *y, T *out)
     }
 }
 
-// sum of ((y - near) scale)^2 over features, for `nc` components at once.
+// The sum over features of ((y - near) scale)^2, for `nc` components at once.
 template <class T, size_t nc, bool scaled>
-__attribute__((noinline)) void square_apart(const T *y, size_t d, const T *near, const T *scale, T *out, size_t step) {
+__attribute__((noinline)) void diagonal_squares(const T *y, size_t d, const T *near, const T *scale, T *out, size_t step) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     V sum[nc][panel_vectors] = {};
@@ -113,16 +116,16 @@ __attribute__((noinline)) void square_apart(const T *y, size_t d, const T *near,
 }
 
 template <class T, bool scaled, size_t nc = panel_targets>
-inline void apart_width(size_t width, const T *y, size_t d, const T *near, const T *scale, T *out, size_t step) {
-    if (width == nc) return square_apart<T, nc, scaled>(y, d, near, scale, out, step);
-    if constexpr (nc > 1) apart_width<T, scaled, nc - 1>(width, y, d, near, scale, out, step);
+inline void diagonal_squares_width(size_t width, const T *y, size_t d, const T *near, const T *scale, T *out, size_t step) {
+    if (width == nc) return diagonal_squares<T, nc, scaled>(y, d, near, scale, out, step);
+    if constexpr (nc > 1) diagonal_squares_width<T, scaled, nc - 1>(width, y, d, near, scale, out, step);
 }
 
-// out[j * step + row] for all components and a number of panels.
-template <class T> void squared_lengths(const Components<T> &c, const T *panels, size_t count, T *z, T *out, size_t step) {
+// Writes out[j * step + row] for every component j and the rows of `count` panels.
+template <class T> void mahalanobis_squares(const Components<T> &c, const T *panels, size_t count, T *z, T *out, size_t step) {
     constexpr size_t N = panel_rows<T>;
     if (c.shape == Shape::full) {
-        for (size_t j = 0; j < c.k; ++j)  // outside: its factor stays in the first cache
+        for (size_t j = 0; j < c.k; ++j)  // outer loop, so that the factor stays in the L1 cache
             for (size_t p = 0; p < count; ++p) square_full(c, j, panels + p * c.d * N, z, out + j * step + p * N);
         return;
     }
@@ -137,9 +140,9 @@ template <class T> void squared_lengths(const Components<T> &c, const T *panels,
             const size_t width = c.group_widths[g];
             T *to = out + first * step + p * N;
             if (c.shape == Shape::diag)
-                apart_width<T, true>(width, y, c.d, c.near + first * c.d, c.scales + first * c.d, to, step);
+                diagonal_squares_width<T, true>(width, y, c.d, c.near + first * c.d, c.scales + first * c.d, to, step);
             else
-                apart_width<T, false>(width, y, c.d, c.near + first * c.d, nullptr, to, step);
+                diagonal_squares_width<T, false>(width, y, c.d, c.near + first * c.d, nullptr, to, step);
             first += width;
         }
     }

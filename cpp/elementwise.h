@@ -1,11 +1,11 @@
-// Kernels that look at every value once: is it finite, and its distance from a centre.
+// Kernels that visit every value once: is it finite, and its difference from a centre.
 
 template <class T> ptrdiff_t finite(const T *x, size_t n) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, ways = 8, piece = 512 * L;
     size_t from = 0;
     for (; from + piece <= n; from += piece) {
-        V sum[ways] = {};  // x * 0 is 0 for finite x and NaN otherwise, and a NaN stays
+        V sum[ways] = {};  // x * 0 is 0 for finite x and NaN otherwise, and NaN propagates
         for (size_t i = from; i < from + piece; i += ways * L) {
             FW_UNROLL(8)
             for (size_t v = 0; v < ways; ++v) sum[v] += load<V>(x + i + v * L) * V{};
@@ -21,9 +21,8 @@ template <class T> ptrdiff_t finite(const T *x, size_t n) {
     return -1;
 }
 
-// (x - centre) / scale in float64, rounded once. Centre and scale are repeated until a row of them is long
-// enough for the inner loop to be worth vectorising; a quotient is never replaced by a product, which would
-// round differently.
+// (x - centre) / scale in float64, rounded once. Short centres and scales are repeated until the inner loop is long
+// enough to be worth vectorising. The division is not replaced by a multiplication, which would round differently.
 template <class T>
 void centred(const T *x, const double *centre, const double *scale, size_t n, size_t d, T *out) {
     if (n == 0 || d == 0) return;

@@ -36,7 +36,7 @@ constexpr size_t kept = 16 << 20;
 
 }  // namespace
 
-const Kernels &chosen() {
+const Kernels &active_kernels() {
     static const Kernels &best = choose();
     return best;
 }

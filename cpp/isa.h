@@ -1,4 +1,4 @@
-// The table of kernels that every instruction set fills in, and the choice among them at run time.
+// The table of kernels that each instruction set provides, and the choice among them at run time.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@ namespace fw {
 using std::ptrdiff_t;
 using std::size_t;
 
-// Sums of values cut in two stay exact (transfer.h): 1.5 * 2^52 times the two units.
+// How values are split for exact sums (exact_sums.h): 1.5 * 2^52 times the unit of each part.
 struct Grid {
     double coarse, fine;
 };
 
-// What k-means does with rows of one dtype.
+// The k-means kernels for rows of one dtype.
 template <class T> struct RowKernels {
-    Assigned (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes);
-    Assigned (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes);
-    bool (*transfer)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
-                     size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
-                     double *weight);
+    AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes);
+    AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes);
+    bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
+                      size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid,
+                      double *high, double *low, double *weight);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                       double *each);
     void (*extent)(const T *x, size_t n, size_t d, T *low, T *high);
-    double (*closer)(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest,
-                     double *potential);
+    double (*update_closest)(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest,
+                             double *potential);
 };
 
 struct Kernels {
     const char *name;
-    size_t panel_targets;  // targets in a full panel (panel.h)
+    size_t panel_targets;  // number of targets in a full panel (panel.h)
     RowKernels<float> f32;
     RowKernels<double> f64;
-    // Return the total weight; write the mean in two parts (2 x d) and the
-    // scatter (d x d, upper triangle) or the sums of squares (d).
+    // These return the total weight, and write the mean in two parts (2 x d) and the scatter matrix (d x d, upper
+    // triangle) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
     double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
     void (*merge_moments)(const double *left, const double *left_scatter, double left_weight, const double *right,
@@ -60,14 +60,15 @@ namespace baseline { extern const Kernels kernels; }
 namespace avx2 { extern const Kernels kernels; }
 namespace avx512 { extern const Kernels kernels; }
 
-// The best table this processor can run, or a lesser one that FOLDWISE_ISA asks for.
-const Kernels &chosen();
+// The best table that this processor supports, or a lesser one if FOLDWISE_ISA asks for it.
+const Kernels &active_kernels();
 
-// At least `bytes` of memory aligned to 64, kept by the calling thread and valid until its next call. Kernels
-// take all their working memory here: fresh pages would cost as much as the arithmetic on small blocks.
+// At least `bytes` of memory, aligned to 64 bytes. It belongs to the calling thread and is valid until that thread's
+// next call. Kernels take all of their working memory from here: for small blocks, fresh pages would cost as much as
+// the arithmetic.
 void *scratch(size_t bytes);
 
-// Gives back what the calling thread holds, if it is so much that keeping it would be rude.
+// Frees the calling thread's scratch memory if it has become large.
 void trim_scratch();
 
 }  // namespace fw

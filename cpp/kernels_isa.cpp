@@ -1,5 +1,4 @@
-// The kernels for one instruction set: compiled once for each, with FW_ISA its name and FW_BYTES its vector
-// length.
+// The kernels for one instruction set. Compiled once per set, with FW_ISA its name and FW_BYTES its vector size.
 #include <utility>
 
 #include "isa.h"
@@ -18,31 +17,35 @@ namespace {
 #include "columns.h"
 #include "elementwise.h"
 #include "panel.h"
-#include "settle.h"
+#include "exact_ties.h"
 #include "nearest.h"
 #include "bounded.h"
-#include "transfer.h"
-#include "closer.h"
-#include "finish.h"
-#include "unit.h"
+#include "exact_sums.h"
+#include "seeding.h"
+#include "update_centres.h"
+#include "unit_rows.h"
 #include "sparse.h"
 #include "explog.h"
 #include "density.h"
-#include "weigh.h"
+#include "responsibility_sums.h"
 #include "mixture.h"
 #include "similarity.h"
 
 template <class T>
-constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, transfer<T>,
-                                       residuals<T>, extent<T>,          closer<T>};
+constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, move_rows<T>,
+                                       residuals<T>, extent<T>,          update_closest<T>};
 
 template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>};
 
 }  // namespace
 
 extern const Kernels kernels = {
-    FW_TEXT(FW_ISA), panel_targets, row_kernels<float>, row_kernels<double>, scatter_f32,   scatter_f64,    merge_moments,  columns<float>,
-    columns<double>, finite<float>, finite<double>, centred<float>, centred<double>,
+    FW_TEXT(FW_ISA), panel_targets,
+    row_kernels<float>, row_kernels<double>,
+    scatter_f32, scatter_f64, merge_moments,
+    columns<float>, columns<double>,
+    finite<float>, finite<double>,
+    centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,
     similarity,

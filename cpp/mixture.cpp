@@ -1,4 +1,5 @@
-// Python's view of the mixture kernels: an object holds the components, packed once for a whole pass; its methods take rows.
+// Python bindings of the mixture kernels. An object holds the components, packed once per pass; its methods take
+// blocks of rows.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -24,21 +25,21 @@ void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
 
-std::vector<unsigned char> shared_out(size_t count) {
-    const size_t most = fw::chosen().panel_targets, parts = (count + most - 1) / most;
+std::vector<unsigned char> even_widths(size_t count) {
+    const size_t most = fw::active_kernels().panel_targets, parts = (count + most - 1) / most;
     std::vector<unsigned char> widths(parts);
     for (size_t p = 0; p < parts; ++p) widths[p] = (unsigned char)(count / parts + (p < count % parts));
     return widths;
 }
 
-// The memory behind a fw::Components.
-template <class T> struct Held {
+// Owns the memory that a fw::Components points to.
+template <class T> struct Storage {
     std::vector<double> pivot, rounded, log_weights;
     std::vector<T> means, factors, starts, near, scales;
     std::vector<unsigned char> widths, group_widths;
     fw::Components<T> view{};
 
-    // An upper triangle in the order in which density.h reads it.
+    // Packs an upper triangle in the order in which density.h reads it.
     void pack_triangle(const double *u, size_t d, T *to) const {
         size_t before = 0;
         for (const size_t width : widths) {
@@ -50,7 +51,7 @@ template <class T> struct Held {
         }
     }
 
-    // value(j, f) for all components and features, by groups of components.
+    // Packs value(j, f) for all components j and features f, by groups of components.
     template <class F> void pack_groups(size_t k, size_t d, std::vector<T> &out, F value) const {
         out.resize(k * d);
         size_t first = 0;
@@ -75,8 +76,8 @@ template <class T> struct Held {
                 means[j * columns + f] = T(mean);
                 rounded[j * d + f] = double(T(mean)) - mean;
             }
-        widths = shared_out(d);
-        group_widths = shared_out(k);
+        widths = even_widths(d);
+        group_widths = even_widths(k);
         if (shape == fw::Shape::full) {
             factors.resize(k * size);
             for (size_t j = 0; j < k; ++j) pack_triangle(whiten + j * d * d, d, factors.data() + j * size);
@@ -110,17 +111,18 @@ template <class T> struct Held {
     }
 };
 
-// Whether float32 is good enough for float32 rows. What is lost in U'(x - mean) grows with the terms that cancel in it,
-// measured here by their size for rows one standard deviation away, with the distance of the mean from the pivot, and with
-// the number of columns: within these limits, sums of log densities were right to about 1e-6 per row and the others to 1e-6
-// of a standard deviation.
+// Limits within which float32 is accurate enough for float32 rows. The error of U'(x - mean) grows with the size of
+// the terms that cancel in it (estimated for rows one standard deviation away), with the distance of the mean from
+// the pivot and with the number of columns. Within these limits, measured errors were about 1e-6 per row in sums of
+// log densities, and 1e-6 of a standard deviation in the other sums.
 constexpr size_t most_columns = 64;
 constexpr double most_cancelled = 32, widest = 1e12;
 
 bool in_range(double sigma) { return sigma < widest && sigma > 1 / widest; }
 
-bool gentle_triangle(const double *u, const double *mu, const double *pivot, size_t k, size_t d, std::vector<double> &inverse) {
-    // The columns of the inverse have the standard deviations for lengths.
+bool float32_suffices_for(const double *u, const double *mu, const double *pivot, size_t k, size_t d,
+                          std::vector<double> &inverse) {
+    // The lengths of the columns of the inverse are the standard deviations.
     inverse.assign(d * d, 0.0);
     std::vector<double> sigma(d, 0.0);
     for (size_t i = d; i-- > 0;) {
@@ -145,15 +147,15 @@ bool gentle_triangle(const double *u, const double *mu, const double *pivot, siz
     return true;
 }
 
-bool gentle(fw::Shape shape, const double *mu, const double *whiten, const double *pivot, size_t k, size_t d) {
+bool float32_suffices(fw::Shape shape, const double *mu, const double *whiten, const double *pivot, size_t k, size_t d) {
     if (d > most_columns) return false;
     std::vector<double> work;
     if (shape == fw::Shape::full) {
         for (size_t j = 0; j < k; ++j)
-            if (!gentle_triangle(whiten + j * d * d, mu + j * d, pivot, 1, d, work)) return false;
+            if (!float32_suffices_for(whiten + j * d * d, mu + j * d, pivot, 1, d, work)) return false;
     } else if (shape == fw::Shape::tied) {
-        if (!gentle_triangle(whiten, mu, pivot, k, d, work)) return false;
-        // Rows and means are whitened apart: the distance between the two cancels as well.
+        if (!float32_suffices_for(whiten, mu, pivot, k, d, work)) return false;
+        // Rows and means are whitened separately, so the distance between them is subject to cancellation as well.
         for (size_t j = 0; j < k; ++j)
             for (size_t g = 0; g < d; ++g) {
                 double sum = 0;
@@ -173,8 +175,8 @@ class Components {
     bool single_, narrow_ = false;
     size_t k_, d_;
     fw::Squares squares_;
-    Held<float> f32_;
-    Held<double> f64_;
+    Storage<float> f32_;
+    Storage<double> f64_;
 
     size_t rows(const Matrix &x) const {
         require(x.shape(1) == d_, "rows must have as many columns as the means");
@@ -186,10 +188,10 @@ class Components {
     template <class F> auto with(const Matrix &x, F f) const {
         if (single_) {
             if (x.dtype() != nb::dtype<float>()) throw nb::type_error("rows must have the components' dtype, float32");
-            return f((const float *)x.data(), fw::chosen().mixture_f32);
+            return f((const float *)x.data(), fw::active_kernels().mixture_f32);
         }
         if (x.dtype() != nb::dtype<double>()) throw nb::type_error("rows must have the components' dtype, float64");
-        return f((const double *)x.data(), fw::chosen().mixture_f64);
+        return f((const double *)x.data(), fw::active_kernels().mixture_f64);
     }
 
 public:
@@ -205,7 +207,7 @@ public:
         const size_t sizes[] = {k_ * d_ * d_, d_ * d_, k_ * d_, k_};
         require(whiten.size() == sizes[shape], "whiten does not fit the means");
         f64_.fill(kind, squares_, log_weights.data(), means.data(), whiten.data(), pivot.data(), k_, d_);
-        narrow_ = narrow && single && gentle(kind, means.data(), whiten.data(), pivot.data(), k_, d_);
+        narrow_ = narrow && single && float32_suffices(kind, means.data(), whiten.data(), pivot.data(), k_, d_);
         if (narrow_) f32_.fill(kind, squares_, log_weights.data(), means.data(), whiten.data(), pivot.data(), k_, d_);
     }
 

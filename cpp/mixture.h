@@ -1,17 +1,17 @@
-// One step of EM over a block of rows, and the densities of rows: chunk by chunk, each first scored against all components
-// (density.h), then shared out among them, then summed up (weigh.h).
+// One EM step over a block of rows, and the log densities of rows. Rows are processed in chunks: squared distances to
+// all components (density.h), then responsibilities, then weighted sums (responsibility_sums.h).
 
-constexpr size_t mix_rows = 192;  // of a chunk: a multiple of every panel, float32 and float64
+constexpr size_t em_chunk_rows = 192;  // a multiple of the panel size for float32 and float64 with every instruction set
 
-// A chunk of rows, what is known of them, and the sums of all chunks so far.
-template <class T> struct Bench {
-    static constexpr size_t R = mix_rows, N = panel_rows<T>, L = lanes<T>, D = lanes<double>;
+// The current chunk of rows with everything computed for it, and the sums over all chunks so far.
+template <class T> struct ChunkWorkspace {
+    static constexpr size_t R = em_chunk_rows, N = panel_rows<T>, L = lanes<T>, D = lanes<double>;
     static_assert(R % N == 0 && R % D == 0);
     const Components<T> &c;
     const Panels<T> panels;
-    T *y, *turned, *z, *lengths, *packed, *zeros, *share, *nearest;
+    T *y, *transposed, *z, *lengths, *packed, *zeros, *share, *nearest;
     double *logs, *total, *weight, *counts, *sums, *out;
-    int *chosen;
+    int *row_numbers;
     size_t count = 0;
     Doubles likelihood = {};
 
@@ -22,11 +22,11 @@ template <class T> struct Bench {
     }
     size_t sums_step() const { return matrix() ? round_up(panels.padded(), 8) : c.columns; }
 
-    // `adds`: there will be sums.
-    Bench(Arena &arena, const Components<T> &components, bool adds) : c(components), panels(c.d) {
+    // `adds`: whether sums will be accumulated.
+    ChunkWorkspace(Arena &arena, const Components<T> &components, bool adds) : c(components), panels(c.d) {
         const size_t block = Panels<T>::full * Panels<T>::full;
         y = arena.take<T>(R * c.columns);
-        turned = arena.take<T>(R * c.d);
+        transposed = arena.take<T>(R * c.d);
         z = arena.take<T>(N * c.d);
         lengths = arena.take<T>(R * c.k);
         logs = arena.take<double>(R * c.k);
@@ -34,9 +34,9 @@ template <class T> struct Bench {
         total = arena.take<double>(R);
         weight = arena.take<double>(R);
         if (!adds) return;
-        chosen = arena.take<int>(R);
+        row_numbers = arena.take<int>(R);
         share = arena.take<T>(R);
-        packed = arena.take<T>(matrix() ? run_rows * panels.padded() : 0);
+        packed = arena.take<T>(matrix() ? rows_per_sum * panels.padded() : 0);
         zeros = arena.take<T>(matrix() ? block : 0);
         counts = arena.take<double>(c.k * D);
         sums = arena.take<double>(c.k * sums_step());
@@ -48,23 +48,23 @@ template <class T> struct Bench {
         for (size_t i = 0; i < out_size(); ++i) out[i] = 0;
     }
 
-    // One more row. What a row of weight 0 holds must not matter.
-    template <class In> void bring(const In *x, double w) {
+    // Appends a row to the chunk. The values of a row with weight 0 must not matter.
+    template <class In> void add_row(const In *x, double w) {
         T *to = y + count * c.columns;
         for (size_t f = 0; f < c.d; ++f) to[f] = w > 0 ? T(T(x[f]) - T(c.pivot[f])) : T(0);
         for (size_t f = c.d; f < c.columns; ++f) to[f] = 0;
         weight[count++] = w;
     }
 
-    // Rows to panels; `y` is filled up with zeros to whole panels.
-    void turn() {
+    // Transposes the rows into panels; `y` is padded with zero rows to whole panels.
+    void transpose_rows() {
         using V = Vec<T>;
         const size_t rows = round_up(count, N);
         for (size_t i = count; i < rows; ++i)
             for (size_t f = 0; f < c.columns; ++f) y[i * c.columns + f] = 0;
         for (size_t i = count; i < R; ++i) weight[i] = 0;
         for (size_t first = 0; first < rows; first += L) {
-            T *to = turned + first / N * N * c.d + first % N;
+            T *to = transposed + first / N * N * c.d + first % N;
             for (size_t f = 0; f < c.d; f += L) {
                 V v[L];
                 FW_UNROLL(16)
@@ -83,12 +83,12 @@ template <class T> struct Bench {
         }
     }
 
-    void score() {
-        turn();
-        squared_lengths(c, turned, (count + N - 1) / N, z, lengths, R);
+    void compute_squares() {
+        transpose_rows();
+        mahalanobis_squares(c, transposed, (count + N - 1) / N, z, lengths, R);
     }
 
-    // The least of each row's squared lengths.
+    // The smallest squared distance of each row.
     void find_nearest() {
         using V = Vec<T>;
         for (size_t i = 0; i < round_up(count, L); i += L) {
@@ -98,18 +98,19 @@ template <class T> struct Bench {
         }
     }
 
-    // Whether no component is near enough to the row for T to tell its density.
+    // Whether the row is too far from every component for its density to be computed in T.
     bool far(size_t row) const { return !(nearest[row] < T(c.far)); }
 
-    // Log densities to `total`. By component, `logs` become the logs of the shares, or with `adds` the shares times weights,
-    // which are also counted.
-    template <bool adds> void divide() {
+    // Writes log densities to `total`. `logs` receives the log responsibilities or, if `adds`, the responsibilities
+    // times the weights, which are also added to `counts`.
+    template <bool adds> void compute_responsibilities() {
         const Doubles most = broadcast(1e300);
         for (size_t i = 0; i < round_up(count, D); i += D) {
             Doubles best = broadcast(-__builtin_inf()), sum = {};
             for (size_t j = 0; j < c.k; ++j) {
                 Doubles length = load_as<double>(lengths + j * R + i);
-                length = length < most ? length : most;  // not a number, too: rows so far away belong to all alike
+                // This also replaces NaN: rows that far away belong equally to all components.
+                length = length < most ? length : most;
                 const Doubles log = c.log_weights[j] - length * 0.5;
                 store(logs + j * R + i, log);
                 best = larger(best, log);
@@ -135,8 +136,8 @@ template <class T> struct Bench {
         }
     }
 
-    // Rows with a share in a component that can change a bit of its sums: not those with less than 1e-30 of the largest.
-    Chosen<T> choose(size_t j) const {
+    // The rows whose responsibility is large enough to affect the sums of component j: at least 1e-30 of the largest.
+    RowShares<T> rows_with_share(size_t j) const {
         const double *from = logs + j * R;
         Doubles most = {};
         for (size_t i = 0; i < round_up(count, D); i += D) most = larger(most, load<Doubles>(from + i));
@@ -144,41 +145,41 @@ template <class T> struct Bench {
         for (size_t l = 0; l < D; ++l) limit = larger(limit, most[l] * 1e-30);
         size_t found = 0;
         for (size_t i = 0; i < count; ++i) {
-            chosen[found] = int(i);
+            row_numbers[found] = int(i);
             share[found] = T(from[i]);
             found += from[i] > limit;
         }
         if (matrix())
-            for (size_t i = 0; i < found; ++i) share[i] = root(share[i]);
-        return {found, chosen, share};
+            for (size_t i = 0; i < found; ++i) share[i] = square_root(share[i]);
+        return {found, row_numbers, share};
     }
 
-    void add() {
+    void accumulate() {
         for (size_t j = 0; j < c.k; ++j) {
-            const Chosen<T> some = choose(j);
+            const RowShares<T> some = rows_with_share(j);
             const T *mean = c.means + j * c.columns;
             double *sum = sums + j * sums_step();
             if (matrix())
-                weigh_full(y, c.columns, mean, some, panels, packed, zeros, sum,
-                           out + (c.squares == Squares::tied ? 0 : j * Blocks<T>::total(panels.count)));
+                add_weighted_products(y, c.columns, mean, some, panels, packed, zeros, sum,
+                                      out + (c.squares == Squares::tied ? 0 : j * Blocks<T>::total(panels.count)));
             else if (c.squares == Squares::diag)
-                weigh_columns<T, true>(y, c.d, c.columns, mean, some, sum, out + j * c.columns);
+                add_weighted_columns<T, true>(y, c.d, c.columns, mean, some, sum, out + j * c.columns);
             else
-                weigh_columns<T, false>(y, c.d, c.columns, mean, some, sum, out);
+                add_weighted_columns<T, false>(y, c.d, c.columns, mean, some, sum, out);
         }
     }
 
-    // The chunk is scored: divide it, sum it up, and be ready for the next.
-    void complete() {
-        divide<true>();
-        add();
+    // Completes a chunk whose squared distances are known, and starts the next.
+    void accumulate_chunk() {
+        compute_responsibilities<true>();
+        accumulate();
         count = 0;
     }
 
     size_t column_of(size_t f) const { return !matrix() || f < panels.used ? f : f + panels.first - panels.used; }
 
-    // Adds what was summed up, about the means as they were given.
-    void finish(double *all_counts, double *shift, double *scatter) const {
+    // Adds the accumulated sums, taken about the unrounded means, to the results.
+    void add_sums_to(double *all_counts, double *shift, double *scatter) const {
         constexpr size_t full = Panels<T>::full;
         for (size_t j = 0; j < c.k; ++j) {
             double n = 0;
@@ -194,7 +195,8 @@ template <class T> struct Bench {
             double *to = scatter + (pooled ? 0 : j * c.d * c.d);
             for (size_t q = 0; q < panels.count; ++q)
                 for (size_t p = 0; p <= q; ++p) {
-                    const double *block = out + (pooled ? 0 : j * Blocks<T>::total(panels.count)) + (q * (q + 1) / 2 + p) * full * full;
+                    const double *block = out + (pooled ? 0 : j * Blocks<T>::total(panels.count));
+                    block += (q * (q + 1) / 2 + p) * full * full;
                     for (size_t a = 0; a < panels.columns(p); ++a)
                         for (size_t b = p == q ? a : 0; b < panels.columns(q); ++b) {
                             const size_t f = panels.column(p) + a, g = panels.column(q) + b;
@@ -214,81 +216,81 @@ inline double sum_of(Doubles v) {
     return sum;
 }
 
-// All rows in T. Rows too far for T go to `late`, which leaves none.
-template <class T, class In, class Late>
-double step_over(Bench<T> &bench, const In *x, const double *w, size_t n, Late &late) {
-    const size_t d = bench.c.d;
-    for (size_t from = 0; from < n; from += mix_rows) {
-        const size_t here = least(mix_rows, n - from);
-        for (size_t i = 0; i < here; ++i) bench.bring(x + (from + i) * d, w ? w[from + i] : 1.0);
-        bench.score();
-        late.take_far(bench, x + from * d);
-        bench.complete();
+// Processes all rows in T. Rows too far away for T are passed to `far_rows`, which sets their weight here to 0.
+template <class T, class In, class Far>
+double step_over(ChunkWorkspace<T> &chunk, const In *x, const double *w, size_t n, Far &far_rows) {
+    const size_t d = chunk.c.d;
+    for (size_t from = 0; from < n; from += em_chunk_rows) {
+        const size_t here = least(em_chunk_rows, n - from);
+        for (size_t i = 0; i < here; ++i) chunk.add_row(x + (from + i) * d, w ? w[from + i] : 1.0);
+        chunk.compute_squares();
+        far_rows.take(chunk, x + from * d);
+        chunk.accumulate_chunk();
     }
-    return sum_of(bench.likelihood);
+    return sum_of(chunk.likelihood);
 }
 
-struct Nobody {
-    template <class B, class In> void take_far(B &, const In *) {}
+struct NoFarRows {
+    template <class B, class In> void take(B &, const In *) {}
 };
 
-struct Late {
-    Bench<double> &bench;
-    template <class B, class In> void take_far(B &other, const In *x) {
+struct FarRows {
+    ChunkWorkspace<double> &chunk;
+    template <class B, class In> void take(B &other, const In *x) {
         other.find_nearest();
         for (size_t i = 0; i < other.count; ++i)
             if (other.weight[i] > 0 && other.far(i)) {
-                bench.bring(x + i * other.c.d, other.weight[i]);
+                chunk.add_row(x + i * other.c.d, other.weight[i]);
                 other.weight[i] = 0;
-                if (bench.count == mix_rows) finish();
+                if (chunk.count == em_chunk_rows) flush();
             }
     }
-    void finish() {
-        bench.score();
-        bench.complete();
+    void flush() {
+        chunk.compute_squares();
+        chunk.accumulate_chunk();
     }
 };
 
 template <class In>
 double mixture_step(const In *x, const double *w, size_t n, const Mixture &m, double *counts, double *shift, double *scatter) {
     Arena arena{nullptr, 0};
-    (void)Bench<double>(arena, *m.wide, true);
-    if (m.narrow) (void)Bench<float>(arena, *m.narrow, true);
+    (void)ChunkWorkspace<double>(arena, *m.wide, true);
+    if (m.narrow) (void)ChunkWorkspace<float>(arena, *m.narrow, true);
     arena = {(char *)scratch(arena.used), 0};
-    Bench<double> wide(arena, *m.wide, true);
+    ChunkWorkspace<double> wide(arena, *m.wide, true);
     double likelihood = 0;
     if (m.narrow) {
-        Bench<float> narrow(arena, *m.narrow, true);
-        Late late{wide};
-        likelihood = step_over(narrow, x, w, n, late);
-        late.finish();
+        ChunkWorkspace<float> narrow(arena, *m.narrow, true);
+        FarRows far_rows{wide};
+        likelihood = step_over(narrow, x, w, n, far_rows);
+        far_rows.flush();
         likelihood += sum_of(wide.likelihood);
-        narrow.finish(counts, shift, scatter);
+        narrow.add_sums_to(counts, shift, scatter);
     } else {
-        Nobody nobody;
-        likelihood = step_over(wide, x, w, n, nobody);
+        NoFarRows none;
+        likelihood = step_over(wide, x, w, n, none);
     }
-    wide.finish(counts, shift, scatter);
+    wide.add_sums_to(counts, shift, scatter);
     return likelihood;
 }
 
-// Always in float64: densities of single rows are looked at more closely than sums of many.
+// Always in float64: the density of a single row needs more accuracy than a sum over many.
 template <class In> void mixture_logs(const In *x, size_t n, const Mixture &m, double *total, double *each) {
     const size_t d = m.wide->d, k = m.wide->k;
     Arena arena{nullptr, 0};
-    (void)Bench<double>(arena, *m.wide, false);
+    (void)ChunkWorkspace<double>(arena, *m.wide, false);
     arena = {(char *)scratch(arena.used), 0};
-    Bench<double> bench(arena, *m.wide, false);
-    for (size_t from = 0; from < n; from += mix_rows) {
-        const size_t here = least(mix_rows, n - from);
-        for (size_t i = 0; i < here; ++i) bench.bring(x + (from + i) * d, 1.0);
-        bench.score();
-        bench.divide<false>();
+    ChunkWorkspace<double> chunk(arena, *m.wide, false);
+    for (size_t from = 0; from < n; from += em_chunk_rows) {
+        const size_t here = least(em_chunk_rows, n - from);
+        for (size_t i = 0; i < here; ++i) chunk.add_row(x + (from + i) * d, 1.0);
+        chunk.compute_squares();
+        chunk.compute_responsibilities<false>();
         for (size_t i = 0; i < here; ++i) {
-            total[from + i] = bench.total[i];
+            total[from + i] = chunk.total[i];
             double *to = each + (from + i) * k;
-            for (size_t j = 0; each && j < k; ++j) to[j] = bench.logs[j * mix_rows + i];
+            for (size_t j = 0; each && j < k; ++j) to[j] = chunk.logs[j * em_chunk_rows + i];
         }
-        bench.count = 0;
+        chunk.count = 0;
     }
 }

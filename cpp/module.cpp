@@ -1,7 +1,7 @@
-// The compiled module foldwise.kernels._core: each topic registers its own functions.
+// The compiled module foldwise.kernels._core. Each source file registers its own functions.
 #include <nanobind/nanobind.h>
 
-void register_scatter(nanobind::module_ &);
+void register_row_kernels(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
@@ -10,7 +10,7 @@ void register_similarity(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
-    register_scatter(m);
+    register_row_kernels(m);
     register_arrow(m);
     register_targets(m);
     register_sparse(m);

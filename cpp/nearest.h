@@ -1,17 +1,17 @@
-// The nearest target of every row, and the second nearest's distance where somebody wants it.
+// The nearest target of every row and, on request, the squared distances to the nearest and second-nearest targets.
 
-// Memory for one call of a kernel over panels of rows of one block.
-template <class T> struct Desk {
+// Working memory for one call of a kernel that processes a block of rows panel by panel.
+template <class T> struct PanelWorkspace {
     static constexpr size_t N = panel_rows<T>;
     T *panel, *partial, *squares, *y, *scores, *stage;
     const T *rows[N];
-    const T *pairs = nullptr;  // rows of length 2 that lie one after the other
-    const T *end;  // of the block: vectors must not be loaded from behind it
-    size_t reach;  // how far they are loaded from the start of a row
+    const T *pairs = nullptr;  // the first of a panel of rows of 2 columns that are adjacent in memory, or null
+    const T *end;  // of the block: nothing may be loaded from here on
+    size_t reach;  // number of values loaded from the start of a row, in whole vectors
 
-    Desk(const T *x, size_t n, const Targets<T> &t, size_t more = 0, char **extra = nullptr)
+    PanelWorkspace(const T *x, size_t n, const Targets<T> &t, size_t more = 0, char **extra = nullptr)
         : end(x + n * t.d), reach(round_up(t.d, lanes<T>)) {
-        const size_t panel_size = round_up(least(t.d, stretch) * N, 16), partial_size = t.d > stretch ? t.k * N : 0;
+        const size_t panel_size = round_up(least(t.d, feature_block) * N, 16), partial_size = t.d > feature_block ? t.k * N : 0;
         const size_t values =
             panel_size + partial_size + 2 * N + round_up(t.d, 16) + round_up(t.k, 16) + N * round_up(reach, 16);
         char *memory = (char *)scratch(round_up(values * sizeof(T), 64) + more);
@@ -23,15 +23,15 @@ template <class T> struct Desk {
         stage = scores + round_up(t.k, 16);
         if (extra) *extra = memory + round_up(values * sizeof(T), 64);
     }
-    // The rows to work on are `count` from `x` on.
-    void take_from(const T *x, size_t count, const Targets<T> &t) {
+    // Selects the `count` rows that start at `x`.
+    void use_rows_from(const T *x, size_t count, const Targets<T> &t) {
         pairs = t.d == 2 && count == N ? x : nullptr;
         if (pairs) return;
         for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
-        if (count < N || size_t(end - rows[N - 1]) < reach) take(count, t);
+        if (count < N || size_t(end - rows[N - 1]) < reach) use_rows(count, t);
     }
-    // The rows to work on are the first `count` in `rows`; missing ones repeat the last.
-    void take(size_t count, const Targets<T> &t) {
+    // Selects the first `count` entries of `rows`; the panel is filled up with copies of the last one.
+    void use_rows(size_t count, const Targets<T> &t) {
         for (size_t i = 0; i < count; ++i)
             if (size_t(end - rows[i]) < reach) {
                 T *copy = stage + i * reach;
@@ -40,19 +40,19 @@ template <class T> struct Desk {
             }
         for (size_t i = count; i < N; ++i) rows[i] = rows[count - 1];
     }
-    // Brings a stretch of their features to the panel.
-    void bring(size_t from, const Targets<T> &t) {
+    // Packs the features from `from` on, at most `feature_block` of them, into the panel.
+    void pack(size_t from, const Targets<T> &t) {
         if (pairs) return pack_pairs(pairs, t.pivot, t.scale, panel, squares);
-        pack_panel_rows<T>(rows, from, least(stretch, t.d - from), t.pivot, t.scale, panel, squares);
+        pack_panel_rows<T>(rows, from, least(feature_block, t.d - from), t.pivot, t.scale, panel, squares);
     }
 };
 
-// How much a score of a row of that length must lead to be the best for certain.
-template <class T> struct Doubt {
-    T along, flat;
-    explicit Doubt(const Targets<T> &t)
-        : along(T(unit<T> * chain(t.d) * t.longest * 2 * 1.01)),
-          flat(T(unit<T> * chain(t.d) * t.longest * t.longest * 1.01) + tiny<T>) {}
+// The lead that makes the best score of a row certain, as a function of the row's length.
+template <class T> struct TieMargin {
+    T per_length, constant;
+    explicit TieMargin(const Targets<T> &t)
+        : per_length(T(unit_roundoff<T> * longest_chain(t.d) * t.longest * 2 * 1.01)),
+          constant(T(unit_roundoff<T> * longest_chain(t.d) * t.longest * t.longest * 1.01) + underflow_margin<T>) {}
 };
 
 // Whether all lanes of a comparison are true.
@@ -63,19 +63,20 @@ template <class M> inline bool all_true(M mask) {
     return all == ~0ull;
 }
 
-// Counts the rows whose label changes, and writes them down for whoever asked.
-struct Log {
+// Counts the rows whose label changes and, if requested, records them.
+struct ChangeLog {
     Changes to;
     size_t count = 0;
-    void note(size_t row, int before) {
+    void record(size_t row, int before) {
         if (to.row) {
             to.row[count] = int(row);
             to.before[count] = before;
         }
         ++count;
     }
-    // The labels of whole vectors of rows from `first` on. Without branches for each row: which change is hard to foresee.
-    template <class I, size_t vectors> void take(const I (&label)[vectors], int *labels, size_t first) {
+    // Writes the labels of whole vectors of rows, starting at row `first`. There is no branch per row, because
+    // changes are hard to predict.
+    template <class I, size_t vectors> void write_labels(const I (&label)[vectors], int *labels, size_t first) {
         constexpr size_t L = sizeof(I) / sizeof(int);
         int *at = labels + first;
         I same = load<I>(at) == label[0];
@@ -98,23 +99,26 @@ struct Log {
     }
 };
 
-inline float root(float x) { return __builtin_sqrtf(x); }
-inline double root(double x) { return __builtin_sqrt(x); }
+inline float square_root(float x) { return __builtin_sqrtf(x); }
+inline double square_root(double x) { return __builtin_sqrt(x); }
 
-#include "short.h"
+#include "nearest_low_dim.h"
 
-// A whole panel of rows none of which is near a tie, as nearly all are: everything stays in vectors. False if there is one.
+// Writes the labels of a whole panel if none of its rows is close to a tie, as in nearly every panel; everything then
+// stays in vectors. Otherwise returns false and writes nothing.
 template <class T>
-inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt<T> &doubt, int *labels, size_t first, Log &log) {
+inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T> &margin, int *labels,
+                              size_t first, ChangeLog &log) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     T lengths[N];
-    for (size_t i = 0; i < N; ++i) lengths[i] = root(squares[i]);
-    auto sure = leaders.best[0] - leaders.second[0] > doubt.along * load<Vec<T>>(lengths) + doubt.flat;
+    for (size_t i = 0; i < N; ++i) lengths[i] = square_root(squares[i]);
+    auto sure = leaders.best[0] - leaders.second[0] > margin.per_length * load<Vec<T>>(lengths) + margin.constant;
     FW_UNROLL(4)
     for (size_t v = 1; v < panel_vectors; ++v)
-        sure &= leaders.best[v] - leaders.second[v] > doubt.along * load<Vec<T>>(lengths + v * L) + doubt.flat;
+        sure &= leaders.best[v] - leaders.second[v] > margin.per_length * load<Vec<T>>(lengths + v * L) + margin.constant;
     if (!all_true(sure)) return false;
-    // A panel need not fill whole vectors of int: with AVX-512 it has 24 float64 rows, and a vector of int has 16 lanes.
+    // A panel need not be a whole number of int vectors: with AVX-512 it has 24 float64 rows, but an int vector has
+    // 16 lanes.
     constexpr size_t together = N % lanes<int> == 0 ? lanes<int> : L;
     typename VecOf<int, together * sizeof(int)>::type label[N / together];
     static_assert(sizeof label == N * sizeof(int));
@@ -127,42 +131,42 @@ inline bool take_labels(const Leaders<T> &leaders, const T *squares, const Doubt
         for (size_t i = 0; i < N; ++i) narrow[i] = int(slot[i]);
         __builtin_memcpy(label, narrow, sizeof label);
     }
-    log.take(label, labels, first);
+    log.write_labels(label, labels, first);
     return true;
 }
 
-// Writes labels; `near` and `next` (either may be null) get squared distances to the nearest and second nearest target,
-// in units of the scaled data.
+// Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
+// second-nearest targets, in units of the scaled data.
 template <class T>
-Assigned nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes) {
+AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    Log log{changes};
+    ChangeLog log{changes};
     const bool plain = t.in_order && !near && !next;
     if constexpr (sizeof(T) == sizeof(int))
-        if (plain && t.d <= short_row && t.k <= short_targets) return nearest_short_of(x, n, t, labels, log);
-    Desk<T> desk(x, n, t);
-    const Doubt<T> doubt(t);
-    Assigned result{0, n, 0};
+        if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, labels, log);
+    PanelWorkspace<T> work(x, n, t);
+    const TieMargin<T> margin(t);
+    AssignCounts result{0, n, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        desk.take_from(x + first * t.d, count, t);
-        Leaders<T> leaders;
+        work.use_rows_from(x + first * t.d, count, t);
+        BestTwo<T> leaders;
         leaders.clear();
-        score_groups<T>(desk, t, [](size_t) { return true; },
-                        [&](size_t, size_t slot, auto &sum) { leaders.see(slot, sum); });
-        if (plain && count == N && take_labels(leaders, desk.squares, doubt, labels, first, log)) continue;
+        score_groups<T>(work, t, [](size_t) { return true; },
+                        [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
+        if (plain && count == N && write_sure_labels(leaders, work.squares, margin, labels, first, log)) continue;
         for (size_t i = 0; i < count; ++i) {
             const size_t row = first + i;
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
             int label = t.ids[leaders.slot[i / L][i % L]];
-            if (!(best - second > doubt.along * root(desk.squares[i]) + doubt.flat)) {
-                label = settle(x + row * t.d, t, desk.y, desk.scores);
-                ++result.settled;
+            if (!(best - second > margin.per_length * square_root(work.squares[i]) + margin.constant)) {
+                label = resolve_tie(x + row * t.d, t, work.y, work.scores);
+                ++result.near_ties;
             }
-            if (labels[row] != label) log.note(row, labels[row]);
+            if (labels[row] != label) log.record(row, labels[row]);
             labels[row] = label;
-            if (near) near[row] = larger<T>(desk.squares[i] - 2 * best, 0);
-            if (next) next[row] = larger<T>(desk.squares[i] - 2 * second, 0);
+            if (near) near[row] = larger<T>(work.squares[i] - 2 * best, 0);
+            if (next) next[row] = larger<T>(work.squares[i] - 2 * second, 0);
         }
     }
     result.moved = log.count;

@@ -1,24 +1,24 @@
-// Rows, less a pivot, copied to panels [panel][row][column of the panel]; column sums are taken on the way.
+// Copies rows, minus a pivot, into panels [panel][row][column of the panel], and adds up the columns.
 
-constexpr size_t group = 8;       // rows handled together: their sum is formed in T, then added in float64
+constexpr size_t group = 8;       // rows processed together; their sum is formed in T and added in float64
 constexpr size_t pivot_rows = 128;
 
-// `value` rounded to a multiple of about `spread` / 256. With more bits than that in the pivot, x - p would
-// be rounded in float32 the same way for most x: not an error that averages out, but a shift of the mean by
-// some 1e-8 of the spread.
-inline float coarse(double value, double spread, float) {
+// Rounds `value` to a multiple of about `spread` / 256. If the pivot had more bits, x - pivot would be rounded in
+// float32 in the same direction for most x. Such errors do not average out; they would shift the mean by about 1e-8
+// of the spread.
+inline float round_to_spread(double value, double spread, float) {
     unsigned long long bits;
     __builtin_memcpy(&bits, &spread, sizeof bits);
-    bits &= 0x7ff0000000000000;  // the power of two below
+    bits &= 0x7ff0000000000000;  // the power of two below it
     __builtin_memcpy(&spread, &bits, sizeof bits);
-    const double shift = spread * 0x1.8p44;  // its last place is spread / 256
+    const double shift = spread * 0x1.8p44;  // its last bit is worth spread / 256
     return float((value + shift) - shift);
 }
-inline double coarse(double value, double, double) { return value; }
+inline double round_to_spread(double value, double, double) { return value; }
 
-// A weighted mean of some rows spread over the block, in the dtype of x. Taken relative to one row, so that a constant
-// column yields exactly its constant. That row is the heaviest: should it outweigh all others, the mean is
-// close to it. Rows of weight 0 are skipped: what they hold must not matter. `work` has room for 2 d.
+// A weighted mean of a sample of rows spread over the block, in the dtype of x. It is computed relative to one row,
+// so that a constant column gives exactly its constant. That row is the one with the largest weight, in case it
+// outweighs all others. Rows with weight 0 are skipped: their values must not matter. `work` has room for 2 d values.
 template <class In>
 void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, In *pivot) {
     size_t heaviest = 0;
@@ -39,15 +39,15 @@ void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, 
         }
     }
     for (size_t j = 0; j < d; ++j)
-        pivot[j] = coarse(double(origin[j]) + sums[j] / total, spreads[j] / total, In());
+        pivot[j] = round_to_spread(double(origin[j]) + sums[j] / total, spreads[j] / total, In());
 }
 
-// A matrix of rows as kernels walk it, `group` rows at a time. Vectors may be loaded past the end of a row
-// (the lanes beyond are never used), but not past the end of the array: groups near the end are copied to
-// `stage` first, and rows that do not exist are filled with the pivot, which makes them zero.
+// A matrix of rows that is read `group` rows at a time. Vectors may extend past the end of a row (the extra lanes are
+// never used) but not past the end of the array: groups near the end are first copied to `stage`. Missing rows are
+// filled with the pivot, so that they become zero.
 template <class In> struct Rows {
     const In *x;
-    size_t length, d, reach;  // values in all, columns, columns that are loaded (padding included)
+    size_t length, d, reach;  // number of values; columns; columns loaded, including padding
     const In *pivot;
     In *stage;
 
@@ -80,12 +80,12 @@ template <class T> inline void add_to(double *sums, Vec<T> v) {
         store(sums + c, load<Vec<double>>(sums + c) + load_as<double>(parts + c));
 }
 
-// Columns are counted here with the padding of the first panel.
+// Columns are indexed here with the padding of the first panel included.
 template <class T> struct Packed {
-    T *plain, *weighted;  // the same place if there are no weights
-    size_t stride;        // rows of room in each panel
-    double *sums;         // of w (x - p) per column
-    T *seen;              // the bits of all shifted values or-ed: zero for a column that equals its pivot
+    T *plain, *weighted;  // identical if there are no weights
+    size_t stride;        // capacity of each panel, in rows
+    double *sums;         // of w (x - pivot), by column
+    T *bits_seen;              // bitwise OR of all shifted values: zero for a column that equals its pivot everywhere
 };
 
 template <class T> struct BitsOf;
@@ -104,15 +104,15 @@ inline void pack_panel(const In *from, size_t step, const In *pivots, const doub
         T *plain = packed.plain + start + v * L, *weighted = packed.weighted + start + v * L;
         const size_t j = place + v * L;
         const V pivot = load_as<T>(pivots + v * L);
-        Bits<T> seen = (Bits<T>)load<V>(packed.seen + j);
+        Bits<T> bits_seen = (Bits<T>)load<V>(packed.bits_seen + j);
         V y[group];
         FW_UNROLL(8)
         for (size_t k = 0; k < group; ++k) {
             y[k] = load_as<T>(from + k * step + v * L) - pivot;
             store(plain + k * width, y[k]);
-            if (!w || w[k] > 0) seen |= (Bits<T>)y[k];
+            if (!w || w[k] > 0) bits_seen |= (Bits<T>)y[k];
         }
-        store(packed.seen + j, (V)seen);
+        store(packed.bits_seen + j, (V)bits_seen);
         if (w) {
             FW_UNROLL(8)
             for (size_t k = 0; k < group; ++k) {
@@ -131,8 +131,8 @@ inline void pack_first(size_t width, const In *from, size_t step, const In *pivo
     if constexpr (nv > 1) pack_first<T, In, nv - 1>(width, from, step, pivots, w, to, packed);
 }
 
-// One group of rows to all panels. The padding of the first panel is filled with columns of the next, never
-// looked at.
+// Packs a group of rows into all panels. The padding of the first panel receives columns of the next one; it is never
+// used.
 template <class T, class In>
 void pack_group(const Rows<In> &rows, size_t row, const double *w, size_t to, const Panels<T> &panels,
                 const Packed<T> &packed) {

@@ -1,7 +1,8 @@
-// Rows in lanes: a panel holds `panel_rows` rows as [feature][row], and a tile multiplies it with a few targets.
+// Panels with rows in vector lanes: a panel stores `panel_rows` rows as [feature][row], and a register tile
+// multiplies it by a few targets at a time.
 
 #if FW_BYTES == 64
-constexpr size_t panel_vectors = 3, panel_targets = 8;  // 24 of 32 registers accumulate
+constexpr size_t panel_vectors = 3, panel_targets = 8;  // 24 of 32 registers are accumulators
 #elif FW_BYTES == 32
 constexpr size_t panel_vectors = 2, panel_targets = 6;  // 12 of 16
 #elif defined(__aarch64__)
@@ -12,16 +13,16 @@ constexpr size_t panel_vectors = 2, panel_targets = 4;
 
 template <class T> constexpr size_t panel_rows = panel_vectors * lanes<T>;
 
-// Features are multiplied in stretches of this many, so that a panel's part stays in the first cache and a sum in T
-// is never longer than that.
-constexpr size_t stretch = 192;
+// Features are processed in blocks of this size, so that this part of a panel stays in the L1 cache and no sum in T
+// is longer.
+constexpr size_t feature_block = 192;
 
-// Unit roundoff of T, and a bound on |computed - true| of a score, in units of it: the length of the longest chain of
-// additions, and a few more for the roundings of row and target themselves.
-template <class T> constexpr double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
-// More than what is lost where products underflow.
-template <class T> constexpr T tiny = sizeof(T) == 4 ? T(0x1p-110) : T(0x1p-900);
-inline double chain(size_t d) { return double(least(d, stretch) + d / stretch + 10); }
+// The unit roundoff of T. The error of a score is bounded by this times `longest_chain`: the longest chain of
+// additions, plus a few for the rounding of the row and the target.
+template <class T> constexpr double unit_roundoff = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
+// Exceeds what is lost when products underflow.
+template <class T> constexpr T underflow_margin = sizeof(T) == 4 ? T(0x1p-110) : T(0x1p-900);
+inline double longest_chain(size_t d) { return double(least(d, feature_block) + d / feature_block + 10); }
 
 template <class T> struct LaneInt;
 template <> struct LaneInt<float> { using type = int; };
@@ -31,9 +32,9 @@ template <class T> using Ints = Vec<typename LaneInt<T>::type>;
 template <class V> inline V larger(V a, V b) { return a > b ? a : b; }
 template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }
 
-// One step of a transposition in registers: the off-diagonal quarters of size `h` trade places.
+// One step of an in-register transposition: swaps the off-diagonal quarters of size `h`.
 template <class T, size_t h, size_t... lane>
-inline void trade(Vec<T> &a, Vec<T> &b, std::index_sequence<lane...>) {
+inline void swap_quarters(Vec<T> &a, Vec<T> &b, std::index_sequence<lane...>) {
     constexpr size_t L = lanes<T>;
     const Vec<T> low = __builtin_shufflevector(a, b, int(lane & h ? L + lane - h : lane)...);
     b = __builtin_shufflevector(a, b, int(lane & h ? L + lane : lane + h)...);
@@ -43,13 +44,13 @@ inline void trade(Vec<T> &a, Vec<T> &b, std::index_sequence<lane...>) {
 template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
     FW_UNROLL(16)
     for (size_t i = 0; i < lanes<T>; ++i)
-        if (!(i & h)) trade<T, h>(v[i], v[i + h], std::make_index_sequence<lanes<T>>{});
+        if (!(i & h)) swap_quarters<T, h>(v[i], v[i + h], std::make_index_sequence<lanes<T>>{});
     if constexpr (h > 1) transpose_step<T, h / 2>(v);
 }
 
-// A stretch of rows, given by address, to a panel, as y; their squared lengths are added up on the way. Whole vectors are
-// loaded, so there must be something to read up to the next multiple of a vector's length behind each row, and behind the
-// pivot.
+// Packs a block of features of some rows, given by address, into a panel as y, and adds up their squared lengths.
+// Whole vectors are loaded, so memory must be readable up to the next multiple of the vector length past each row and
+// past the pivot.
 template <class T>
 void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
@@ -87,21 +88,21 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
     for (size_t v = 0; v < panel_vectors; ++v) store(squares + v * L, sums[v]);
 }
 
-// Every second lane of two vectors.
+// Separates the even and the odd lanes of two vectors.
 template <class T, size_t... lane>
-inline void part(Vec<T> a, Vec<T> b, Vec<T> &even, Vec<T> &odd, std::index_sequence<lane...>) {
+inline void deinterleave(Vec<T> a, Vec<T> b, Vec<T> &even, Vec<T> &odd, std::index_sequence<lane...>) {
     even = __builtin_shufflevector(a, b, int(2 * lane)...);
     odd = __builtin_shufflevector(a, b, int(2 * lane + 1)...);
 }
 
-// The same for a whole panel of pairs that lie one after the other.
+// The same for a whole panel of rows of 2 columns that are adjacent in memory.
 template <class T> inline void pack_pairs(const T *x, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
     FW_UNROLL(4)
     for (size_t v = 0; v < panel_vectors; ++v) {
         V first, second;
-        part<T>(load<V>(x + 2 * v * L), load<V>(x + 2 * v * L + L), first, second, std::make_index_sequence<L>{});
+        deinterleave<T>(load<V>(x + 2 * v * L), load<V>(x + 2 * v * L + L), first, second, std::make_index_sequence<L>{});
         first = first * scale - pivot[0];
         second = second * scale - pivot[1];
         store(panel + v * L, first);
@@ -131,13 +132,14 @@ inline void multiply(const T *x, const T *c, size_t depth, Vec<T> (&sum)[nc][pan
     }
 }
 
-// The scores y'c - |c|^2 / 2 of a panel of rows with `nc` targets from `slot` on, given to `take(slot, scores)` once they are
-// complete. `partial` holds what earlier stretches of features gave.
+// Computes the scores y'c - |c|^2 / 2 of a panel of rows for the `nc` targets starting at `slot`, and passes them to
+// `take(slot, scores)` after the last block of features. `partial` holds the sums over earlier blocks.
 template <class T, size_t nc, class Take>
-__attribute__((noinline)) void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial, size_t from, Take take) {
+__attribute__((noinline)) void score_targets(const T *panel, const Targets<T> &t, size_t slot, T *partial,
+                                             size_t from, Take take) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
-    const size_t depth = least(stretch, t.d - from);
+    const size_t depth = least(feature_block, t.d - from);
     V sum[nc][panel_vectors];
     FW_UNROLL(8)
     for (size_t i = 0; i < nc; ++i) {
@@ -171,15 +173,15 @@ inline void score_width(size_t width, const T *panel, const Targets<T> &t, size_
     if constexpr (nc > 1) score_width<T, nc - 1>(width, panel, t, slot, partial, from, take);
 }
 
-// The same for all targets of some groups: `wanted(group)` says of which. `desk` has the rows; each stretch of them is brought
-// to its panel when it is due, and is still in the first cache when it is multiplied.
-template <class T, class Desk, class Wanted, class Take>
-inline void score_groups(Desk &desk, const Targets<T> &t, Wanted wanted, Take take) {
+// The same for all targets of the groups for which `wanted(group)` is true. `work` holds the rows; each block of
+// features is packed just before it is used, so that it is still in the L1 cache.
+template <class T, class Workspace, class Wanted, class Take>
+inline void score_groups(Workspace &work, const Targets<T> &t, Wanted wanted, Take take) {
     constexpr size_t N = panel_rows<T>;
-    const T *panel = desk.panel;
-    T *partial = desk.partial;
-    for (size_t from = 0; from < t.d; from += stretch) {
-        desk.bring(from, t);
+    const T *panel = work.panel;
+    T *partial = work.partial;
+    for (size_t from = 0; from < t.d; from += feature_block) {
+        work.pack(from, t);
         size_t slot = 0;
         const unsigned char *width = t.widths;
         for (size_t g = 0; g < t.groups; ++g) {
@@ -196,8 +198,8 @@ inline void score_groups(Desk &desk, const Targets<T> &t, Wanted wanted, Take ta
     }
 }
 
-// The best two scores of each row of a panel, and whose the best is (its slot).
-template <class T> struct Leaders {
+// The two best scores of each row of a panel, and the slot of the best.
+template <class T> struct BestTwo {
     Vec<T> best[panel_vectors], second[panel_vectors];
     Ints<T> slot[panel_vectors];
 
@@ -207,7 +209,7 @@ template <class T> struct Leaders {
             slot[v] = Ints<T>{};
         }
     }
-    template <size_t nc> inline void see(size_t first, Vec<T> (&score)[nc][panel_vectors]) {
+    template <size_t nc> inline void update(size_t first, Vec<T> (&score)[nc][panel_vectors]) {
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) {
             Vec<T> top = best[v], next = second[v];

@@ -1,13 +1,13 @@
-// Scatter matrix about the mean: shift by a pivot, sum products over panels of columns, then move to the
-// mean.
+// The scatter matrix about the mean: subtract a pivot, add up products of panels of columns, then shift from the
+// pivot to the mean.
 
-constexpr size_t chunk_rows = 128;  // a float32 sum is at most this long; two panels of it fit in L1
-constexpr size_t block_rows = 768;  // rows packed at a time,
-constexpr size_t block_bytes = 3 << 20;  // but no more bytes than this
-constexpr size_t resident_bytes = 256 << 10;  // of right panels that should stay in L2
-constexpr size_t few_rows = 256;  // float32 blocks below this are summed in float64: nothing averages out
+constexpr size_t chunk_rows = 128;  // maximum length of a float32 sum; two panels of this many rows fit in L1
+constexpr size_t block_rows = 768;  // maximum number of rows packed at a time,
+constexpr size_t block_bytes = 3 << 20;  // and their maximum size
+constexpr size_t resident_bytes = 256 << 10;  // size of the right-hand panels that should stay in L2
+constexpr size_t few_rows = 256;  // float32 blocks with fewer rows are summed in float64: errors would not average out
 
-// Memory handed out piece by piece from the thread's scratch; the first pass with no memory only counts.
+// Hands out pieces of the thread's scratch memory. A first run with a null base only computes the total size.
 struct Arena {
     char *base;
     size_t used;
@@ -18,12 +18,12 @@ struct Arena {
     }
 };
 
-// The upper triangle of C in blocks of a panel by a panel, each in one piece: adding to C in its final place
-// would touch a page per row.
+// The upper triangle of C, stored as contiguous blocks (panel by panel): adding to C in place would touch a different
+// page for every row.
 //
-// A short sum in T does not start at zero but at `starts`: minus half of what it will come to, as the first sum tells.
-// It then stays half as large, and so do its rounding errors, which for data of few distinct values all point one way
-// and do not average out. What was started with is added back at the end, as often as it was taken.
+// A sum in single precision starts not at zero but at `starts`: minus half of its expected value, as estimated from
+// the first chunk. It then stays half as large, and so do its rounding errors, which do not average out if the data
+// have only a few distinct values. The starting values are subtracted again at the end, once for every sum.
 template <class T> struct Blocks {
     static constexpr size_t full = Panels<T>::full, size = full * full;
     double *base;
@@ -33,31 +33,31 @@ template <class T> struct Blocks {
     static size_t total(size_t panels) { return panels * (panels + 1) / 2 * size; }
 
     void begin(size_t panels) const {
-        if (!short_sums<T>) return;
+        if (!single_precision<T>) return;
         for (size_t i = 0; i < total(panels); ++i) starts[i] = T(base[i] * -0.5);
     }
     void complete(size_t panels, size_t sums) const {
-        if (!short_sums<T>) return;
+        if (!single_precision<T>) return;
         for (size_t i = 0; i < total(panels); ++i) base[i] -= double(sums) * double(starts[i]);
     }
 };
 
-template <class In, class T> struct Work {
+template <class In, class T> struct ScatterWorkspace {
     In *pivot, *stage;
-    T *plain, *weighted, *seen;
+    T *plain, *weighted, *bits_seen;
     double *sums;
     Blocks<T> blocks;
 
-    Work(Arena &arena, const Panels<T> &panels, size_t rows, bool has_weights) {
+    ScatterWorkspace(Arena &arena, const Panels<T> &panels, size_t rows, bool has_weights) {
         const size_t padded = panels.padded();
         pivot = arena.take<In>(padded);
         stage = arena.take<In>(padded * group);
-        sums = arena.take<double>(2 * padded);  // the pivot is found with the second half
-        seen = arena.take<T>(padded);
+        sums = arena.take<double>(2 * padded);  // find_pivot uses the second half
+        bits_seen = arena.take<T>(padded);
         plain = arena.take<T>(padded * rows);
         weighted = has_weights ? arena.take<T>(padded * rows) : plain;
         blocks.base = arena.take<double>(blocks.total(panels.count));
-        blocks.starts = arena.take<T>(short_sums<T> ? blocks.total(panels.count) : 0);
+        blocks.starts = arena.take<T>(single_precision<T> ? blocks.total(panels.count) : 0);
     }
 };
 
@@ -73,12 +73,12 @@ void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t first, s
     for (size_t k = first; k < rows; k += chunk_rows) {
         const size_t depth = least(chunk_rows, rows - k);
         if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, start, out);
-        else beside<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, start, out);
+        else off_diagonal<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, start, out);
     }
 }
 
-// Adds the products of the packed rows from `first` on. As many panels as fit in L2 stand on the right while all others pass
-// by.
+// Adds the products of the packed rows from `first` on. As many right-hand panels as fit in L2 are held there while
+// all left-hand panels pass by.
 template <class T>
 void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t first, size_t rows,
                   const Blocks<T> &blocks) {
@@ -91,11 +91,11 @@ void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t first
     }
 }
 
-// From products about the pivot to products about the mean: the upper triangle of C. `scale` undoes the rounding of
-// weights.
+// Converts products about the pivot to products about the mean, and writes the upper triangle of C. `scale`
+// compensates for the rounding of the weights.
 template <class T>
-void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
-            size_t d, double *C) {
+void centre_scatter(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
+                    size_t d, double *C) {
     for (size_t i = 0, p = 0; i < d; ++i) {
         if (i == panels.column(p) + panels.columns(p)) ++p;
         const size_t in_block = i - panels.column(p);
@@ -110,19 +110,18 @@ void finish(const Blocks<T> &blocks, const Panels<T> &panels, const double *shif
     }
 }
 
-// A mean at a large offset needs more digits than a double has, or distances between means of blocks are lost: it is
-// kept as the rounded value and, `step` further on, what rounding left out (Knuth's exact sum).
-inline void in_two_parts(double a, double b, double *mean, size_t step) {
+// With a large offset a mean needs more digits than a double has, or differences between the means of blocks would be
+// lost. It is stored as the rounded value and, `step` entries further on, the rounding error (Knuth's TwoSum).
+inline void store_two_parts(double a, double b, double *mean, size_t step) {
     const double sum = a + b, back = sum - a;
     mean[0] = sum;
     mean[step] = (a - (sum - back)) + (b - back);
 }
 
-// Stands for a sum of squares that was too small for a double: a column that varies never looks constant.
+// Replaces a sum of squares that underflowed, so that a column that varies never looks constant.
 constexpr double least_positive = 0x1p-1074;
 
-// Short rows were laid side by side: the scatter of the wide matrix holds that of the rows in its diagonal
-// blocks.
+// If short rows were placed side by side, the scatter matrix of the rows is the sum of the diagonal blocks.
 template <class T> void unfold(double *block, double *sums, size_t d, size_t wide) {
     constexpr size_t full = Panels<T>::full;
     for (size_t b = d; b < wide; b += d)
@@ -132,30 +131,30 @@ template <class T> void unfold(double *block, double *sums, size_t d, size_t wid
         }
 }
 
-// Products of float32 values overflow and underflow early. The sums of squares show whether they did, with
-// room to spare; a column is exempt only if all its shifted values were exactly zero.
-inline bool in_range(const Blocks<float> &blocks, const Panels<float> &panels, const float *seen, size_t n) {
+// Products of float32 values overflow and underflow early. The sums of squares show, with a safety margin, whether
+// they did. Columns whose shifted values were all exactly zero are exempt.
+inline bool in_range(const Blocks<float> &blocks, const Panels<float> &panels, const float *bits_seen, size_t n) {
     for (size_t p = 0; p < panels.count; ++p)
         for (size_t i = 0; i < panels.columns(p); ++i) {
             const double squares = blocks.at(p, p)[i * Panels<float>::full + i];
             unsigned bits;
-            __builtin_memcpy(&bits, seen + panels.place(p) + i, sizeof bits);
+            __builtin_memcpy(&bits, bits_seen + panels.place(p) + i, sizeof bits);
             if (!(squares <= 0x1p112) || (bits && squares < double(n) * 0x1p-92)) return false;
         }
     return true;
 }
 inline bool in_range(const Blocks<double> &, const Panels<double> &, const double *, size_t) { return true; }
 
-inline bool moderate(const double *w, size_t n) {
+inline bool weights_in_range(const double *w, size_t n) {
     for (size_t i = 0; w && i < n; ++i)
         if (!(w[i] == 0 || (w[i] >= 0x1p-20 && w[i] <= 0x1p20))) return false;
     return true;
 }
 
-// False if T cannot hold the products; the caller then takes a wider T.
+// Returns false if the products are out of range for T; the caller then uses a wider type.
 template <class T, class In>
 bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, double *mean, double *C) {
-    // Short rows go side by side, to fill a vector.
+    // Short rows are placed side by side to fill a vector.
     const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
     const Panels<T> panels(wide);
@@ -163,21 +162,21 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     const size_t stride = least(least(block_rows, fit ? fit : chunk_rows), round_up(wide_rows, group));
 
     Arena arena{nullptr, 0};
-    Work<In, T>(arena, panels, stride, w);
+    ScatterWorkspace<In, T>(arena, panels, stride, w);
     arena = {(char *)scratch(arena.used), 0};
-    const Work<In, T> work(arena, panels, stride, w);
+    const ScatterWorkspace<In, T> work(arena, panels, stride, w);
     find_pivot(x, w, n, d, work.sums, work.pivot);
     for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
-    for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.seen[j] = 0;
+    for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.bits_seen[j] = 0;
     for (size_t i = 0; i < work.blocks.total(panels.count); ++i) {
         work.blocks.base[i] = 0;
-        if (short_sums<T>) work.blocks.starts[i] = 0;
+        if (single_precision<T>) work.blocks.starts[i] = 0;
     }
 
     const size_t reach = panels.count > 1 ? wide : panels.padded();
     const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
-    const Packed<T> packed{work.plain, work.weighted, stride, work.sums, work.seen};
-    double rounded_total = 0;  // of the weights as T holds them
+    const Packed<T> packed{work.plain, work.weighted, stride, work.sums, work.bits_seen};
+    double rounded_total = 0;  // of the weights rounded to T
     size_t started = 0;
     for (size_t from = 0; from < wide_rows; from += stride) {
         const size_t here = least(stride, wide_rows - from);
@@ -200,22 +199,22 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
         started += (packed_rows - first + chunk_rows - 1) / chunk_rows;
     }
     work.blocks.complete(panels.count, started);
-    if (!in_range(work.blocks, panels, work.seen, n)) return false;
+    if (!in_range(work.blocks, panels, work.bits_seen, n)) return false;
 
     if (fold > 1) unfold<T>(work.blocks.base, work.sums, d, wide);
-    // Weights were rounded to T alike in every sum, so a mean is right with their rounded total; a sum is
-    // then scaled.
+    // All sums use the same weights rounded to T, so the mean is right if it is divided by their rounded total; the
+    // products are rescaled.
     const double held = w ? rounded_total : total;
     for (size_t j = 0; j < d; ++j) {
         work.sums[j] = work.sums[j < panels.used ? j : j + panels.first - panels.used] / held;
-        in_two_parts(double(work.pivot[j]), work.sums[j], mean + j, d);
+        store_two_parts(double(work.pivot[j]), work.sums[j], mean + j, d);
     }
-    finish(work.blocks, Panels<T>(d), work.sums, total, total / held, d, C);
+    centre_scatter(work.blocks, Panels<T>(d), work.sums, total, total / held, d, C);
     for (size_t j = 0; j < d; ++j) {
         bool varies = false;
         for (size_t copy = 0; copy < fold; ++copy) {
             const size_t c = copy * d + j;
-            varies = varies || work.seen[c < panels.used ? c : c + panels.first - panels.used] != 0;
+            varies = varies || work.bits_seen[c < panels.used ? c : c + panels.first - panels.used] != 0;
         }
         if (varies && C[j * d + j] == 0) C[j * d + j] = least_positive;
     }
@@ -229,7 +228,7 @@ inline double total_weight(const double *w, size_t n) {
     return total;
 }
 
-inline bool nothing(double total, size_t d, double *mean, double *out, size_t size) {
+inline bool zero_if_empty(double total, size_t d, double *mean, double *out, size_t size) {
     if (total > 0 && d > 0) return false;
     for (size_t j = 0; j < 2 * d; ++j) mean[j] = 0;
     for (size_t j = 0; j < size; ++j) out[j] = 0;
@@ -238,19 +237,20 @@ inline bool nothing(double total, size_t d, double *mean, double *out, size_t si
 
 double scatter_f32(const float *x, const double *w, size_t n, size_t d, double *mean, double *C) {
     const double total = total_weight(w, n);
-    if (nothing(total, d, mean, C, d * d)) return total;
-    if (n < few_rows || !moderate(w, n) || !scatter_in<float>(x, w, n, d, total, mean, C))
+    if (zero_if_empty(total, d, mean, C, d * d)) return total;
+    if (n < few_rows || !weights_in_range(w, n) || !scatter_in<float>(x, w, n, d, total, mean, C))
         scatter_in<double>(x, w, n, d, total, mean, C);
     return total;
 }
 
 double scatter_f64(const double *x, const double *w, size_t n, size_t d, double *mean, double *C) {
     const double total = total_weight(w, n);
-    if (!nothing(total, d, mean, C, d * d)) scatter_in<double>(x, w, n, d, total, mean, C);
+    if (!zero_if_empty(total, d, mean, C, d * d)) scatter_in<double>(x, w, n, d, total, mean, C);
     return total;
 }
 
-// The moments of two sets of rows together (Chan, Golub and LeVeque): centres in two parts, upper triangles.
+// The moments of the union of two sets of rows (Chan, Golub and LeVeque), with centres in two parts and upper
+// triangles.
 void merge_moments(const double *left, const double *left_scatter, double left_weight, const double *right,
                    const double *right_scatter, double right_weight, size_t d, double *centre, double *scatter) {
     const double weight = left_weight + right_weight, share = right_weight / weight, factor = left_weight * share;
@@ -258,8 +258,8 @@ void merge_moments(const double *left, const double *left_scatter, double left_w
     for (size_t j = 0; j < d; ++j) {
         delta[j] = (right[j] - left[j]) + (right[d + j] - left[d + j]);
         double moved[2];
-        in_two_parts(left[j], delta[j] * share, moved, 1);
-        in_two_parts(moved[0], moved[1] + left[d + j], centre + j, d);
+        store_two_parts(left[j], delta[j] * share, moved, 1);
+        store_two_parts(moved[0], moved[1] + left[d + j], centre + j, d);
     }
     for (size_t i = 0; i < d; ++i) {
         const double *l = left_scatter + i * d, *r = right_scatter + i * d;

@@ -1,4 +1,4 @@
-// Python's view of the exponentials behind kernel methods.
+// Python bindings of the exponentials used by kernel methods.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -12,7 +12,7 @@ using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void similarity(Line x) {
     nb::gil_scoped_release released;
-    fw::chosen().similarity(x.data(), x.shape(0));
+    fw::active_kernels().similarity(x.data(), x.shape(0));
 }
 
 }  // namespace

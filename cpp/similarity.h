@@ -1,9 +1,10 @@
-// What a Gaussian or Laplacian kernel makes of exponents, in place: e^x, and 1 for what rounding left above 0.
+// Turns the exponents of a Gaussian or Laplacian kernel into similarities, in place: e^x, or 1 if rounding left x
+// above 0.
 inline void similarity(double *x, size_t n) {
     constexpr size_t L = lanes<double>;
     const auto of = [](Doubles v) { return exp_of(v < 0.0 ? v : Doubles{}); };
     size_t i = 0;
-    for (; i + 2 * L <= n; i += 2 * L) {  // two at a time: one waits for its own last product otherwise
+    for (; i + 2 * L <= n; i += 2 * L) {  // two at a time, to hide the latency of the dependent products
         const Doubles a = of(load<Doubles>(x + i)), b = of(load<Doubles>(x + i + L));
         store(x + i, a);
         store(x + i + L, b);

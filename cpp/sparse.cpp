@@ -1,4 +1,4 @@
-// Python's view of the kernels for sparse rows: an object holds the targets, turned once for a whole pass.
+// Python bindings of the k-means kernels for sparse rows. An object holds the targets, transposed once per pass.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
@@ -32,29 +32,29 @@ void require(bool condition, const char *message) {
 }
 
 template <class T> const fw::SparseTable<T> &table();
-template <> const fw::SparseTable<float> &table<float>() { return fw::chosen().sparse_f32; }
-template <> const fw::SparseTable<double> &table<double>() { return fw::chosen().sparse_f64; }
+template <> const fw::SparseTable<float> &table<float>() { return fw::active_kernels().sparse_f32; }
+template <> const fw::SparseTable<double> &table<double>() { return fw::active_kernels().sparse_f64; }
 
 template <class T, class I> const fw::SparseKernels<T, I> &kernels() {
     if constexpr (sizeof(I) == 4) return table<T>().narrow;
     else return table<T>().wide;
 }
 
-// The memory behind a fw::SparseTargets.
-template <class T> struct Held {
-    std::unique_ptr<float[]> turned;
-    std::vector<fw::Wide> squares;
+// Owns the memory that a fw::SparseTargets points to.
+template <class T> struct Storage {
+    std::unique_ptr<float[]> transposed;
+    std::vector<fw::TwoPartSum> squares;
     std::vector<double> half;
     std::vector<int> first;
     fw::SparseTargets<T> view{};
 
     void fill(const T *points, size_t k, size_t d, double scale) {
-        const size_t stride = (k + 7) / 8 * 8;  // whole vectors of every instruction set
-        turned.reset(new float[d * stride]);  // not zeroed: prepare writes all of it
+        const size_t stride = (k + 7) / 8 * 8;  // whole vectors for every instruction set
+        transposed.reset(new float[d * stride]);  // not zeroed: prepare_targets writes all of it
         squares.resize(k);
         half.assign(stride, std::numeric_limits<double>::infinity());
         first.resize(k);
-        table<T>().prepare(points, k, d, scale, stride, turned.get(), squares.data());
+        table<T>().prepare_targets(points, k, d, scale, stride, transposed.get(), squares.data());
         double longest = 0;
         std::unordered_map<double, std::vector<int>> alike;
         for (size_t c = 0; c < k; ++c) {
@@ -69,17 +69,17 @@ template <class T> struct Held {
                 }
             if (first[c] == int(c)) same.push_back(int(c));
         }
-        view = {k, d, stride, scale, points, turned.get(), squares.data(), half.data(), first.data(),
+        view = {k, d, stride, scale, points, transposed.get(), squares.data(), half.data(), first.data(),
                 std::sqrt(longest) * (1 + 1e-6)};
     }
 };
 
 class SparseTargets {
-    Matrix points_;  // kept: settling ties reads them
+    Matrix points_;  // keeps the array alive: resolving ties reads it
     bool single_;
     size_t k_, d_;
-    Held<float> f32_;
-    Held<double> f64_;
+    Storage<float> f32_;
+    Storage<double> f64_;
 
     template <class I> static bool in_range(const Line &columns, size_t d) {
         const I *data = (const I *)columns.data();
@@ -99,7 +99,7 @@ class SparseTargets {
         return f(fw::SparseRows<T, I>{n, (const T *)values.data(), (const I *)columns.data(), ends}, t);
     }
 
-    // Calls f(rows, targets) with the types of the arrays.
+    // Calls f(rows, targets) with the right types.
     template <class F> auto with(const Line &values, const Line &columns, const Line &starts, F f) const {
         require(starts.shape(0) > 0 && columns.shape(0) == values.shape(0), "one column per value, and an end per row");
         const bool narrow = columns.dtype() == nb::dtype<int32_t>();
@@ -136,7 +136,7 @@ public:
         else f64_.fill((const double *)points_.data(), k_, d_, scale);
     }
 
-    // (moved, computed, settled)
+    // Returns (moved, computed, near_ties).
     std::tuple<size_t, size_t, size_t> nearest(Line values, Line columns, Line starts, IntsOut labels, LineOut near,
                                                LineOut next) const {
         return with(values, columns, starts, [&](const auto &x, const auto &t) {
@@ -145,14 +145,14 @@ public:
             require(labels.shape(0) == x.n, "labels must have one entry per row");
             T *first = optional<T>(near, x.n), *second = optional<T>(next, x.n);
             nb::gil_scoped_release released;
-            const fw::Assigned a = kernels<T, I>().nearest(x, t, labels.data(), first, second);
+            const fw::AssignCounts a = kernels<T, I>().nearest(x, t, labels.data(), first, second);
             fw::trim_scratch();
-            return std::make_tuple(a.moved, a.computed, a.settled);
+            return std::make_tuple(a.moved, a.computed, a.near_ties);
         });
     }
 
-    void transfer(Line values, Line columns, Line starts, Doubles weights, double weight_scale, Ints before, Ints after,
-                  Ints slots, double coarse, double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
+    void move_rows(Line values, Line columns, Line starts, Doubles weights, double weight_scale, Ints before, Ints after,
+                   Ints slots, double coarse, double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
         with(values, columns, starts, [&](const auto &x, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(x.values)>>;
             using I = std::remove_const_t<std::remove_pointer_t<decltype(x.columns)>>;
@@ -161,7 +161,7 @@ public:
             require(after.shape(0) == x.n && (!before.is_valid() || before.shape(0) == x.n), "labels: one entry per row");
             require(slots.shape(0) == k_, "slots must have one entry per target");
             require(high.shape(1) == d_ && low.shape(0) == m && low.shape(1) == d_ && weight.shape(0) == 2 &&
-                        weight.shape(1) == m,
+                    weight.shape(1) == m,
                     "sums must be slots by columns");
             const int *old = before.is_valid() ? before.data() : nullptr;
             const auto known = [&](int label) {
@@ -172,8 +172,8 @@ public:
                 require(from == to || (known(to) && (from < 0 || known(from))), "a label has no slot");
             }
             nb::gil_scoped_release released;
-            kernels<T, I>().transfer(x, w, t.scale, d_, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
-                                     high.data(), low.data(), weight.data());
+            kernels<T, I>().move_rows(x, w, t.scale, d_, weight_scale, old, after.data(), slots.data(), m, {coarse, fine},
+                                      high.data(), low.data(), weight.data());
         });
     }
 
@@ -192,8 +192,8 @@ public:
         });
     }
 
-    double closer(Line values, Line columns, Line starts, Doubles weights, size_t taken, LineOut closest,
-                  DoublesOut potential) const {
+    double update_closest(Line values, Line columns, Line starts, Doubles weights, size_t taken, LineOut closest,
+                          DoublesOut potential) const {
         return with(values, columns, starts, [&](const auto &x, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(x.values)>>;
             using I = std::remove_const_t<std::remove_pointer_t<decltype(x.columns)>>;
@@ -202,7 +202,7 @@ public:
             T *distances = optional<T>(closest, x.n);
             require(distances != nullptr, "closest is needed");
             nb::gil_scoped_release released;
-            return kernels<T, I>().closer(x, w, t, taken, distances, potential.data());
+            return kernels<T, I>().update_closest(x, w, t, taken, distances, potential.data());
         });
     }
 
@@ -235,12 +235,12 @@ size_t unit_rows(Line values, Array<const int64_t, nb::ndim<1>> starts, size_t c
         n = values.shape(0) / columns;
     }
     nb::gil_scoped_release released;
-    if (single) return table<float>().unit((const float *)values.data(), ends, n, columns, (float *)out.data());
-    return table<double>().unit((const double *)values.data(), ends, n, columns, (double *)out.data());
+    if (single) return table<float>().unit_rows((const float *)values.data(), ends, n, columns, (float *)out.data());
+    return table<double>().unit_rows((const double *)values.data(), ends, n, columns, (double *)out.data());
 }
 
-void finish(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot,
-            double scale, Matrix old, Array<nb::ndim<2>> now, bool given, Doubles2Out figures) {
+void update_centres(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot,
+                    double scale, Matrix old, Array<nb::ndim<2>> now, bool given, Doubles2Out figures) {
     const size_t k = high.shape(0), d = high.shape(1);
     const auto alike = [&](const auto &array) { return array.shape(0) == k && array.shape(1) == d; };
     require(alike(low) && alike(old) && alike(now) && old.dtype() == now.dtype(), "sums and centres must be of one shape");
@@ -250,11 +250,11 @@ void finish(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<
     require(single || old.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
     nb::gil_scoped_release released;
     if (single)
-        table<float>().finish(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
-                              (const float *)old.data(), (float *)now.data(), given, figures.data());
+        table<float>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                                      (const float *)old.data(), (float *)now.data(), given, figures.data());
     else
-        table<double>().finish(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
-                               (const double *)old.data(), (double *)now.data(), given, figures.data());
+        table<double>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                                       (const double *)old.data(), (double *)now.data(), given, figures.data());
 }
 
 }  // namespace
@@ -267,18 +267,18 @@ void register_sparse(nb::module_ &m) {
         .def(nb::init<Matrix, double>(), nb::arg("points").noconvert(), nb::arg("scale"))
         .def("nearest", &SparseTargets::nearest, values, columns, starts, labels,
              nb::arg("near").noconvert().none() = nb::none(), nb::arg("second").noconvert().none() = nb::none())
-        .def("transfer", &SparseTargets::transfer, values, columns, starts, weights, nb::arg("weight_scale"),
+        .def("move_rows", &SparseTargets::move_rows, values, columns, starts, weights, nb::arg("weight_scale"),
              nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
              nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),
              nb::arg("weight").noconvert())
         .def("residuals", &SparseTargets::residuals, values, columns, starts, weights, labels,
              nb::arg("total").noconvert(), nb::arg("each").noconvert().none() = nb::none())
-        .def("closer", &SparseTargets::closer, values, columns, starts, weights, nb::arg("taken"),
+        .def("update_closest", &SparseTargets::update_closest, values, columns, starts, weights, nb::arg("taken"),
              nb::arg("closest").noconvert(), nb::arg("potential").noconvert())
         .def("distances", &SparseTargets::distances, values, columns, starts, nb::arg("out").noconvert());
     m.def("unit_rows", &unit_rows, values, nb::arg("starts").noconvert().none(), nb::arg("columns"),
           nb::arg("out").noconvert());
-    m.def("finish", &finish, nb::arg("high").noconvert(), nb::arg("low").noconvert(), nb::arg("weights").noconvert(),
-          nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("old").noconvert(), nb::arg("now").noconvert(),
-          nb::arg("given"), nb::arg("figures").noconvert());
+    m.def("update_centres", &update_centres, nb::arg("high").noconvert(), nb::arg("low").noconvert(),
+          nb::arg("weights").noconvert(), nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("old").noconvert(),
+          nb::arg("now").noconvert(), nb::arg("given"), nb::arg("figures").noconvert());
 }

@@ -1,7 +1,7 @@
-// K-means on sparse rows: products run over the stored values and, in lanes, along the targets.
+// K-means on sparse rows: products run over the stored values, with the targets in vector lanes.
 
-// sum += value, error included.
-inline void add(Wide &sum, double value, double rest) {
+// sum += value + rest, without losing the rounding error.
+inline void add(TwoPartSum &sum, double value, double rest) {
     const double s = sum.high + value, t = s - sum.high;
     const double error = (sum.high - (s - t)) + (value - t);
     sum.exact &= error == 0 && rest == 0;
@@ -10,22 +10,22 @@ inline void add(Wide &sum, double value, double rest) {
     sum.low = e - (sum.high - s);
 }
 
-inline void add_product(Wide &sum, double a, double b) {
+inline void add_product(TwoPartSum &sum, double a, double b) {
     const double p = a * b;
     add(sum, p, __builtin_fma(a, b, -p));
 }
 
-// The targets column by column, and their squared lengths.
+// Transposes the targets and computes their squared lengths.
 template <class T>
-void prepare(const T *points, size_t k, size_t d, double scale, size_t stride, float *turned, Wide *squares) {
+void prepare_targets(const T *points, size_t k, size_t d, double scale, size_t stride, float *transposed, TwoPartSum *squares) {
     constexpr size_t step = 8;
     for (size_t first = 0; first < d; first += step) {
         const size_t count = least(step, d - first);
         for (size_t c = 0; c < k; ++c)
             for (size_t j = 0; j < count; ++j)
-                turned[(first + j) * stride + c] = float(double(points[c * d + first + j]) * scale);
+                transposed[(first + j) * stride + c] = float(double(points[c * d + first + j]) * scale);
         for (size_t c = k; c < stride; ++c)
-            for (size_t j = 0; j < count; ++j) turned[(first + j) * stride + c] = 0;
+            for (size_t j = 0; j < count; ++j) transposed[(first + j) * stride + c] = 0;
     }
     for (size_t c = 0; c < k; ++c) {
         const T *point = points + c * d;
@@ -33,7 +33,7 @@ void prepare(const T *points, size_t k, size_t d, double scale, size_t stride, f
         for (size_t first = 0; first < d; first += step) {
             double value[step] = {};
             for (size_t i = 0; i < least(step, d - first); ++i) value[i] = double(point[first + i]) * scale;
-            for (size_t i = 0; i < step; ++i) {  // `add` in lanes
+            for (size_t i = 0; i < step; ++i) {  // `add`, vectorised
                 const double p = value[i] * value[i], q = __builtin_fma(value[i], value[i], -p);
                 const double s = high[i] + p, t = s - high[i];
                 const double error = (high[i] - (s - t)) + (p - t);
@@ -43,7 +43,7 @@ void prepare(const T *points, size_t k, size_t d, double scale, size_t stride, f
                 low[i] = e - (high[i] - s);
             }
         }
-        Wide sum{0, 0, true};
+        TwoPartSum sum{0, 0, true};
         for (size_t i = 0; i < step; ++i) {
             sum.exact &= lost[i] == 0;
             add(sum, high[i], low[i]);
@@ -69,7 +69,7 @@ template <class T, class I> double square_of(const SparseRow<T, I> &row, double 
     return sum;
 }
 
-// The length of a row; never infinite, unlike the square of a row that lies far beyond all targets.
+// The length of a row. It is finite even if the square overflows, as for a row far beyond all targets.
 template <class T, class I> double length_of(const SparseRow<T, I> &row, double scale, double square) {
     if (square < __builtin_inf()) return __builtin_sqrt(square);
     double largest = 0;
@@ -77,20 +77,20 @@ template <class T, class I> double length_of(const SparseRow<T, I> &row, double 
     return largest * __builtin_sqrt(double(row.count));
 }
 
-// Scores y'c - |c|^2 / 2 with nv vectors of targets.
+// Computes the scores y'c - |c|^2 / 2 for nv vectors of targets.
 template <class T, class I, size_t nv>
 inline void score_vectors(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t first, double *scores) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>, ahead = 6, line = 16;
-    const float *turned = t.turned + first;
+    const float *transposed = t.transposed + first;
     V sum[nv] = {};
     for (size_t p = 0; p < row.count; ++p) {
         if (p + ahead < row.count) {
-            const float *later = turned + size_t(row.columns[p + ahead]) * t.stride;
+            const float *later = transposed + size_t(row.columns[p + ahead]) * t.stride;
             FW_UNROLL(8)
             for (size_t i = 0; i * line < nv * L; ++i) __builtin_prefetch(later + i * line);
         }
-        const float *column = turned + size_t(row.columns[p]) * t.stride;
+        const float *column = transposed + size_t(row.columns[p]) * t.stride;
         const V value = broadcast(double(row.values[p]) * t.scale);
         FW_UNROLL(8)
         for (size_t i = 0; i < nv; ++i) sum[i] += value * load_as<double>(column + i * L);
@@ -111,13 +111,13 @@ template <class T, class I> inline void score_all(const SparseRow<T, I> &row, co
         score_some<T, I, most>(least(most, (t.stride - first) / L), row, t, first, scores);
 }
 
-// The largest of the scores, whose it is, and the second.
-struct Lead {
+// The two best scores, and the target of the best.
+struct BestTwoScores {
     double best, second;
     size_t whose;
 };
 
-inline Lead lead(const double *scores, size_t stride) {
+inline BestTwoScores best_two(const double *scores, size_t stride) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     V top = load<V>(scores), next = V{} - __builtin_inf();
@@ -129,7 +129,7 @@ inline Lead lead(const double *scores, size_t stride) {
     double tops[L], nexts[L];
     store(tops, top);
     store(nexts, next);
-    Lead out{tops[0], nexts[0], 0};
+    BestTwoScores out{tops[0], nexts[0], 0};
     for (size_t i = 1; i < L; ++i) {
         const double low = tops[i] < out.best ? tops[i] : out.best;
         out.best = tops[i] > out.best ? tops[i] : out.best;
@@ -137,49 +137,52 @@ inline Lead lead(const double *scores, size_t stride) {
         out.second = nexts[i] > out.second ? nexts[i] : out.second;
     }
     while (out.whose + 1 < stride && scores[out.whose] != out.best) ++out.whose;
-    if (scores[out.whose] != out.best) out.whose = 0;  // not numbers: the products left float64
+    if (scores[out.whose] != out.best) out.whose = 0;  // NaN: the products overflowed float64
     return out;
 }
 
-// A bound on |computed - true| of the difference of two scores: the rounding of targets to float32 (none if they were), the
-// chain of additions along the stored values, and values that `turned` holds as subnormal. Squared lengths are correctly
-// rounded.
-template <class T> inline double score_doubt(size_t count, double length, double longest) {
+// An upper bound on the error of the difference of two scores: the rounding of the targets to float32 (none if they
+// are float32), the chain of additions over the stored values, and values that are subnormal in `transposed`. Squared
+// lengths are correctly rounded.
+template <class T> inline double score_error_bound(size_t count, double length, double longest) {
     const double rounding = (sizeof(T) == 8 ? 0x1p-24 : 0) + 0x1p-53 * double(count + 8);
     return rounding * (2 * length * longest + longest * longest) * 1.01 + 0x1p-140 * length * __builtin_sqrt(double(count));
 }
 
-// A row filled in, for the few that must be: d values of which all others are zero, before and after.
-template <class T, class I> struct Filled {
+// Expands a row into an array of d zeros, which is zero again when this object is destroyed. Only a few rows need it.
+template <class T, class I> struct DenseRow {
     double *y;
     const SparseRow<T, I> &row;
-    Filled(double *zeros, const SparseRow<T, I> &some, double scale) : y(zeros), row(some) {
+    DenseRow(double *zeros, const SparseRow<T, I> &some, double scale) : y(zeros), row(some) {
         for (size_t p = 0; p < row.count; ++p) y[row.columns[p]] += double(row.values[p]) * scale;
     }
-    ~Filled() {
+    ~DenseRow() {
         for (size_t p = 0; p < row.count; ++p) y[row.columns[p]] = 0;
     }
 };
 
-// The nearest target of one row, for certain; the lowest number among equals. Of targets that float64 cannot tell apart the
-// scores are taken in pairs, which decides all but ties: these are compared by differences over all columns.
+// The exact nearest target of one row, the lowest-numbered one among equals. For targets that float64 cannot
+// distinguish, scores are computed in double-double arithmetic; targets that are still tied are compared by
+// differences over all columns.
 template <class T, class I>
-int settle(const SparseRow<T, I> &row, const SparseTargets<T> &t, const double *scores, double best, double doubt,
-           double length, Wide *sums, double *zeros) {
-    const Wide nothing{-__builtin_inf(), 0, true};
+int resolve_tie(const SparseRow<T, I> &row, const SparseTargets<T> &t, const double *scores, double best, double doubt,
+                double length, TwoPartSum *sums, double *zeros) {
+    const TwoPartSum nothing{-__builtin_inf(), 0, true};
     size_t candidates = 0, winner = t.k;
-    Wide top = nothing;
-    const auto above = [](const Wide &a, const Wide &b) { return a.high > b.high || (a.high == b.high && a.low > b.low); };
+    TwoPartSum top = nothing;
+    const auto greater = [](const TwoPartSum &a, const TwoPartSum &b) {
+        return a.high > b.high || (a.high == b.high && a.low > b.low);
+    };
     for (size_t c = 0; c < t.k; ++c) {
         sums[c] = nothing;
         if (best - scores[c] > doubt || size_t(t.first[c]) != c) continue;
-        Wide sum{-t.squares[c].high / 2, -t.squares[c].low / 2, t.squares[c].exact};
+        TwoPartSum sum{-t.squares[c].high / 2, -t.squares[c].low / 2, t.squares[c].exact};
         const T *point = t.points + c * t.d;
         for (size_t p = 0; p < row.count; ++p)
             add_product(sum, double(row.values[p]) * t.scale, double(point[row.columns[p]]) * t.scale);
         sums[c] = sum;
         ++candidates;
-        if (winner == t.k || above(sum, top)) {
+        if (winner == t.k || greater(sum, top)) {
             top = sum;
             winner = c;
         }
@@ -191,15 +194,15 @@ int settle(const SparseRow<T, I> &row, const SparseTargets<T> &t, const double *
         const double behind = (top.high - sums[c].high) + (top.low - sums[c].low);
         const bool sure = behind > fine || (behind != 0 && sums[c].exact && top.exact);
         if (sure) sums[c].high = -__builtin_inf();
-        else if (c != winner && !(sums[c].exact && top.exact)) tied = true;  // else certainly equal: the first has won
+        else if (c != winner && !(sums[c].exact && top.exact)) tied = true;  // if exact, they are equal: the lower wins
     }
     if (!tied) return int(winner);
-    const Filled<T, I> filled(zeros, row, t.scale);
+    const DenseRow<T, I> dense(zeros, row, t.scale);
     winner = t.k;
-    Pair least_found{0, 0};
+    DoubleDouble least_found{0, 0};
     for (size_t c = 0; c < t.k; ++c) {
         if (sums[c].high == -__builtin_inf()) continue;
-        const Pair found = direct_pair(t.points + c * t.d, t.scale, filled.y, t.d);
+        const DoubleDouble found = squared_distance_pair(t.points + c * t.d, t.scale, dense.y, t.d);
         if (winner == t.k || found.high < least_found.high ||
             (found.high == least_found.high && found.low < least_found.low)) {
             winner = c;
@@ -209,65 +212,65 @@ int settle(const SparseRow<T, I> &row, const SparseTargets<T> &t, const double *
     return int(winner);
 }
 
-// The squared distance of a row to target c: |c|^2 + sum over stored values of y (y - 2 c). Where these nearly cancel,
-// differences are taken over all columns.
+// The squared distance of a row to target c: |c|^2 plus the sum over stored values of y (y - 2 c). If these nearly
+// cancel, it is computed from differences over all columns.
 template <class T, class I>
-double apart(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t c, double *zeros) {
-    Wide sum = t.squares[c];
+double sparse_squared_distance(const SparseRow<T, I> &row, const SparseTargets<T> &t, size_t c, double *zeros) {
+    TwoPartSum sum = t.squares[c];
     const T *point = t.points + c * t.d;
     for (size_t p = 0; p < row.count; ++p) {
         const double y = double(row.values[p]) * t.scale;
         add_product(sum, y, y - 2 * (double(point[row.columns[p]]) * t.scale));
     }
     if (sum.high > 1e-3 * t.squares[c].high) return sum.high;
-    const Filled<T, I> filled(zeros, row, t.scale);
-    return direct(point, t.scale, filled.y, t.d);
+    const DenseRow<T, I> dense(zeros, row, t.scale);
+    return squared_distance(point, t.scale, dense.y, t.d);
 }
 
-// Memory for one call.
-template <class T> struct SparseDesk {
+// Working memory for one call.
+template <class T> struct SparseWorkspace {
     double *scores, *zeros;
-    Wide *sums;
-    explicit SparseDesk(const SparseTargets<T> &t) {
-        scores = (double *)scratch((t.stride + round_up(t.d, 8)) * sizeof(double) + t.k * sizeof(Wide));
+    TwoPartSum *sums;
+    explicit SparseWorkspace(const SparseTargets<T> &t) {
+        scores = (double *)scratch((t.stride + round_up(t.d, 8)) * sizeof(double) + t.k * sizeof(TwoPartSum));
         zeros = scores + t.stride;
-        sums = (Wide *)(zeros + round_up(t.d, 8));
+        sums = (TwoPartSum *)(zeros + round_up(t.d, 8));
         for (size_t j = 0; j < t.d; ++j) zeros[j] = 0;
     }
 };
 
 template <class T, class I>
-Assigned sparse_nearest(const SparseRows<T, I> &x, const SparseTargets<T> &t, int *labels, T *near, T *next) {
-    const SparseDesk<T> desk(t);
-    Assigned result{0, x.n, 0};
+AssignCounts sparse_nearest(const SparseRows<T, I> &x, const SparseTargets<T> &t, int *labels, T *near, T *next) {
+    const SparseWorkspace<T> work(t);
+    AssignCounts result{0, x.n, 0};
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale);
-        score_all(row, t, desk.scores);
-        const Lead found = lead(desk.scores, t.stride);
+        score_all(row, t, work.scores);
+        const BestTwoScores found = best_two(work.scores, t.stride);
         int label = int(found.whose);
-        const double length = length_of(row, t.scale, square), doubt = score_doubt<T>(row.count, length, t.longest);
+        const double length = length_of(row, t.scale, square), doubt = score_error_bound<T>(row.count, length, t.longest);
         if (!(found.best - found.second > doubt)) {
-            label = settle(row, t, desk.scores, found.best, doubt, length, desk.sums, desk.zeros);
-            ++result.settled;
+            label = resolve_tie(row, t, work.scores, found.best, doubt, length, work.sums, work.zeros);
+            ++result.near_ties;
         }
         result.moved += labels[i] != label;
         labels[i] = label;
-        if (near) near[i] = T(apart(row, t, size_t(label), desk.zeros));
-        if (next) {  // the first of the rest with that score, which may be the best one's equal
+        if (near) near[i] = T(sparse_squared_distance(row, t, size_t(label), work.zeros));
+        if (next) {  // the first other target with the second-best score, which may equal the best
             size_t other = 0;
-            while (other + 1 < t.k && (int(other) == label || desk.scores[other] < found.second)) ++other;
-            next[i] = T(t.k > 1 ? apart(row, t, other, desk.zeros) : __builtin_inf());
+            while (other + 1 < t.k && (int(other) == label || work.scores[other] < found.second)) ++other;
+            next[i] = T(t.k > 1 ? sparse_squared_distance(row, t, other, work.zeros) : __builtin_inf());
         }
     }
     return result;
 }
 
-// For rows whose label changed: as `transfer`, with the same cut of values, but only stored columns are touched.
+// As `move_rows` (exact_sums.h), with values split in the same way, but only stored columns are touched.
 template <class T, class I>
-void sparse_transfer(const SparseRows<T, I> &x, const double *w, double scale, size_t d, double weight_scale,
-                     const int *before, const int *after, const int *slots, size_t m, const Grid &grid, double *high,
-                     double *low, double *weight) {
+void sparse_move_rows(const SparseRows<T, I> &x, const double *w, double scale, size_t d, double weight_scale,
+                      const int *before, const int *after, const int *slots, size_t m, const Grid &grid, double *high,
+                      double *low, double *weight) {
     size_t longest = 8;
     for (size_t i = 0; i < x.n; ++i) longest = larger(longest, size_t(x.starts[i + 1] - x.starts[i]));
     const size_t room = round_up(longest, 8);
@@ -280,55 +283,55 @@ void sparse_transfer(const SparseRows<T, I> &x, const double *w, double scale, s
         const double factor = w ? w[i] * weight_scale : 1;
         if (factor == 0) continue;
         const SparseRow<T, I> row(x, i);
-        cut(row.values, row.count, scale, pivot, factor, grid, part_high, part_low);
+        split_row(row.values, row.count, scale, pivot, factor, grid, part_high, part_low);
         const double whole = (factor + grid.coarse) - grid.coarse;
         const double rest = ((factor - whole) + grid.fine) - grid.fine;
-        const size_t come = size_t(slots[to]);
+        const size_t to_slot = size_t(slots[to]);
         for (size_t p = 0; p < row.count; ++p) {
-            high[come * d + size_t(row.columns[p])] += part_high[p];
-            low[come * d + size_t(row.columns[p])] += part_low[p];
+            high[to_slot * d + size_t(row.columns[p])] += part_high[p];
+            low[to_slot * d + size_t(row.columns[p])] += part_low[p];
         }
-        weight[come] += whole;
-        weight[m + come] += rest;
+        weight[to_slot] += whole;
+        weight[m + to_slot] += rest;
         if (from < 0) continue;
-        const size_t go = size_t(slots[from]);
+        const size_t from_slot = size_t(slots[from]);
         for (size_t p = 0; p < row.count; ++p) {
-            high[go * d + size_t(row.columns[p])] -= part_high[p];
-            low[go * d + size_t(row.columns[p])] -= part_low[p];
+            high[from_slot * d + size_t(row.columns[p])] -= part_high[p];
+            low[from_slot * d + size_t(row.columns[p])] -= part_low[p];
         }
-        weight[go] -= whole;
-        weight[m + go] -= rest;
+        weight[from_slot] -= whole;
+        weight[m + from_slot] -= rest;
     }
 }
 
 template <class T, class I>
 void sparse_residuals(const SparseRows<T, I> &x, const double *w, const SparseTargets<T> &t, const int *labels,
                       double *total, double *each) {
-    const SparseDesk<T> desk(t);
+    const SparseWorkspace<T> work(t);
     for (size_t i = 0; i < x.n; ++i) {
         const size_t c = size_t(labels[i]);
-        const double found = apart(SparseRow<T, I>(x, i), t, c, desk.zeros);
+        const double found = sparse_squared_distance(SparseRow<T, I>(x, i), t, c, work.zeros);
         if (each) each[i] = found;
         total[c] += w ? w[i] * found : found;
     }
 }
 
-// As `closer`.
+// As `update_closest` (seeding.h).
 template <class T, class I>
-double sparse_closer(const SparseRows<T, I> &x, const double *w, const SparseTargets<T> &t, size_t taken, T *closest,
-                     double *potential) {
-    const SparseDesk<T> desk(t);
+double sparse_update_closest(const SparseRows<T, I> &x, const double *w, const SparseTargets<T> &t, size_t taken, T *closest,
+                             double *potential) {
+    const SparseWorkspace<T> work(t);
     double total = 0;
     for (size_t c = taken; c < t.k; ++c) potential[c - taken] = 0;
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale), weight = w ? w[i] : 1;
-        const double limit = 64 * score_doubt<T>(row.count, __builtin_sqrt(square), t.longest);
+        const double limit = 64 * score_error_bound<T>(row.count, __builtin_sqrt(square), t.longest);
         double near = double(closest[i]);
-        score_all(row, t, desk.scores);
+        score_all(row, t, work.scores);
         for (size_t c = 0; c < t.k; ++c) {
-            double found = square - 2 * desk.scores[c];
-            if (near > 0 && found < limit) found = apart(row, t, c, desk.zeros);
+            double found = square - 2 * work.scores[c];
+            if (near > 0 && found < limit) found = sparse_squared_distance(row, t, c, work.zeros);
             found = smaller(larger(found, 0.0), near);
             if (c < taken) near = found;
             else potential[c - taken] += found * weight;
@@ -340,7 +343,7 @@ double sparse_closer(const SparseRows<T, I> &x, const double *w, const SparseTar
 }
 
 template <class T, class I> void sparse_distances(const SparseRows<T, I> &x, const SparseTargets<T> &t, T *out) {
-    const SparseDesk<T> desk(t);
+    const SparseWorkspace<T> work(t);
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale);
@@ -353,16 +356,16 @@ template <class T, class I> void sparse_distances(const SparseRows<T, I> &x, con
                     dot[l] += double(row.values[p + l]) * t.scale * (double(point[row.columns[p + l]]) * t.scale);
             for (; p < row.count; ++p) dot[0] += double(row.values[p]) * t.scale * (double(point[row.columns[p]]) * t.scale);
             double found = square + t.squares[c].high - 2 * ((dot[0] + dot[1]) + (dot[2] + dot[3]));
-            // Too few digits are left of what nearly cancels.
-            if (!(found > 0.01 * (square + t.squares[c].high))) found = apart(row, t, c, desk.zeros);
+            // Too many digits were lost to cancellation.
+            if (!(found > 0.01 * (square + t.squares[c].high))) found = sparse_squared_distance(row, t, c, work.zeros);
             out[i * t.k + c] = T(__builtin_sqrt(found) / t.scale);
         }
     }
 }
 
 template <class T, class I>
-constexpr SparseKernels<T, I> sparse_kernels = {sparse_nearest<T, I>, sparse_transfer<T, I>, sparse_residuals<T, I>,
-                                                sparse_closer<T, I>, sparse_distances<T, I>};
+constexpr SparseKernels<T, I> sparse_kernels = {sparse_nearest<T, I>, sparse_move_rows<T, I>, sparse_residuals<T, I>,
+                                                sparse_update_closest<T, I>, sparse_distances<T, I>};
 template <class T>
-constexpr SparseTable<T> sparse_table = {sparse_kernels<T, int32_t>, sparse_kernels<T, int64_t>, prepare<T>, unit_rows<T>,
-                                            finish<T>};
+constexpr SparseTable<T> sparse_table = {sparse_kernels<T, int32_t>, sparse_kernels<T, int64_t>, prepare_targets<T>, unit_rows<T>,
+                                            update_centres<T>};

@@ -1,4 +1,5 @@
-// Python's view of the k-means kernels: an object holds the targets, packed once for a whole pass; its methods take rows.
+// Python bindings of the k-means kernels. An object holds the targets, packed once per pass; its methods take blocks
+// of rows.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
@@ -29,11 +30,11 @@ void require(bool condition, const char *message) {
 }
 
 template <class T> const fw::RowKernels<T> &kernels();
-template <> const fw::RowKernels<float> &kernels<float>() { return fw::chosen().f32; }
-template <> const fw::RowKernels<double> &kernels<double>() { return fw::chosen().f64; }
+template <> const fw::RowKernels<float> &kernels<float>() { return fw::active_kernels().f32; }
+template <> const fw::RowKernels<double> &kernels<double>() { return fw::active_kernels().f64; }
 
-// The memory behind a fw::Targets.
-template <class T> struct Held {
+// Owns the memory that a fw::Targets points to.
+template <class T> struct Storage {
     std::vector<T> pivot, shifted, packed, minus_half;
     std::vector<double> exact, wide_pivot;
     std::vector<int> ids, ends, group_panels;
@@ -43,7 +44,7 @@ template <class T> struct Held {
     void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, const Ints &order,
               const Ints &group_ends) {
         wide_pivot.resize(d);
-        pivot.assign(d + 16, T(0));  // vectors are loaded from behind its end
+        pivot.assign(d + 16, T(0));  // vectors are loaded past its end
         for (size_t j = 0; j < d; ++j) {
             wide_pivot[j] = given_pivot[j] * scale;
             pivot[j] = T(wide_pivot[j]);
@@ -72,7 +73,7 @@ template <class T> struct Held {
             ends.assign(group_ends.data(), group_ends.data() + group_ends.shape(0));
         else
             ends.assign(1, int(k));
-        const size_t most = fw::chosen().panel_targets;
+        const size_t most = fw::active_kernels().panel_targets;
         size_t slot = 0;
         for (const int end : ends) {
             const size_t count = size_t(end) - slot, panels = (count + most - 1) / most;
@@ -89,20 +90,21 @@ template <class T> struct Held {
                 slot += width;
             }
         }
-        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(), ids.data(), !order.is_valid(),
-                ends.size(), ends.data(), group_panels.data(), widths.data(), std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
+        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(),
+                ids.data(), !order.is_valid(), ends.size(), ends.data(), group_panels.data(), widths.data(),
+                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
     }
 };
 
 class Targets {
     bool single_;
     size_t k_, d_;
-    Held<float> f32_;
-    Held<double> f64_;
+    Storage<float> f32_;
+    Storage<double> f64_;
 
-    static std::tuple<size_t, size_t, size_t> tuple(fw::Assigned a) {
+    static std::tuple<size_t, size_t, size_t> tuple(fw::AssignCounts a) {
         fw::trim_scratch();
-        return {a.moved, a.computed, a.settled};
+        return {a.moved, a.computed, a.near_ties};
     }
 
     size_t rows(const Matrix &x) const {
@@ -138,7 +140,7 @@ class Targets {
     }
 
     void check_labels(const int *labels, size_t n) const {
-        unsigned largest = 0;  // a negative label is a very large one
+        unsigned largest = 0;  // negative labels become very large
         for (size_t i = 0; i < n; ++i) largest = unsigned(labels[i]) > largest ? unsigned(labels[i]) : largest;
         require(n == 0 || largest < k_, "a label is not a target");
     }
@@ -174,7 +176,7 @@ public:
             f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends);
     }
 
-    // (moved, computed, settled)
+    // Returns (moved, computed, near_ties).
     std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed,
                                                IntsOut before) const {
         const size_t n = rows(x);
@@ -189,16 +191,17 @@ public:
 
     std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower,
                                                        Any2Out group_lower, Any moved, Any group_moved,
-                                                       double most_moved, double slack, bool fresh, IntsOut changed, IntsOut before) const {
+                                                       double most_moved, double slack, bool fresh, IntsOut changed,
+                                                       IntsOut before) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             require(group_lower.dtype() == nb::dtype<T>() &&
-                        (t.groups == 1 || (group_lower.shape(0) == n && group_lower.shape(1) == t.groups)),
+                    (t.groups == 1 || (group_lower.shape(0) == n && group_lower.shape(1) == t.groups)),
                     "group_lower must have one entry per row and group, in the rows' dtype");
             require(moved.shape(0) == k_ && group_moved.shape(0) == t.groups && moved.dtype() == nb::dtype<T>() &&
-                        group_moved.dtype() == nb::dtype<T>(),
+                    group_moved.dtype() == nb::dtype<T>(),
                     "moved must have one entry per target and per group, in the rows' dtype");
             if (!fresh) check_labels(labels.data(), n);
             fw::Bounds<T> bounds{optional<T>(upper, n),     optional<T>(lower, n),         (T *)group_lower.data(),
@@ -210,8 +213,8 @@ public:
         });
     }
 
-    void transfer(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
-                  double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
+    void move_rows(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
+                   double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
         const size_t n = rows(x), m = high.shape(0);
         const double *w = optional_weights(weights, n);
         require(after.shape(0) == n, "labels: one entry per row");
@@ -219,7 +222,7 @@ public:
                 "rows that moved and where they were come together");
         require(slots.shape(0) == k_, "slots must have one entry per target");
         require(high.shape(1) == d_ && low.shape(0) == m && low.shape(1) == d_ && weight.shape(0) == 2 &&
-                    weight.shape(1) == m,
+                weight.shape(1) == m,
                 "sums must be slots by columns");
         const int *some = which.is_valid() ? which.data() : nullptr, *old = some ? before.data() : nullptr;
         const size_t count = some ? which.shape(0) : n;
@@ -228,8 +231,8 @@ public:
             bool known;
             {
                 nb::gil_scoped_release released;
-                known = kernels<T>().transfer(values, w, n, t, weight_scale, some, count, old, after.data(), slots.data(), m, {coarse, fine},
-                                  high.data(), low.data(), weight.data());
+                known = kernels<T>().move_rows(values, w, n, t, weight_scale, some, count, old, after.data(), slots.data(),
+                                               m, {coarse, fine}, high.data(), low.data(), weight.data());
             }
             require(known, "a label has no slot");
         });
@@ -248,7 +251,7 @@ public:
         });
     }
 
-    double closer(Matrix x, Doubles weights, size_t taken, AnyOut closest, DoublesOut potential) const {
+    double update_closest(Matrix x, Doubles weights, size_t taken, AnyOut closest, DoublesOut potential) const {
         const size_t n = rows(x);
         const double *w = optional_weights(weights, n);
         require(taken <= k_ && potential.shape(0) == k_ - taken, "potential must have one entry per candidate");
@@ -257,7 +260,7 @@ public:
             T *distances = optional<T>(closest, n);
             require(distances != nullptr, "closest is needed");
             nb::gil_scoped_release released;
-            return kernels<T>().closer(values, w, n, t, taken, distances, potential.data());
+            return kernels<T>().update_closest(values, w, n, t, taken, distances, potential.data());
         });
     }
 };
@@ -289,13 +292,13 @@ void register_targets(nb::module_ &m) {
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
              nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none())
-        .def("transfer", &Targets::transfer, x, weights, nb::arg("weight_scale"),
-             nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("slots").noconvert(),
-             nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(), nb::arg("low").noconvert(),
-             nb::arg("weight").noconvert())
+        .def("move_rows", &Targets::move_rows, x, weights, nb::arg("weight_scale"),
+             nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(),
+             nb::arg("slots").noconvert(), nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(),
+             nb::arg("low").noconvert(), nb::arg("weight").noconvert())
         .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),
              nb::arg("each").noconvert().none() = nb::none())
-        .def("closer", &Targets::closer, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
+        .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
     m.def("extent", &extent, x, nb::arg("low").noconvert(), nb::arg("high").noconvert());
 }

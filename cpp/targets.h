@@ -1,14 +1,14 @@
-// Points that rows are compared with, prepared for the kernels of one instruction set. Shared by all of them,
-// so there is no code here.
+// Points that rows are compared with, packed for the kernels of one instruction set. Shared by all of them, so it
+// contains no code.
 #pragma once
 
 #include <cstddef>
 
 namespace fw {
 
-// Rows are looked at as y = x * scale - pivot, where scale is a power of two that brings |y| below 1 and pivot
-// is near the mean of the data (already multiplied by scale): the products of far away or huge rows then keep
-// their digits.
+// Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
+// mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or
+// far from zero.
 template <class T> struct Targets {
     std::size_t k, d;
     T scale;
@@ -18,36 +18,38 @@ template <class T> struct Targets {
     const T *packed;       // panels [feature][width], slot by slot
     const T *minus_half;   // by slot: minus half the squared length of the shifted target
     const int *ids;        // by slot: the number of the target
-    bool in_order;         // whether that is the slot itself
+    bool in_order;         // whether ids[slot] == slot
     std::size_t groups;
-    const int *ends;       // by group: the slot after its last
-    const int *panels;     // by group: into how many panels it is packed
-    const unsigned char *widths;  // by panel: how many targets are in it, as equal as they can be within a group
-    double longest;        // the greatest length of a shifted target
-    double wide_scale;     // scale as float64, and
+    const int *ends;       // by group: one past its last slot
+    const int *panels;     // by group: its number of panels
+    const unsigned char *widths;  // by panel: its number of targets; they differ by at most 1 within a group
+    double longest;        // the largest length of a shifted target
+    double wide_scale;     // scale and pivot in float64
     const double *wide_pivot;
 };
 
-// What is known of every row of a block, and how far targets have moved since the first pass; see bounded.h.
+// The distance bounds of every row of a block, and how far the targets have moved since the first pass; see
+// bounded.h.
 template <class T> struct Bounds {
     T *upper;              // n
     T *lower;              // n
-    T *group_lower;        // n x groups; not used if there is one group
+    T *group_lower;        // n x groups; unused if there is only one group
     const T *moved;        // k
     const T *group_moved;  // groups
     T most_moved;
-    T slack;               // more than adding and subtracting all these can be wrong by
-    bool fresh;            // nothing is known yet
+    T slack;               // exceeds the rounding error of adding and subtracting these movements
+    bool fresh;            // true if there are no bounds yet
 };
 
-// Rows whose label changed, and what it was. Null where nobody asks.
+// The rows whose label changed and their previous labels; null if not requested.
 struct Changes {
     int *row, *before;
 };
 
-struct Assigned {
-    // Rows with a new label; products with targets, in rows (bounds leave out whole rows and groups of targets); near ties.
-    std::size_t moved, computed, settled;
+struct AssignCounts {
+    // Number of rows with a new label; number of products with targets, divided by the number of targets (bounds skip
+    // whole rows and groups of targets); number of near ties.
+    std::size_t moved, computed, near_ties;
 };
 
 }  // namespace fw

@@ -1,47 +1,47 @@
-// The register tile of the scatter matrix, and how columns are grouped in panels for it.
+// The register tile of the scatter matrix, and the division of columns into panels.
 
 #if FW_BYTES == 64
-constexpr size_t tile_rows = 8, tile_vectors = 3;  // 24 of 32 registers accumulate
+constexpr size_t tile_rows = 8, tile_vectors = 3;  // 24 of 32 registers are accumulators
 #elif FW_BYTES == 32
 constexpr size_t tile_rows = 4, tile_vectors = 3;  // 12 of 16
 #elif defined(__aarch64__)
 constexpr size_t tile_rows = 4, tile_vectors = 4;  // 16 of 32
 #else
-constexpr size_t tile_rows = 4, tile_vectors = 2;  // 8 of 16: without FMA a product needs a register as well
+constexpr size_t tile_rows = 4, tile_vectors = 2;  // 8 of 16: without FMA each product needs a register too
 #endif
 
-// Whether sums in T are short of digits, so that they start below zero (see Blocks in scatter.h).
-template <class T> constexpr bool short_sums = sizeof(T) < sizeof(double);
+// Whether sums in T lose enough digits that they should start below zero (see Blocks in scatter.h).
+template <class T> constexpr bool single_precision = sizeof(T) < sizeof(double);
 
-// Columns in panels of `tile_vectors` vectors. The first panel takes the remainder and is padded up to whole
-// vectors: off the diagonal it only ever stands on the broadcast side, where the padding is left out.
+// Divides columns into panels of `tile_vectors` vectors. The first panel takes the remainder and is padded to whole
+// vectors. Off the diagonal it is always on the broadcast side, where the padding is skipped.
 template <class T> struct Panels {
     static constexpr size_t full = tile_vectors * lanes<T>;
-    size_t count, first, used;  // number of panels; width of the first, of which columns of data
+    size_t count, first, used;  // number of panels; width of the first; columns of data in the first
 
     explicit Panels(size_t d) {
         count = (d + full - 1) / full;
         used = d - (count - 1) * full;
-        // A panel must divide into tiles of rows: where a vector is shorter than that, the first panel is
+        // A panel must be divisible into tiles of rows. If a vector is shorter than such a tile, the first panel is
         // full as well.
         first = lanes<T> < tile_rows ? full : round_up(used, lanes<T>);
     }
-    size_t column(size_t p) const { return p ? used + (p - 1) * full : 0; }  // in the data
-    size_t place(size_t p) const { return p ? first + (p - 1) * full : 0; }  // among the padded columns
+    size_t column(size_t p) const { return p ? used + (p - 1) * full : 0; }  // index among the data columns
+    size_t place(size_t p) const { return p ? first + (p - 1) * full : 0; }  // index among the padded columns
     size_t width(size_t p) const { return p ? full : first; }
     size_t columns(size_t p) const { return p ? full : used; }
     size_t padded() const { return first + (count - 1) * full; }
 };
 
-// out[i][j] += start[i][j] + sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns. The sum
-// over k is taken in T and added in float64: for float32 that bounds the length of a float32 sum by `depth`.
+// out[i][j] += start[i][j] + sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns.
+// The sum over k is formed in T and added in float64, so a float32 sum has at most `depth` terms.
 template <class T, size_t rows, size_t nv>
 inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth,
                  const T *start, double *out, size_t out_step) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     V sum[rows][nv] = {};
-    if constexpr (short_sums<T>) {
+    if constexpr (single_precision<T>) {
         FW_UNROLL(16)
         for (size_t i = 0; i < rows; ++i) {
             FW_UNROLL(4)
@@ -75,12 +75,12 @@ inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t de
     }
 }
 
-// A block of C that lies on the diagonal, panel against itself: vectors left of the diagonal are left out.
+// A diagonal block of C: a panel times itself, without the vectors left of the diagonal.
 template <class T, size_t nv>
 inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
                         double *out) {
     constexpr size_t L = lanes<T>, full = Panels<T>::full;
-    // A single vector of columns needs more rows to keep the FMA units busy.
+    // With only one vector of columns, more rows are needed to keep the FMA units busy.
     constexpr size_t wanted = nv == 1 ? 2 * tile_rows : tile_rows;
     constexpr size_t rows = wanted < L ? wanted : L;
     const size_t v = width / L - nv;
@@ -89,7 +89,7 @@ inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_
     if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
 }
 
-// The same for a panel whose number of vectors is known only now.
+// The same for a panel whose number of vectors is known only at run time.
 template <class T, size_t nv = tile_vectors>
 inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
                      double *out) {
@@ -97,10 +97,10 @@ inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t d
     if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
 }
 
-// A block of C right of the diagonal: the panel on the right is a full one.
+// A block of C to the right of the diagonal, where the right-hand panel is always full.
 template <class T>
-inline void beside(const T *a, size_t width, size_t used, const T *b, size_t depth, const T *start,
-                   double *out) {
+inline void off_diagonal(const T *a, size_t width, size_t used, const T *b, size_t depth, const T *start,
+                         double *out) {
     constexpr size_t full = Panels<T>::full;
     for (size_t i = 0; i < used; i += tile_rows)
         tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, start + i * full, out + i * full, full);

@@ -1,7 +1,7 @@
-// Vectors of FW_BYTES bytes by compiler extension: one source for SSE2, AVX2, AVX-512 and NEON. Included by
-// kernels_isa.cpp inside the namespace of its instruction set, so that no symbol is shared between them. For
-// the same reason nothing here uses the standard library: its inline functions would be merged across units
-// (std::index_sequence is a type only).
+// Vectors of FW_BYTES bytes, by compiler extension: one source for SSE2, AVX2, AVX-512 and NEON. kernels_isa.cpp
+// includes this inside the namespace of its instruction set, so that no symbols are shared between them. For the same
+// reason nothing here calls the standard library, whose inline functions would be merged across units
+// (std::index_sequence is only a type).
 
 #define FW_PRAGMA(text) _Pragma(#text)
 #ifdef __clang__
@@ -10,14 +10,18 @@
 #define FW_UNROLL(n) FW_PRAGMA(GCC unroll n)
 #endif
 
-// A rule for all kernels: in an innermost loop, no arithmetic on floating-point vectors under a condition on a scalar
-// (`w ? a * b : b` with w a pointer); make the condition a template parameter, or compute both and select. GCC compiles it
-// wrongly for AVX-512 (12.2 does, and nothing in its later sources excludes it). Its if-conversion pass turns a product that
-// might trap into .COND_MUL (condition, ...) if the vector mode has masked arithmetic, as only AVX-512 does. That is meant for
-// scalars which are vectorised later; it does not check that the operands are vectors already. Such a loop is not vectorised
-// again, but if straight-line vectorisation finds something else in its body (the widening loads of `load_as`), the converted
-// body is kept. The condition, one bit, then goes to a mask register as it is: it governs the first lane, and all others
-// take the value for "false". In the dump of -fdump-tree-ifcvt no .COND_* may have a vector to its left.
+// A rule for all kernels: in an innermost loop, never make floating-point arithmetic on vectors depend on a scalar
+// condition (`w ? a * b : b` with a pointer w). Make the condition a template parameter, or compute both values and
+// select.
+//
+// GCC miscompiles such loops for AVX-512 (12.2 does; sources of later versions contain no check against it). Its
+// if-conversion pass replaces an operation that might trap by a masked one, .COND_MUL (condition, ...), if the target
+// has masked arithmetic for its mode, which for vectors only AVX-512 has. This is meant for scalars that are
+// vectorised later, but the pass does not check whether the operands are vectors already. The loop vectoriser then
+// leaves such a loop alone, but if SLP vectorisation finds something else to do in the converted body (such as the
+// widening loads of `load_as`), the converted body is kept. The scalar condition, a single bit, is moved to a mask
+// register as it is: the first lane obeys it, and all other lanes take the value for "false". To check: in the output
+// of -fdump-tree-ifcvt no .COND_* may have a vector result.
 
 template <class T, size_t bytes> struct VecOf { typedef T type __attribute__((vector_size(bytes))); };
 template <class T> using Vec = typename VecOf<T, FW_BYTES>::type;
@@ -31,8 +35,8 @@ template <class V, class T> inline V load(const T *p) {
 
 template <class V, class T> inline void store(T *p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 
-// lanes<T> values of type In, as a vector of T. Naming each lane compiles to one widening load;
-// GCC splits __builtin_convertvector into halves.
+// Converts lanes<T> values of type In to a vector of T. Naming each lane compiles to one widening load, whereas GCC
+// splits __builtin_convertvector into halves.
 template <class T, class In, size_t... lane>
 inline Vec<T> convert(const In *p, std::index_sequence<lane...>) {
     return Vec<T>{T(p[lane])...};
@@ -43,7 +47,7 @@ template <class T, class In> inline Vec<T> load_as(const In *p) {
 template <> inline Vec<float> load_as<float>(const float *p) { return load<Vec<float>>(p); }
 template <> inline Vec<double> load_as<double>(const double *p) { return load<Vec<double>>(p); }
 
-// s - 0 is s, -0 included, and compiles to a broadcast alone; s + 0 would cost an addition.
+// s - 0 equals s even for -0, and compiles to a broadcast alone; s + 0 would cost an addition.
 template <class T> inline Vec<T> broadcast(T s) { return s - Vec<T>{}; }
 
 inline size_t least(size_t a, size_t b) { return a < b ? a : b; }

@@ -133,7 +133,7 @@ def test_sums_over_clusters(dtype: Any, kind: str, k: int) -> None:
         where = f"{n} rows, {d} columns"
 
         sums = np.zeros((k, d)), np.zeros((k, d)), np.zeros((2, k))
-        targets.transfer(x, None if weights is None else w, 1.0, None, labels, slots, grid, sums)
+        targets.move_rows(x, None if weights is None else w, 1.0, None, labels, slots, grid, sums)
         y, member = frame.apply(x), labels[:, None] == np.arange(k)
         true = (member * w[:, None]).T @ y
         np.testing.assert_allclose(sums[0] + sums[1], true, rtol=1e-12, atol=1e-14 * n, err_msg=where)
@@ -141,7 +141,7 @@ def test_sums_over_clusters(dtype: Any, kind: str, k: int) -> None:
 
         total = sums[2].sum(axis=0)
         new, figures = np.empty_like(points), np.empty((4, k))
-        _core.finish(sums[0], sums[1], total, frame.pivot, frame.scale, points, new, False, figures)
+        _core.update_centres(sums[0], sums[1], total, frame.pivot, frame.scale, points, new, False, figures)
         some, old = total > 0, frame.apply(points)
         means = np.where(some[:, None], true / np.where(some, total, 1)[:, None], old)
         digits = 1e-6 if dtype == np.float32 else 1e-13
@@ -152,9 +152,9 @@ def test_sums_over_clusters(dtype: Any, kind: str, k: int) -> None:
         after = labels.copy()
         after[moved] = (after[moved] + 1) % k
         changes = moved, np.ascontiguousarray(labels[moved])
-        targets.transfer(x, None if weights is None else w, 1.0, changes, after, slots, grid, sums)
+        targets.move_rows(x, None if weights is None else w, 1.0, changes, after, slots, grid, sums)
         anew = np.zeros((k, d)), np.zeros((k, d)), np.zeros((2, k))
-        targets.transfer(x, None if weights is None else w, 1.0, None, after, slots, grid, anew)
+        targets.move_rows(x, None if weights is None else w, 1.0, None, after, slots, grid, anew)
         for found, plain in zip(sums, anew, strict=True):
             np.testing.assert_array_equal(found, plain, err_msg=where)
 
@@ -167,7 +167,7 @@ def test_sums_over_clusters(dtype: Any, kind: str, k: int) -> None:
         np.testing.assert_allclose(found, (w * own) @ member, rtol=1e-9, atol=1e-18, err_msg=where)
 
         closest, taken = np.full(n, np.finfo(dtype).max, dtype), (k + 1) // 2
-        potential_now, potential = targets.closer(x, None if weights is None else w, taken, closest)
+        potential_now, potential = targets.update_closest(x, None if weights is None else w, taken, closest)
         near = squares[:, :taken].min(axis=1)
         digits = 200 * float(np.finfo(dtype).eps)
         np.testing.assert_allclose(closest, near, rtol=0.02, atol=digits, err_msg=where)
@@ -198,12 +198,12 @@ def test_sparse_targets(dtype: Any, k: int) -> None:
         np.testing.assert_allclose(targets.residuals(x, None, labels), expected, rtol=1e-9, err_msg=where)
 
         sums = np.zeros((k, d)), np.zeros((k, d)), np.zeros((2, k))
-        targets.transfer(x, None, 1.0, None, labels, np.arange(k, dtype=np.int32), Grid.of(n), sums)
+        targets.move_rows(x, None, 1.0, None, labels, np.arange(k, dtype=np.int32), Grid.of(n), sums)
         np.testing.assert_allclose(sums[0] + sums[1], member.T @ (rows * frame.scale), atol=1e-14 * n, err_msg=where)
         np.testing.assert_array_equal(sums[2].sum(axis=0), member.sum(axis=0), err_msg=where)
 
         closest, taken = np.full(n, np.finfo(dtype).max, dtype), (k + 1) // 2
-        now, potential = targets.closer(x, None, taken, closest)
+        now, potential = targets.update_closest(x, None, taken, closest)
         near = squares[:, :taken].min(axis=1)
         np.testing.assert_allclose(closest, near, rtol=1e-3, atol=1e-5, err_msg=where)
         assert now == pytest.approx(near.sum(), rel=1e-3), where

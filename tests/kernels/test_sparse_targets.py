@@ -169,8 +169,8 @@ def test_transfer_agrees_with_that_of_dense_rows(weighted: bool, dtype: Any) -> 
         (DenseTargets(points, frame), x.toarray(), (moved, first[moved])),
     ):
         sums = np.zeros((6, 40)), np.zeros((6, 40)), np.zeros((2, 6))
-        targets.transfer(rows, weights, 1.0, None, first, slots, grid, sums)
-        targets.transfer(rows, weights, 1.0, changes, after, slots, grid, sums)
+        targets.move_rows(rows, weights, 1.0, None, first, slots, grid, sums)
+        targets.move_rows(rows, weights, 1.0, changes, after, slots, grid, sums)
         out.append(sums)
     for sparse, dense in zip(*out, strict=True):
         assert np.array_equal(sparse, dense)
@@ -180,13 +180,13 @@ def test_transfer_agrees_with_that_of_dense_rows(weighted: bool, dtype: Any) -> 
         np.testing.assert_allclose(here, total[after == label].sum(axis=0), rtol=1e-13, atol=1e-15)
 
 
-def test_closer_is_the_sum_of_the_least_distances(dtype: Any) -> None:
+def test_closest_is_the_sum_of_the_least_distances(dtype: Any) -> None:
     rng = np.random.default_rng(2)
     x = some_rows(300, 50, 0.2, dtype)
     points = np.ascontiguousarray(x[[3, 77, 200, 5]].toarray())
     frame, weights = frame_of(x, points), rng.random(300)
     closest = np.full(300, np.finfo(dtype).max, dtype)
-    total, potential = SparseTargets(points, frame).closer(x, weights, 2, closest)
+    total, potential = SparseTargets(points, frame).update_closest(x, weights, 2, closest)
     truth = squared(x, points).astype(float) * frame.scale**2
     least = truth[:, :2].min(axis=1)
     digits = 1e-6  # seeds are drawn by it
@@ -228,7 +228,7 @@ def test_broken_rows_are_refused() -> None:
     sums = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3))
     slots = np.full(3, -1, dtype=np.int32)
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(values, column, starts, None, 1.0, None, labels, slots, 1.0, 1.0, *sums)
+        targets.move_rows(values, column, starts, None, 1.0, None, labels, slots, 1.0, 1.0, *sums)
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-170, 1.0, 1e170, 1e308])

@@ -40,7 +40,7 @@ class Sums:
         self.slots = np.arange(k, dtype=np.int32)
 
     def move(self, which: Any, before: Any, after: Any) -> None:
-        self.targets.transfer(
+        self.targets.move_rows(
             np.ascontiguousarray(self.x[which]),
             None if self.weights is None else self.weights[which],
             1.0,
@@ -149,7 +149,7 @@ def test_weights_repeat_rows_exactly(dtype: Any) -> None:
     ):
         sums = np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((2, 3))
         targets = DenseTargets(np.zeros((3, 5), dtype), frame)
-        targets.transfer(rows, weights, 1.0, None, mine, np.arange(3, dtype=np.int32), grid, sums)
+        targets.move_rows(rows, weights, 1.0, None, mine, np.arange(3, dtype=np.int32), grid, sums)
         found.append((sums[0] + sums[1], sums[2].sum(axis=0)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-15 * times.sum())
     np.testing.assert_array_equal(found[0][1], found[1][1])
@@ -186,14 +186,14 @@ def test_residuals_are_squared_differences(case: tuple[Any, Any, Any, np.random.
 
 @settings(deadline=None, max_examples=60)
 @given(cases(), st.integers(0, 5))
-def test_closer(case: tuple[Any, Any, Any, np.random.Generator], taken: int) -> None:
+def test_update_closest(case: tuple[Any, Any, Any, np.random.Generator], taken: int) -> None:
     x, _, weights, rng = case
     frame = frame_of(x)
     first = np.ascontiguousarray(x[rng.integers(len(x), size=2)])
     points = np.ascontiguousarray(x[rng.integers(len(x), size=6)])
     closest = np.full(len(x), np.finfo(x.dtype).max, x.dtype)
-    DenseTargets(first, frame).closer(x, weights, 2, closest)
-    total, potential = DenseTargets(points, frame).closer(x, weights, taken, closest)
+    DenseTargets(first, frame).update_closest(x, weights, 2, closest)
+    total, potential = DenseTargets(points, frame).update_closest(x, weights, taken, closest)
 
     def squares(to: NDArray[Any]) -> NDArray[np.float64]:
         gap = (x[:, None].astype(np.longdouble) - to) * frame.scale
@@ -236,23 +236,23 @@ def test_wrong_sums_are_refused() -> None:
     labels, slots = np.zeros(5, np.int32), np.arange(3, dtype=np.int32)
     grid = Grid.of(5)
     sums = np.zeros((3, 4)), np.zeros((3, 4)), np.zeros((2, 3))
-    targets.transfer(x, None, 1.0, None, labels, slots, grid, sums)
+    targets.move_rows(x, None, 1.0, None, labels, slots, grid, sums)
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(x, None, 1.0, None, np.full(5, 3, np.int32), slots, grid, sums)
+        targets.move_rows(x, None, 1.0, None, np.full(5, 3, np.int32), slots, grid, sums)
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(x, None, 1.0, None, np.full(5, -1, np.int32), slots, grid, sums)
+        targets.move_rows(x, None, 1.0, None, np.full(5, -1, np.int32), slots, grid, sums)
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(
+        targets.move_rows(
             x, None, 1.0, (np.arange(5, dtype=np.int32), np.full(5, 7, np.int32)), labels, slots, grid, sums
         )
     with pytest.raises(ValueError, match="slot"):
-        targets.transfer(x, None, 1.0, (np.array([5], np.int32), np.zeros(1, np.int32)), labels, slots, grid, sums)
+        targets.move_rows(x, None, 1.0, (np.array([5], np.int32), np.zeros(1, np.int32)), labels, slots, grid, sums)
     with pytest.raises(ValueError, match="slots must"):
-        targets.transfer(x, None, 1.0, None, labels, slots[:2], grid, sums)
+        targets.move_rows(x, None, 1.0, None, labels, slots[:2], grid, sums)
     with pytest.raises(ValueError, match="weights"):
-        targets.transfer(x, np.ones(4), 1.0, None, labels, slots, grid, sums)
+        targets.move_rows(x, np.ones(4), 1.0, None, labels, slots, grid, sums)
     with pytest.raises(ValueError, match="sums must be"):
-        targets.transfer(x, None, 1.0, None, labels, slots, grid, (sums[0], sums[1], np.zeros((1, 3))))
+        targets.move_rows(x, None, 1.0, None, labels, slots, grid, (sums[0], sums[1], np.zeros((1, 3))))
     for bad in (-1, 3):
         with pytest.raises(ValueError, match="not a target"):
             targets.residuals(x, None, np.full(5, bad, np.int32))
@@ -261,6 +261,6 @@ def test_wrong_sums_are_refused() -> None:
     with pytest.raises(TypeError):
         targets.residuals(x.astype(np.float32), None, labels)
     with pytest.raises(ValueError, match="one entry per row"):
-        targets.closer(x, None, 1, np.zeros(4))
+        targets.update_closest(x, None, 1, np.zeros(4))
     with pytest.raises(ValueError, match=r"negative|candidate"):
-        targets.closer(x, None, 4, np.zeros(5))
+        targets.update_closest(x, None, 4, np.zeros(5))

@@ -137,7 +137,7 @@ def sums_of(case: Case, labels: np.ndarray, block: DenseBlock, k: int) -> Cluste
     slots = np.full(k, -1, np.int32)
     slots[which] = np.arange(len(which))
     sums = ClusterSums.zero(which, x.shape[1])
-    DenseTargets(np.zeros((k, x.shape[1]), x.dtype), frame).transfer(
+    DenseTargets(np.zeros((k, x.shape[1]), x.dtype), frame).move_rows(
         block.values, block.weights, 0.25, None, mine, slots, Grid.of(len(x)), (sums.high, sums.low, sums.weight)
     )
     return sums
@@ -205,7 +205,7 @@ def test_two_rows_by_hand() -> None:
     x, slots = np.array([[1.0, 3.0], [3.0, 7.0]]), np.array([0], np.int32)
     frame = rescaling_within(np.zeros(2), np.full(2, -8.0), np.full(2, 8.0), x.dtype)
     sums = ClusterSums.zero(slots, 2)
-    DenseTargets(np.zeros((1, 2)), frame).transfer(
+    DenseTargets(np.zeros((1, 2)), frame).move_rows(
         x,
         np.array([1.0, 3.0]),
         0.25,

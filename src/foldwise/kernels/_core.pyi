@@ -64,7 +64,7 @@ class Targets:
         changed: NDArray[np.int32] | None = None,
         before: NDArray[np.int32] | None = None,
     ) -> tuple[int, int, int]: ...
-    def transfer(
+    def move_rows(
         self,
         x: NDArray[Any],
         weights: NDArray[np.float64] | None,
@@ -87,7 +87,7 @@ class Targets:
         total: NDArray[np.float64],
         each: NDArray[np.float64] | None = None,
     ) -> None: ...
-    def closer(
+    def update_closest(
         self,
         x: NDArray[Any],
         weights: NDArray[np.float64] | None,
@@ -109,7 +109,7 @@ class SparseTargets:
         near: NDArray[Any] | None = None,
         second: NDArray[Any] | None = None,
     ) -> tuple[int, int, int]: ...
-    def transfer(
+    def move_rows(
         self,
         values: NDArray[Any],
         columns: NDArray[Any],
@@ -135,7 +135,7 @@ class SparseTargets:
         total: NDArray[np.float64],
         each: NDArray[np.float64] | None = None,
     ) -> None: ...
-    def closer(
+    def update_closest(
         self,
         values: NDArray[Any],
         columns: NDArray[Any],
@@ -149,7 +149,7 @@ class SparseTargets:
         self, values: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], out: NDArray[Any]
     ) -> None: ...
 
-def finish(
+def update_centres(
     high: NDArray[np.float64],
     low: NDArray[np.float64],
     weights: NDArray[np.float64],

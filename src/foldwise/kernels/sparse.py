@@ -27,7 +27,7 @@ class SparseTargets:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number."""
         return self._core.nearest(*_parts(rows), labels, near, next_)
 
-    def transfer(
+    def move_rows(
         self,
         rows: Any,
         weights: Floats | None,
@@ -39,7 +39,7 @@ class SparseTargets:
         sums: tuple[Floats, Floats, Floats],
     ) -> None:
         """Move rows whose label changed from the sums of one cluster to those of another."""
-        self._core.transfer(*_parts(rows), weights, weight_scale, before, after, slots, grid.coarse, grid.fine, *sums)
+        self._core.move_rows(*_parts(rows), weights, weight_scale, before, after, slots, grid.coarse, grid.fine, *sums)
 
     def residuals(self, rows: Any, weights: Floats | None, labels: Labels, each: Floats | None = None) -> Floats:
         """The weighted squared distances, times scale squared, from each target to its rows."""
@@ -47,10 +47,12 @@ class SparseTargets:
         self._core.residuals(*_parts(rows), weights, labels, total, each)
         return total
 
-    def closer(self, rows: Any, weights: Floats | None, taken: int, closest: NDArray[Any]) -> tuple[float, Floats]:
-        """Seeding: update `closest` with the first `taken` targets, and evaluate each of the others as a candidate."""
+    def update_closest(
+        self, rows: Any, weights: Floats | None, taken: int, closest: NDArray[Any]
+    ) -> tuple[float, Floats]:
+        """Seeding: update `closest` with the first `taken` targets as new seeds, and try each of the others."""
         potential = np.empty(len(self.points) - taken)
-        return self._core.closer(*_parts(rows), weights, taken, closest, potential), potential
+        return self._core.update_closest(*_parts(rows), weights, taken, closest, potential), potential
 
     def distances(self, rows: Any) -> NDArray[Any]:
         """The distance of every row to every target, in the rows' dtype."""

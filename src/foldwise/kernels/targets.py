@@ -139,7 +139,7 @@ class DenseTargets:
             rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or ())
         )
 
-    def transfer(
+    def move_rows(
         self,
         rows: NDArray[Any],
         weights: Floats | None,
@@ -156,7 +156,7 @@ class DenseTargets:
         A previous label of -1 means that the row was in no cluster.
         """
         which, before = changes or (None, None)
-        self._core.transfer(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
+        self._core.move_rows(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
 
     def residuals(
         self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None
@@ -166,7 +166,7 @@ class DenseTargets:
         self._core.residuals(rows, weights, labels, total, each)
         return total
 
-    def closer(
+    def update_closest(
         self, rows: NDArray[Any], weights: Floats | None, taken: int, closest: NDArray[Any]
     ) -> tuple[float, Floats]:
         """Seeding: update `closest` with the first `taken` targets, and evaluate each of the others as a candidate.
@@ -174,7 +174,7 @@ class DenseTargets:
         Returns the weighted sum of `closest`, and its value if each of the other targets were added.
         """
         potential = np.empty(len(self.points) - taken)
-        return self._core.closer(rows, weights, taken, closest, potential), potential
+        return self._core.update_closest(rows, weights, taken, closest, potential), potential
 
     def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The distance of every row to every target, in the rows' dtype."""

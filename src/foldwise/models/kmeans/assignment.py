@@ -108,7 +108,7 @@ class Assignment:
         before, after = np.searchsorted(touched, [rows.labels[which], to]).astype(np.int32)
         part = ClusterSums.zero(touched, data.d)
         self.centres, self._whole = None, False  # the labels no longer refer to any set of centres
-        DenseTargets(np.zeros((len(touched), data.d), dtype=data.dtype), data.rescaling).transfer(
+        DenseTargets(np.zeros((len(touched), data.d), dtype=data.dtype), data.rescaling).move_rows(
             np.ascontiguousarray(rows.values[which : which + 1]),
             None if data.weights is None else rows.weights[which : which + 1],
             data.weight_scale,
@@ -159,10 +159,10 @@ class Assignment:
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, rescaling = self.sums, self.data.rescaling
         given = (sums.high, sums.low, sums.weights, rescaling.pivot, rescaling.scale, centres)
-        _core.finish(*given, new, False, figures)
+        _core.update_centres(*given, new, False, figures)
         if project is not None:
             new = np.ascontiguousarray(project(new))
-            _core.finish(*given, new, True, figures)
+            _core.update_centres(*given, new, True, figures)
         within, weights = self._within(figures[0]), self.cluster_weights
         return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
 

@@ -44,7 +44,9 @@ class UpdateClosest:
             state[self.name] = np.full(block.n_rows, np.finfo(dtype).max, dtype=dtype)
         state.pop(f"{self.name}_sums", None)
         weights = None if block.weights is None else block.weights * self.weight_scale
-        found: tuple[float, Floats] = self.targets.closer(block.unchecked, weights, self.n_seeds, state[self.name])
+        found: tuple[float, Floats] = self.targets.update_closest(
+            block.unchecked, weights, self.n_seeds, state[self.name]
+        )
         return found
 
 

@@ -119,7 +119,7 @@ class Assign:
 
         def move(slots: Labels, sums: tuple[Floats, Floats, Floats]) -> None:
             given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
-            self.targets.transfer(*given)
+            self.targets.move_rows(*given)
 
         return _SparseMoves(None, moved, computed, settled, move)
 
@@ -139,7 +139,7 @@ class Assign:
             slots[which] = np.arange(len(which), dtype=np.int32)
         sums = ClusterSums.zero(which, d)
         parts = (sums.high, sums.low, sums.weight)
-        self.targets.transfer(
+        self.targets.move_rows(
             block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, parts
         )
         return sums

@@ -1,24 +1,26 @@
-// Seeding: how much nearer the rows would come to their nearest seed with each of a few candidates.
+// K-means++ seeding: squared distances to the closest seed, and the effect that each candidate seed would have on
+// their sum.
 
-// The first `taken` targets are new seeds: `closest` (squared distances, n) is brought up to date with them. The others are
-// candidates: `potential` gets, for each, the weighted sum of squared distances if it were a seed too. Returns the sum
-// as it is.
+// The first `taken` targets are new seeds: `closest` (n squared distances) is updated with them. The others are
+// candidates: `potential` receives, for each, the weighted sum of squared distances if it became a seed as well.
+// Returns the current weighted sum.
 template <class T>
-double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest, double *potential) {
+double update_closest(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest, double *potential) {
     using V = Vec<T>;
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     const size_t candidates = t.k - taken;
     char *memory;
-    Desk<T> desk(x, n, t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
+    PanelWorkspace<T> work(x, n, t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
     T *all = (T *)memory, *weight = all + t.k * N;
-    // Below this a squared distance from scores has too few digits, and is taken by differences.
-    const T coarse = T(64 * unit<T> * chain(t.d));
+    // A squared distance below this (relative) limit has lost too many digits when derived from a score, and is
+    // recomputed from differences.
+    const T coarse = T(64 * unit_roundoff<T> * longest_chain(t.d));
     double total = 0;
     for (size_t c = 0; c < candidates; ++c) potential[c] = 0;
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        desk.take_from(x + first * t.d, count, t);
-        score_groups<T>(desk, t, [](size_t) { return true; }, [&](size_t, size_t slot, auto &sum) {
+        work.use_rows_from(x + first * t.d, count, t);
+        score_groups<T>(work, t, [](size_t) { return true; }, [&](size_t, size_t slot, auto &sum) {
             constexpr size_t nc = sizeof(sum) / sizeof(sum[0]);
             FW_UNROLL(8)
             for (size_t i = 0; i < nc; ++i) {
@@ -37,7 +39,7 @@ double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t
             double sum = 0;
             V part = {};
             for (size_t v = 0; v < panel_vectors; ++v) {
-                const V square = load<V>(desk.squares + v * L);
+                const V square = load<V>(work.squares + v * L);
                 V found = square - 2 * load<V>(scores + v * L);
                 const V limit = (square + T(t.longest * t.longest)) * coarse;
                 const auto doubtful = found < limit;
@@ -48,8 +50,8 @@ double closer(const T *x, const double *w, size_t n, const Targets<T> &t, size_t
                     store(parts, found);
                     for (size_t i = 0; i < least(L, count > v * L ? count - v * L : 0); ++i)
                         if (doubtful[i])
-                            parts[i] = T(direct(x + (first + v * L + i) * t.d, t.wide_scale,
-                                                t.exact + size_t(t.ids[c]) * t.d, t.d));
+                            parts[i] = T(squared_distance(x + (first + v * L + i) * t.d, t.wide_scale,
+                                                          t.exact + size_t(t.ids[c]) * t.d, t.d));
                     found = load<V>(parts);
                 }
                 found = smaller(found, near[v]);

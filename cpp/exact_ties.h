@@ -1,6 +1,6 @@
-// Near ties, settled as brute force in more than double precision would.
+// Resolves near ties, with the same result as brute force in more than double precision.
 
-// The sum of a few products along the features, in lanes.
+// The inner product of two vectors of d values.
 template <class T> inline T dot(const T *a, const T *b, size_t d) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
@@ -20,8 +20,8 @@ template <class T> inline T dot(const T *a, const T *b, size_t d) {
     return sum;
 }
 
-// The squared distance of a row to a target by differences: no digits are lost to the offset.
-template <class T> inline double direct(const T *x, double scale, const double *target, size_t d) {
+// The squared distance between a row and a target, computed from differences: an offset of the data costs no digits.
+template <class T> inline double squared_distance(const T *x, double scale, const double *target, size_t d) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     V s0 = {}, s1 = {};
@@ -42,13 +42,13 @@ template <class T> inline double direct(const T *x, double scale, const double *
     return sum;
 }
 
-struct Pair {
+struct DoubleDouble {
     double high, low;
 };
 
-// The same in pairs of float64, some 100 bits.
-template <class T> Pair direct_pair(const T *x, double scale, const double *target, size_t d) {
-    Pair sum{0, 0};
+// The same in double-double arithmetic, about 100 bits.
+template <class T> DoubleDouble squared_distance_pair(const T *x, double scale, const double *target, size_t d) {
+    DoubleDouble sum{0, 0};
     for (size_t j = 0; j < d; ++j) {
         const double a = double(x[j]) * scale, b = target[j];
         const double h = a - b, back = h - a;
@@ -63,9 +63,9 @@ template <class T> Pair direct_pair(const T *x, double scale, const double *targ
     return sum;
 }
 
-// The same for a row so far out that its squared distances are beyond float64: by scores in float64, so that targets whose
-// scores agree to its last digits may be taken for each other.
-template <class T> int settle_far(const T *x, const Targets<T> &t) {
+// The nearest target of a row so far away that its squared distances overflow float64. It uses scores in float64, so
+// targets whose scores agree to the last digits may be confused.
+template <class T> int resolve_far_row(const T *x, const Targets<T> &t) {
     constexpr double shrink = 0x1p-600;
     int winner = 0;
     double most = 0;
@@ -80,8 +80,9 @@ template <class T> int settle_far(const T *x, const Targets<T> &t) {
     return winner;
 }
 
-// The nearest target of one row, for certain; the lowest number among equals. `y` has room for d, `scores` for k.
-template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) {
+// The exact nearest target of one row, the lowest-numbered one among equals. `y` has room for d values, `scores` for
+// k.
+template <class T> int resolve_tie(const T *x, const Targets<T> &t, T *y, T *scores) {
     const size_t k = t.k, d = t.d;
     double square = 0;
     for (size_t j = 0; j < d; ++j) {
@@ -98,16 +99,17 @@ template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) 
         score += t.minus_half[s];
         if (score > best) best = score;
     }
-    const double longest_chain = double(d) / (4 * lanes<T>) + 2 * lanes<T> + 10;  // of `dot`
-    const double reach = unit<T> * (chain(d) > longest_chain ? chain(d) : longest_chain) * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;
+    const double dot_chain = double(d) / (4 * lanes<T>) + 2 * lanes<T> + 10;  // longest chain of additions in `dot`
+    const double chain = longest_chain(d) > dot_chain ? longest_chain(d) : dot_chain;
+    const double reach = unit_roundoff<T> * chain * t.longest * (2 * __builtin_sqrt(square) + t.longest) * 1.01;
     int winner = -1;
     double least_found = 0;
     bool close = false;
     const double doubt = (double(d) + 8) * 0x1p-52;
     for (size_t c = 0; c < k; ++c) {
         if (double(best) - double(scores[c]) > reach) continue;
-        const double found = direct(x, t.wide_scale, t.exact + c * d, d);
-        scores[c] = T(__builtin_inff());  // a candidate
+        const double found = squared_distance(x, t.wide_scale, t.exact + c * d, d);
+        scores[c] = T(__builtin_inff());  // marks a candidate
         if (winner < 0 || found < least_found) {
             close = winner >= 0 && least_found - found <= doubt * least_found;
             winner = int(c);
@@ -116,13 +118,13 @@ template <class T> int settle(const T *x, const Targets<T> &t, T *y, T *scores) 
             close = true;
         }
     }
-    if (!(least_found < __builtin_inf())) return settle_far(x, t);
+    if (!(least_found < __builtin_inf())) return resolve_far_row(x, t);
     if (!close) return winner;
     winner = -1;
-    Pair least_pair{0, 0};
+    DoubleDouble least_pair{0, 0};
     for (size_t c = 0; c < k; ++c) {
         if (scores[c] != T(__builtin_inff())) continue;
-        const Pair found = direct_pair(x, t.wide_scale, t.exact + c * d, d);
+        const DoubleDouble found = squared_distance_pair(x, t.wide_scale, t.exact + c * d, d);
         if (winner < 0 || found.high < least_pair.high ||
             (found.high == least_pair.high && found.low < least_pair.low)) {
             winner = int(c);

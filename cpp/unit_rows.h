@@ -1,4 +1,5 @@
-// Rows divided by their lengths. The largest value's power of two goes first: squares would leave float64.
+// Divides rows by their lengths, after scaling by a power of two such that the largest value is near 1: squares could
+// otherwise overflow or underflow.
 template <class T> size_t unit_rows(const T *x, const int64_t *starts, size_t n, size_t d, T *out) {
     size_t without = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -15,7 +16,7 @@ template <class T> size_t unit_rows(const T *x, const int64_t *starts, size_t n,
         }
         int exponent;
         __builtin_frexp(double(largest), &exponent);
-        // In two steps, since 2^1074 is none of float64.
+        // In two steps, since 2^1074 is not a float64.
         const double half = __builtin_ldexp(1.0, -exponent / 2), rest = __builtin_ldexp(1.0, -exponent + exponent / 2);
         double parts[8] = {};
         size_t p = begin;

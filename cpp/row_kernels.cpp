@@ -1,6 +1,6 @@
-// Python's view of the kernels on rows: check dtypes and shapes, release the GIL, call the chosen instruction
-// set. Results go to arrays the caller made: numpy.empty is several times cheaper than wrapping our own
-// memory.
+// Python bindings of the kernels that take plain rows: they check dtypes and shapes, release the GIL and call the
+// kernel for the active instruction set. Results are written to arrays allocated by the caller, since numpy.empty is
+// several times cheaper than wrapping our own memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -23,7 +23,7 @@ void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
 
-// Calls f with x as float32 or float64 values; the choice between the two is made nowhere else.
+// Calls f with x as float32 or float64 values.
 template <class X, class F> auto by_dtype(const X &x, F f) {
     if (x.dtype() == nb::dtype<float>()) return f((const float *)x.data());
     if (x.dtype() == nb::dtype<double>()) return f((const double *)x.data());
@@ -33,26 +33,26 @@ template <class X, class F> auto by_dtype(const X &x, F f) {
 const double *data_or_null(const Doubles &array, size_t size, const char *message) {
     if (!array.is_valid()) return nullptr;
     require(array.shape(0) == size, message);
-    // An empty array may have no address, but null means "no weights".
+    // The data pointer of an empty array may be null, but null means "no weights".
     static const double none = 0;
     return size ? array.data() : &none;
 }
 
 struct Scatter {
     static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::chosen().scatter_f32(x, w, n, d, m, out);
+        return fw::active_kernels().scatter_f32(x, w, n, d, m, out);
     }
     static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::chosen().scatter_f64(x, w, n, d, m, out);
+        return fw::active_kernels().scatter_f64(x, w, n, d, m, out);
     }
 };
 
 struct Columns {
     static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::chosen().columns_f32(x, w, n, d, m, out);
+        return fw::active_kernels().columns_f32(x, w, n, d, m, out);
     }
     static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::chosen().columns_f64(x, w, n, d, m, out);
+        return fw::active_kernels().columns_f64(x, w, n, d, m, out);
     }
 };
 
@@ -82,8 +82,8 @@ void merge_moments(Square left, Square left_scatter, double left_weight, Square 
         require(side == d, "both sides and the result must have the same number of columns");
     require(left.shape(0) == 2 && right.shape(0) == 2 && centre.shape(0) == 2, "a centre has two parts");
     nb::gil_scoped_release released;
-    fw::chosen().merge_moments(left.data(), left_scatter.data(), left_weight, right.data(), right_scatter.data(),
-                               right_weight, d, centre.data(), scatter.data());
+    fw::active_kernels().merge_moments(left.data(), left_scatter.data(), left_weight, right.data(), right_scatter.data(),
+                                       right_weight, d, centre.data(), scatter.data());
 }
 
 double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
@@ -91,8 +91,8 @@ double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
     return moments<Columns>(x, weights, mean, out.data());
 }
 
-ptrdiff_t finite(const float *x, size_t n) { return fw::chosen().finite_f32(x, n); }
-ptrdiff_t finite(const double *x, size_t n) { return fw::chosen().finite_f64(x, n); }
+ptrdiff_t finite(const float *x, size_t n) { return fw::active_kernels().finite_f32(x, n); }
+ptrdiff_t finite(const double *x, size_t n) { return fw::active_kernels().finite_f64(x, n); }
 
 ptrdiff_t first_not_finite(Values x) {
     return by_dtype(x, [&](auto *values) {
@@ -102,10 +102,10 @@ ptrdiff_t first_not_finite(Values x) {
 }
 
 void subtract(const float *x, const double *c, const double *s, size_t n, size_t d, void *out) {
-    fw::chosen().centred_f32(x, c, s, n, d, (float *)out);
+    fw::active_kernels().centred_f32(x, c, s, n, d, (float *)out);
 }
 void subtract(const double *x, const double *c, const double *s, size_t n, size_t d, void *out) {
-    fw::chosen().centred_f64(x, c, s, n, d, (double *)out);
+    fw::active_kernels().centred_f64(x, c, s, n, d, (double *)out);
 }
 
 void centred(Matrix x, Doubles centre, Doubles scale, AnyOut out) {
@@ -119,12 +119,12 @@ void centred(Matrix x, Doubles centre, Doubles scale, AnyOut out) {
     });
 }
 
-const char *isa() { return fw::chosen().name; }
+const char *isa() { return fw::active_kernels().name; }
 
 }  // namespace
 
-void register_scatter(nb::module_ &m) {
-    // noconvert: a silent copy would cost more than the kernel saves, so a wrong dtype or order is a
+void register_row_kernels(nb::module_ &m) {
+    // noconvert: an implicit copy would cost more than the kernel saves, so a wrong dtype or memory order is a
     // TypeError.
     const auto x = nb::arg("x").noconvert(), mean = nb::arg("mean").noconvert();
     const auto out = nb::arg("out").noconvert();

@@ -1,10 +1,11 @@
-// The end of a step of k-means, in one pass over what may be as large as the data: k x d sums and centres.
+// The update step of k-means, in one pass over the k x d sums and centres, which may be as large as the data.
 
-// New centres are the means of exact sums (`weights` of the clusters, all in y); an empty cluster keeps its old one. If
-// `given`, they are there already. `figures` (4 x k) gets squared lengths: of the mean, of old - mean, new - mean, new - old.
+// Computes new centres from exact sums (`weights` are those of the clusters; everything is in y); an empty cluster
+// keeps its centre. If `given`, the new centres are already in `now`. `figures` (4 x k) receives the squared lengths
+// of mean, old - mean, new - mean and new - old.
 template <class T>
-void finish(const double *high, const double *low, const double *weights, size_t k, size_t d, const double *pivot,
-            double scale, const T *old, T *now, bool given, double *figures) {
+void update_centres(const double *high, const double *low, const double *weights, size_t k, size_t d, const double *pivot,
+                    double scale, const T *old, T *now, bool given, double *figures) {
     constexpr size_t step = 8;
     const double back = 1 / scale;
     for (size_t c = 0; c < k; ++c) {

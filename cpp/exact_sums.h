@@ -1,12 +1,16 @@
-// Exact sums: what a cluster's rows add up to does not depend on the order, nor on how often a row came and went.
+// Exact sums over the rows of each cluster: the result depends neither on the order of the rows nor on how often a
+// row joined and left.
 
-// Values of at most 1 are cut in two: a multiple of 2^-coarse and the rest as a multiple of 2^-fine. Sums of up to
-// 2^(52 - coarse) of them are exact in float64. Adding and subtracting grid.coarse = 1.5 * 2^52 * 2^-coarse rounds to that unit.
+// A value of magnitude at most 1 is split into a multiple of 2^-coarse and a remainder that is a multiple of 2^-fine.
+// Sums of up to 2^(52 - coarse) such parts are exact in float64. Adding and then subtracting grid.coarse = 1.5 * 2^52
+// * 2^-coarse rounds to a multiple of 2^-coarse.
 
-// A row as the two parts of its weighted y. Only here is a row cut: if sums of equal rows were to be formed in two places, the
-// compiler might fuse a product with a sum in one of them and not in the other.
+// Splits the weighted y of a row into its two parts. This must be the only place that does so: if the code existed
+// twice, the compiler might use a fused multiply-add in one copy and not in the other, and equal rows would have
+// unequal parts.
 template <class T>
-inline void cut(const T *row, size_t d, double scale, const double *pivot, double factor, Grid grid, double *high, double *low) {
+inline void split_row(const T *row, size_t d, double scale, const double *pivot, double factor, Grid grid, double *high,
+                      double *low) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     size_t j = 0;
@@ -24,9 +28,10 @@ inline void cut(const T *row, size_t d, double scale, const double *pivot, doubl
     }
 }
 
-// The parts are added to one cluster's sums and, if `leaves`, taken from another's.
+// Adds the parts to the sums of one cluster and, if `leaves`, subtracts them from those of another.
 template <bool leaves>
-inline void combine(const double *part_high, const double *part_low, size_t d, double *high, double *low, double *old_high, double *old_low) {
+inline void add_parts(const double *part_high, const double *part_low, size_t d, double *high, double *low,
+                      double *old_high, double *old_low) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     size_t j = 0;
@@ -47,7 +52,7 @@ inline void combine(const double *part_high, const double *part_low, size_t d, d
     }
 }
 
-template <class T> struct Transfer {
+template <class T> struct RowMover {
     const T *x;
     const double *w;
     const Targets<T> &t;
@@ -65,37 +70,39 @@ template <class T> struct Transfer {
         return at < m;
     }
 
-    void weigh(double factor, size_t come, size_t go, bool leaves) const {
+    void add_weight(double factor, size_t to_slot, size_t from_slot, bool leaves) const {
         const double whole = (factor + grid.coarse) - grid.coarse;
         const double rest = ((factor - whole) + grid.fine) - grid.fine;
-        weight[come] += whole;
-        weight[m + come] += rest;
+        weight[to_slot] += whole;
+        weight[m + to_slot] += rest;
         if (!leaves) return;
-        weight[go] -= whole;
-        weight[m + go] -= rest;
+        weight[from_slot] -= whole;
+        weight[m + from_slot] -= rest;
     }
 
-    // One row that was in cluster `from`, or in none; `length` is the number of columns if the compiler may know it, else 0.
-    template <size_t length> inline bool row(size_t i, int from, double *part_high, double *part_low) const {
+    // Processes one row that was in cluster `from` (negative: in none). `length` is the number of columns if it is a
+    // compile-time constant, else 0.
+    template <size_t length> inline bool move_row(size_t i, int from, double *part_high, double *part_low) const {
         const size_t d = length ? length : t.d;
         const double share = factor(i);
-        size_t come, go = 0;
-        if (!slot(after[i], come) || (from >= 0 && !slot(from, go))) return false;
+        size_t to_slot, from_slot = 0;
+        if (!slot(after[i], to_slot) || (from >= 0 && !slot(from, from_slot))) return false;
         if (share == 0) return true;
         double near_high[length ? length : 1], near_low[length ? length : 1];
         if (length) part_high = near_high, part_low = near_low;
-        cut(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
-        weigh(share, come, go, from >= 0);
-        double *to_high = high + come * d, *to_low = low + come * d;
+        split_row(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
+        add_weight(share, to_slot, from_slot, from >= 0);
+        double *to_high = high + to_slot * d, *to_low = low + to_slot * d;
         if (from < 0)
-            combine<false>(part_high, part_low, d, to_high, to_low, nullptr, nullptr);
+            add_parts<false>(part_high, part_low, d, to_high, to_low, nullptr, nullptr);
         else
-            combine<true>(part_high, part_low, d, to_high, to_low, high + go * d, low + go * d);
+            add_parts<true>(part_high, part_low, d, to_high, to_low, high + from_slot * d, low + from_slot * d);
         return true;
     }
 
-    // All rows, cluster by cluster, so that the sums of one stay in the first cache; exact sums do not mind the order.
-    bool sorted(size_t n, double *part, size_t room, int *order, size_t *starts) const {
+    // All rows, cluster by cluster, so that the sums of one cluster stay in the L1 cache. Exact sums do not depend on
+    // the order.
+    bool add_by_cluster(size_t n, double *part, size_t room, int *order, size_t *starts) const {
         for (size_t s = 0; s <= m; ++s) starts[s] = 0;
         for (size_t i = 0, at; i < n; ++i) {
             if (!slot(after[i], at)) return false;
@@ -104,65 +111,65 @@ template <class T> struct Transfer {
         for (size_t s = 0; s < m; ++s) starts[s + 1] += starts[s];
         for (size_t i = 0; i < n; ++i) order[starts[size_t(slots[after[i]])]++] = int(i);
         for (size_t i = 0; i < n; ++i)
-            if (!row<0>(size_t(order[i]), -1, part, part + room)) return false;
+            if (!move_row<0>(size_t(order[i]), -1, part, part + room)) return false;
         return true;
     }
 
-    template <size_t length> bool all(size_t n) const {
+    template <size_t length> bool add_all(size_t n) const {
         const size_t room = round_up(t.d, 8), sums = 2 * room * sizeof(double), counts = (m + 1) * sizeof(size_t);
         const bool by_cluster = t.d >= 16;
         double *part = (double *)scratch(sums + (by_cluster ? counts + n * sizeof(int) : 0));
         char *more = (char *)part + sums;
-        if (by_cluster) return sorted(n, part, room, (int *)(more + counts), (size_t *)more);
+        if (by_cluster) return add_by_cluster(n, part, room, (int *)(more + counts), (size_t *)more);
         for (size_t i = 0; i < n; ++i)
-            if (!row<length>(i, -1, part, part + room)) return false;
+            if (!move_row<length>(i, -1, part, part + room)) return false;
         return true;
     }
 
-    template <size_t length> bool some(const int *which, const int *before, size_t n, size_t count) const {
+    template <size_t length> bool move_some(const int *which, const int *before, size_t n, size_t count) const {
         const size_t room = round_up(t.d, 8);
         double *part = (double *)scratch(2 * room * sizeof(double));
         for (size_t i = 0; i < count; ++i)
-            if (size_t(which[i]) >= n || !row<length>(size_t(which[i]), before[i], part, part + room)) return false;
+            if (size_t(which[i]) >= n || !move_row<length>(size_t(which[i]), before[i], part, part + room)) return false;
         return true;
     }
 
     template <size_t length = 8> bool run(const int *which, const int *before, size_t n, size_t count) const {
-        if (t.d == length || length == 0) return which ? some<length>(which, before, n, count) : all<length>(n);
+        if (t.d == length || length == 0) return which ? move_some<length>(which, before, n, count) : add_all<length>(n);
         if constexpr (length > 0) return run<length - 1>(which, before, n, count);
     }
 };
 
-// Rows that have a new label, `which` (all, and all in no cluster so far, if that is null), are added to their new cluster and
-// taken from the one that they were in before. `slots` maps a cluster to its place in `high`, `low` (m x d) and `weight`
-// (2 x m). False if a label has no slot.
+// Adds each row listed in `which` to the sums of its new cluster and subtracts it from those of its previous one. If
+// `which` is null, all rows are added, and none was in a cluster before. `slots` maps a cluster to its index in
+// `high`, `low` (m x d) and `weight` (2 x m). Returns false if a label has no slot.
 template <class T>
-bool transfer(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which, size_t count,
-              const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
-              double *weight) {
-    return Transfer<T>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight}.run(which, before, n, count);
+bool move_rows(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which, size_t count,
+               const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
+               double *weight) {
+    return RowMover<T>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight}.run(which, before, n, count);
 }
 
-// The weighted squared distance of all rows of each cluster to its target, by differences. `each`, if not null, gets every
-// row's own (without its weight).
+// For each cluster, the weighted sum of squared distances of its rows to its target, computed from differences.
+// `each`, if not null, receives the unweighted squared distance of every row.
 template <class T>
 void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                double *each) {
     for (size_t i = 0; i < n; ++i) {
         const size_t c = size_t(labels[i]);
-        const double found = direct(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
+        const double found = squared_distance(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
         if (each) each[i] = found;
         total[c] += w ? w[i] * found : found;
     }
 }
 
-// Least and greatest value of each column.
+// The minimum and maximum of each column.
 template <class T> void extent(const T *x, size_t n, size_t d, T *low, T *high) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     for (size_t j = 0; j < d; ++j) low[j] = high[j] = x[j];
     if (d < L) {
-        // Columns repeat every d vectors: whole vectors can be compared as they lie in memory.
+        // The columns repeat every d vectors, so whole vectors can be compared as they lie in memory.
         const size_t total = n * d, stride = d * L;
         V least_seen[L], most_seen[L];
         if (total >= stride) {
