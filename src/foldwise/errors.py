@@ -64,6 +64,10 @@ class StoreError(FoldwiseError, ValueError):
     """A saved model or checkpoint cannot be written, read or used."""
 
 
+class EngineError(FoldwiseError, RuntimeError):
+    """An engine cannot run the passes: no scheduler at the address, a closed client, a lost worker."""
+
+
 class MissingDependencyError(FoldwiseError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 

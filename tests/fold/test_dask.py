@@ -319,3 +319,47 @@ def test_a_spooled_source_goes_to_workers(sources: dict[str, Any], client: Any) 
 def test_wrong_arguments_of_an_engine(given: Any) -> None:
     with pytest.raises(ParameterError):
         fw.engine(*given)
+
+
+def test_a_lost_worker_is_an_error() -> None:
+    """It was waited for without end."""
+    import os
+    import signal
+    import threading
+
+    from foldwise.errors import EngineError
+
+    x = np.random.default_rng(0).normal(size=(250_000, 6))
+    with cluster(2) as client:
+        pid = sorted(client.run(os.getpid).items())[1][1]
+        threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
+        with pytest.raises(EngineError, match=r"the Dask worker tcp://.* was lost.*checkpoint"):
+            fw.KMeans(60, init="random", tol=0, search="breathing", random_state=1).fit(x, engine=client)
+
+
+def test_a_client_that_is_closed_or_asynchronous(data: np.ndarray) -> None:
+    from foldwise.errors import EngineError
+
+    with cluster(1) as client:
+        pass
+    with pytest.raises(EngineError, match="the Dask client is closed"):
+        fw.KMeans(3).fit(data, engine=client)
+    with pytest.raises(EngineError, match=r"the Dask scheduler at tcp://nowhere cannot be reached"):
+        fw.KMeans(3).fit(data, engine="tcp://nowhere")
+
+
+def test_a_small_collection_is_computed_once(client: Any) -> None:
+    """All of it is one block, which this process works on; it was computed again for every pass."""
+    counted: list[int] = []
+
+    def chunk(block: Any) -> Any:
+        counted.append(1)
+        return block
+
+    x = dask_array.from_array(np.random.default_rng(0).normal(size=(900, 4)), chunks=(300, 4))
+    lazy = x.map_blocks(chunk, dtype=float, meta=np.empty((0, 0)))
+    import dask
+
+    with dask.config.set(scheduler="synchronous"):
+        fw.KMeans(3).fit(lazy, engine=client)
+    assert len(counted) == 3

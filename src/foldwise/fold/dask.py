@@ -6,18 +6,21 @@ comes back. Workers read files themselves; rows of this process are sent to them
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Lock
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 from foldwise.data import check
 from foldwise.data.cache import CachedSource
 from foldwise.data.shard import Shard, shard
 from foldwise.data.source import Source, block_rows, count_rows
-from foldwise.errors import MissingDependencyError, ParameterError
+from foldwise.errors import EngineError, MissingDependencyError, ParameterError
 from foldwise.fold.engine import Engine
 from foldwise.fold.local import LocalBlocks
 from foldwise.fold.row_arrays import for_blocks
+
+_PATIENCE = 5.0  # seconds between two looks at whether all workers are still there
 
 
 class DaskEngine(Engine):
@@ -30,38 +33,36 @@ class DaskEngine(Engine):
             from distributed import Client
         except ImportError:
             raise MissingDependencyError("engine='dask' needs Dask: pip install 'foldwise[dask]'.") from None
-        if not isinstance(client, (str, Client)) or (isinstance(client, Client) and client.asynchronous):
+        if isinstance(client, Client) and client.asynchronous:
+            raise ParameterError("engine= takes a synchronous distributed.Client, and this one is asynchronous.")
+        if not isinstance(client, (str, Client)):
             raise ParameterError(f"engine='dask' takes a distributed.Client or an address, not {client!r}.")
-        self._given, self._lock, self._users = client, Lock(), 0
-        self._own: Any = None  # the client for an address, opened when it is first needed
+        self._given = client
+
+    @cached_property
+    def client(self) -> Any:
+        """The client; one for an address is opened when it is first needed, and closed with the engine."""
+        from distributed import Client
+
+        if not isinstance(self._given, str):
+            return self._given
+        try:
+            client = Client(self._given, set_as_default=False, timeout=15)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as problem:
+            what = f"the Dask scheduler at {self._given} cannot be reached ({problem})"
+            raise EngineError(f"{what}. Is it running, and is the address right?") from None
+        weakref.finalize(self, client.close)
+        return client
 
     def place(self, source: Source, n_threads: int) -> DaskBlocks:
         """A range of blocks on every worker."""
-        from distributed import Client
-
-        with self._lock:
-            if isinstance(self._given, str) and self._own is None:
-                self._own = Client(self._given, set_as_default=False)  # type: ignore[no-untyped-call]
-        return DaskBlocks(self._own or self._given, source)
-
-    def __enter__(self) -> Self:
-        with self._lock:
-            self._users += 1
-        return super().__enter__()
-
-    def __exit__(self, *given: object) -> None:
-        super().__exit__(*given)
-        with self._lock:
-            self._users -= 1
-            if self._own is not None and not self._users:
-                self._own.close()
-                self._own = None
+        if self.client.status != "running":
+            raise EngineError(f"the Dask client is {self.client.status}. Open a new one.")
+        return DaskBlocks(self.client, source)
 
 
 class DaskBlocks:
     """The blocks of one source on the workers of a cluster, in ranges of neighbours."""
-
-    remote = True
 
     def __init__(self, client: Any, source: Source) -> None:
         if not getattr(source, "divisible", True):  # whose parts could not be told apart twice
@@ -74,6 +75,7 @@ class DaskBlocks:
         workers = sorted(client.nthreads().items())[:blocks]
         if not workers:
             raise ParameterError("the Dask cluster has no workers: start some, or use engine='threads'.")
+        self._client, self._addresses = client, {address for address, _ in workers}
         ends = [blocks * (i + 1) // len(workers) for i in range(len(workers))]
         self._ranges = list(zip([0, *ends[:-1]], ends, strict=True))
         opened = []
@@ -85,8 +87,6 @@ class DaskBlocks:
         self._futures = opened  # while somebody holds them, the actors live
         with client.as_current():  # whose actors they are, if there are several clients
             self._actors = [future.result() for future in opened]
-
-    # ------------------------------------------------------------ what engines offer
 
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
         """Results merged by every worker as far as they are neighbours in the fixed tree."""
@@ -107,16 +107,14 @@ class DaskBlocks:
         """Results of some blocks, by number."""
         mine = self._by_worker(requests)
         waiting = [actor.ask(task, {n: requests[n] for n in some}) for actor, some in mine]
-        return {number: result for future in waiting for number, result in future.result().items()}
+        return {number: result for future in waiting for number, result in self._wait(future).items()}
 
     def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:
         """Results from what is kept beside blocks, in row order."""
         if numbers is None:
             return [result for part in self._all("update", task) for result in part]
         waiting = [actor.update(task, some) for actor, some in self._by_worker(numbers)]
-        return [result for future in waiting for result in future.result()]
-
-    # ------------------------------------------------------------ how
+        return [result for future in waiting for result in self._wait(future)]
 
     def _all(self, method: str, task: Any, *given: Any) -> list[Any]:
         """Call a method of every actor at once; the answers in the order of their blocks."""
@@ -124,7 +122,19 @@ class DaskBlocks:
             getattr(actor, method)(for_blocks(task, first, last, self._block_rows), *given)
             for actor, (first, last) in zip(self._actors, self._ranges, strict=True)
         ]
-        return [future.result() for future in waiting]
+        return [self._wait(future) for future in waiting]
+
+    def _wait(self, future: Any) -> Any:
+        """The answer of an actor; if a worker is lost meanwhile, an error instead of waiting for ever."""
+        while True:
+            try:
+                return future.result(timeout=_PATIENCE)
+            except (TimeoutError, OSError, KeyError) as problem:
+                if lost := sorted(self._addresses - set(self._client.nthreads())):
+                    what = f"the Dask worker {lost[0]} was lost, and what it held with it. Run the fit again"
+                    raise EngineError(f"{what}; given a checkpoint file, it resumes from its last step.") from problem
+                if not isinstance(problem, TimeoutError):
+                    raise
 
     def _by_worker(self, numbers: Iterable[int]) -> list[tuple[Any, list[int]]]:
         wanted = sorted(numbers)

@@ -17,8 +17,6 @@ _current: ContextVar[tuple[Engine, ...]] = ContextVar("foldwise_engine", default
 class Blocks(Protocol):
     """The blocks of one source, placed on one or more machines, and the operations on them; see `LocalBlocks`."""
 
-    remote: bool
-
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
         """Results merged as far as the fixed merge tree allows."""
 
@@ -87,14 +85,16 @@ def engine(kind: Any = "threads", *given: Any) -> Engine:
     if kind == "serial":
         return Threads(1)
     if kind == "dask" and not given:
-        raise ParameterError("fw.engine('dask', client): give a distributed.Client or the address of a scheduler.")
+        raise ParameterError(
+            "fw.engine('dask', client): give a distributed.Client or the address of a scheduler (tcp://host:port)."
+        )
     address = isinstance(kind, str) and "://" in kind
     if address or kind == "dask" or type(kind).__module__.partition(".")[0] == "distributed":
         from foldwise.fold.dask import DaskEngine
 
         return DaskEngine(*(given if kind == "dask" else (kind,)))
     raise ParameterError(
-        f"engine={kind!r} is not known. Use 'serial', 'threads', 'dask' with a client, or the address of a scheduler."
+        f"engine={kind!r} is not known. Use 'serial', 'threads', 'dask' with a client, or the address of a scheduler (tcp://host:port)."
     )
 
 

@@ -23,8 +23,6 @@ class LocalBlocks:
     `row_arrays.for_blocks(task, first, last, block_rows)` to the worker that holds blocks `first` to `last` - 1.
     """
 
-    remote = False
-
     def __init__(self, source: Source, n_threads: int, first: int = 0, last: int | None = None) -> None:
         self.source, self.n_threads, self.first, self.last = source, n_threads, first, last
         self._states: dict[int, dict[str, Any]] = {}

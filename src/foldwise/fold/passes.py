@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.data.block import Block, dense_rows
+from foldwise.data.cache import CachedSource
 from foldwise.data.n_threads import count
 from foldwise.data.source import Piece, Source, block_rows, count_rows
 from foldwise.errors import DataError
@@ -203,8 +204,11 @@ class Passes:
         if self._blocks is None:
             n_rows = self.source.n_rows
             small = n_rows is not None and n_rows <= self.block_rows
+            source = self.source
+            if small and self.engine.remote and source.slow:  # nobody else keeps what was computed
+                source = CachedSource(source)
             place = LocalBlocks if small else self.engine.place
-            self._blocks = place(self.source, self.n_threads)
+            self._blocks = place(source, self.n_threads)
         return self._blocks
 
     def _n_blocks(self) -> int:
