@@ -6,8 +6,6 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors, n_threads
+from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors
 from foldwise.data.block import DenseBlock
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.rebatch import Part, grouped, rows_of
@@ -25,71 +24,7 @@ from foldwise.data.source import Piece
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
-
-def connect() -> Any:
-    """A DuckDB connection with the configured number of threads and bounded memory."""
-    import duckdb
-
-    connection = duckdb.connect(
-        config={
-            "threads": n_threads.count(),
-            "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
-            "temp_directory": os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir(),
-            "preserve_insertion_order": True,  # rows arrive in file order
-            "python_enable_replacements": False,  # a table name in SQL never refers to a Python variable
-        }
-    )
-    # For local files, prefetching gave no measurable gain and took a third more memory.
-    connection.execute("SET GLOBAL disable_parquet_prefetching = true")
-    return connection
-
-
 _ALL = 2**62  # rows
-
-
-def duckdb_errors() -> tuple[type[Exception], ...]:
-    """The exceptions that DuckDB or its Arrow stream raises."""
-    import duckdb
-
-    return duckdb.Error, RuntimeError
-
-
-class Database:
-    """A DuckDB connection that opens on first use; it can be pickled, and the copy opens a connection of its own."""
-
-    def __init__(self) -> None:
-        self._connection: Any = None
-        self._memory: str | None = None
-
-    def cursor(self) -> Any:
-        """A new cursor for each use, since several threads may read at once."""
-        if self._connection is None:
-            self._connection = connect()
-            if self._memory is not None:
-                self._connection.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
-        return self._connection.cursor()
-
-    def query(self, sql: str) -> Any:
-        """All rows of a query."""
-        return self.cursor().execute(sql).fetchall()
-
-    def limit_memory(self, memory: str) -> None:
-        """Set DuckDB's memory limit, here and in pickled copies."""
-        self._memory = memory
-        self.query(f"SET GLOBAL memory_limit = '{memory}'")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_connection": None, "_memory": self._memory}
-
-
-def _bound_parquet_memory(listed: str, database: Database) -> None:
-    """Limit memory to what is needed, a row group or two per thread, since DuckDB fills whatever it is allowed."""
-    groups, largest = database.query(
-        "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
-        f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
-    )[0]
-    megabytes = 256 + 2 * min(n_threads.count(), groups) * int(largest or 0) // 1_000_000
-    database.limit_memory(f"{megabytes}MB")
 
 
 @dataclass(frozen=True)
@@ -356,7 +291,7 @@ def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: 
         file_errors.explain(files, problem)
     listed = ", ".join(duckdb_sql.literal(path) for path in files.paths)
     if files.kind == "parquet":
-        _bound_parquet_memory(listed, database)
+        bound_parquet_memory(listed, database)
     table = DuckDBTable(
         files.where,
         database,

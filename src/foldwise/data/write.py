@@ -129,7 +129,7 @@ class _Table:
     """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
-        from foldwise.data.duckdb_source import connect
+        from foldwise.data.duckdb_connection import connect
 
         scratch = os.environ.get("FOLDWISE_SCRATCH") or None
         self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)
