@@ -58,7 +58,7 @@ def cluster_report(model: Any, source: Source) -> Report:
 
 
 def _work(model: Any) -> str:
-    words = [model.manifest_.algorithm, *(["cosine"] if model.metric == "cosine" else [])]
+    words = [model.manifest_.algorithm, *([model.geometry.label] if model.geometry.label else [])]
     words += [f"{model.search} search"] if model.search != "none" else []
     words.append(counted(model.outcome_.steps, "iteration"))
     return ", ".join([*words, *(["converged"] if model.outcome_.converged else [])])
@@ -66,9 +66,9 @@ def _work(model: Any) -> str:
 
 def _facts(model: Any, found: Profile) -> list[Fact]:
     facts = [Fact("inertia", float(model.inertia_), number(model.inertia_), scaled(model))]
-    if model.metric == "cosine":
-        cosine = float(1.0 - model.inertia_ / (2.0 * found.weights.sum()))
-        facts.append(Fact("mean cosine", cosine, f"{cosine:.3f}", "of a row with its centre"))
+    if model.geometry.similarity is not None:
+        similarity = float(1.0 - model.inertia_ / (2.0 * found.weights.sum()))
+        facts.append(Fact(model.geometry.similarity, similarity, f"{similarity:.3f}", "of a row with its centre"))
     else:
         facts.append(Fact("variance between clusters", found.between, percent(found.between)))
     if found.silhouette is not None:
@@ -98,7 +98,7 @@ def _hints(model: Any, found: Profile, names: list[str]) -> list[str]:
     """What to try next on the command line."""
     lines = []
     largest, least = found.deviation.max(initial=0.0), found.deviation.min(initial=np.inf, where=found.deviation > 0)
-    if model.scale_ is None and model.metric == "euclidean" and largest > 10 * least:
+    if model.scale_ is None and model.geometry.translates and largest > 10 * least:
         widest = names[int(np.argmax(found.deviation))]
         lines.append(
             f"hint: {widest} has the largest spread and dominates the distances; --scale weights columns equally"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data.source import Source
+from foldwise.models.kmeans.geometry import GEOMETRIES
 from foldwise.report.charts import curve_chart
 from foldwise.report.cluster import SILHOUETTE
 from foldwise.report.formats import counted, in_units, percent
@@ -52,7 +53,8 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     rows = "" if source.n_rows is None else f"{counted(source.n_rows, 'row')}, "
     given = curve.parameters
     words = [*(["scaled columns"] if given.get("scale") else []), "k-means"]
-    words += ["cosine"] if given.get("metric") == "cosine" else []
+    label = GEOMETRIES[given.get("metric", "euclidean")].label
+    words += [label] if label else []
     words += [f"{given['search']} search"] if given.get("search", "none") != "none" else []
     return [
         f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})",

@@ -20,6 +20,8 @@ class Geometry:
     name: str
     view: Callable[[Source], Source] | None = None
     project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    label: str | None = None  # what reports call it, if it has to be said
+    similarity: str | None = None  # what 1 - (mean squared distance) / 2 is, if it is anything
     translates: bool = True  # whether distances are translation-invariant
 
     def projected(self, centres: NDArray[Any]) -> NDArray[Any]:
@@ -42,6 +44,6 @@ def unit_centres(centres: NDArray[Any]) -> NDArray[Any]:
 
 EUCLIDEAN = Geometry("euclidean")
 # For rows and centres of length 1, |x - c|^2 = 2 - 2 cos.
-COSINE = Geometry("cosine", unit_rows, unit_centres, translates=False)
+COSINE = Geometry("cosine", unit_rows, unit_centres, "cosine", "mean cosine", translates=False)
 
 GEOMETRIES = {geometry.name: geometry for geometry in (EUCLIDEAN, COSINE)}
