@@ -197,7 +197,7 @@ def test_means_are_those_of_the_members(case: Case, seed: int) -> None:
         true = (x[here].astype(np.longdouble) * w[here, None]).sum(axis=0) / total
         # Its own rounding, and that of rows at their offset.
         within = 8 * np.spacing(np.abs(x.astype(np.float64)).max())
-        assert np.all(np.abs(frame.back(means[c][None], np.dtype(np.float64))[0] - true) <= within)
+        assert np.all(np.abs(frame.undo(means[c][None], np.dtype(np.float64))[0] - true) <= within)
 
 
 def test_two_rows_by_hand() -> None:
@@ -216,4 +216,4 @@ def test_two_rows_by_hand() -> None:
         (sums.high, sums.low, sums.weight),
     )
     np.testing.assert_array_equal(sums.weights, [1.0])
-    np.testing.assert_array_equal(frame.back(sums.means(), x.dtype), [[2.5, 6.0]])
+    np.testing.assert_array_equal(frame.undo(sums.means(), x.dtype), [[2.5, 6.0]])

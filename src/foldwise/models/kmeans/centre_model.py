@@ -230,8 +230,13 @@ class CentreModel(
         return LabelledMatrix(centres, tuple(str(i) for i in range(len(centres))), tuple(names))
 
     @property
-    def _n_features_out(self) -> int:
+    def n_clusters_(self) -> int:
+        """How many clusters were found."""
         return len(self.cluster_centers_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
