@@ -101,7 +101,7 @@ def test_tasks_of_a_fit_can_be_sent(kernel: Any, form: str) -> None:
 
 
 def test_stripes_go_through_the_engine() -> None:
-    """The same sums kept or computed, for some columns or all; the rows are in memory, so none of it is a pass over the data."""
+    """The same sums kept or computed, for some columns or all; rows in memory, so none of it is a pass over the data."""
     passes = Passes(fw.scan(ROWS), n_threads=2)
     kernel, which = Gaussian(0.3, rescaling_of(block_of(ROWS))), np.array([3, 17, 590])
     kept, tiles = (ComputedMatrix(passes, kernel, block_of(ROWS), budget) for budget in (2**30, 0))

@@ -59,7 +59,8 @@ class LocalBlocks:
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by block number."""
         found = {}
-        with blas.single():
+        rows = self.source.n_rows if self.source.n_rows is not None else self._block_rows
+        with blas.single(rows * self.source.n_columns**2):
             for number, piece in self._some(sorted(requests)):
                 found[number] = task(piece.load(), self._state(number), requests[number])
         return found

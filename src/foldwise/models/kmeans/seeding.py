@@ -145,10 +145,14 @@ class Distances:
         """Rows drawn with probability proportional to weight times squared distance."""
         data, ends = self.data, np.cumsum(self.totals)
         where = rng.random(count) * ends[-1]
+        task = DrawRows(self.name, data.weight_scale, data.canonical_order)
+        if len(ends) == 1:  # small tables pay for no more than they need
+            only: Rows = data.passes.ask(task, {0: where / ends[0]})[0]
+            return only
         blocks = np.minimum(np.searchsorted(ends, where, side="right"), len(ends) - 1)
         places = {int(block): np.flatnonzero(blocks == block) for block in np.unique(blocks)}
         shares = {b: (where[at] - (ends[b] - self.totals[b])) / self.totals[b] for b, at in places.items()}
-        drawn = data.passes.ask(DrawRows(self.name, data.weight_scale, data.canonical_order), shares)
+        drawn = data.passes.ask(task, shares)
         back = np.argsort(np.concatenate([places[b] for b in sorted(drawn)]), kind="stable")
         found = [drawn[b] for b in sorted(drawn)]
         weights = None if data.weights is None else np.concatenate([rows.weights for rows in found])[back]
