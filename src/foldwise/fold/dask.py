@@ -17,7 +17,7 @@ from foldwise.data.shard import Shard, shard
 from foldwise.data.source import Source, block_rows, count_rows
 from foldwise.errors import EngineError, MissingDependencyError, ParameterError
 from foldwise.fold.engine import Engine
-from foldwise.fold.local import LocalBlocks
+from foldwise.fold.local import LocalBlocks, keep_freed_memory
 from foldwise.fold.row_arrays import for_blocks
 
 _PATIENCE = 5.0  # seconds between two looks at whether all workers are still there
@@ -144,4 +144,5 @@ class DaskBlocks:
 
 
 def _open(part: Shard, chunks: list[Any], n_threads: int) -> LocalBlocks:
+    keep_freed_memory()
     return LocalBlocks(part.open(chunks), n_threads, part.first, part.last)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -122,3 +124,19 @@ class LocalBlocks:
             for number in numbers:
                 for piece in self.source.pieces(number, number + 1):
                     yield number, piece
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of a block for the next one.
+
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_ so low that every block of a file would be read into fresh pages, which
+    takes several times as long as reading it. Elsewhere the default grows by itself.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return
+    trim_threshold, mmap_threshold = -1, -3  # as in malloc.h
+    mallopt(trim_threshold, 64 << 20)
+    mallopt(mmap_threshold, 32 << 20)
