@@ -19,7 +19,7 @@ from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kernel.functions import kernel_class
 from foldwise.models.kernel.kernel_matrix import PrecomputedFitData
 from foldwise.models.kernel.parameters import PARAMETERS, check_combination, refusal
-from foldwise.models.kmeans.centre_model import FewerClustersWarning
+from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.session import Session, session
 
@@ -120,7 +120,7 @@ class KernelKMeans(
             self._check_dense(opened)
             given = kernel_class(self.kernel).precomputed
             data = PrecomputedFitData(opened.passes) if given else KernelFitData(opened)
-            self._check_count(data.n, data.n_with_weight, opened.where)
+            check_count(self.n_clusters, data.n, data.n_with_weight, opened.where)
             if isinstance(data, KernelFitData) and self._must_approximate(data):
                 fitted = approximate.fit(opened, data)
             else:
@@ -152,15 +152,6 @@ class KernelKMeans(
                 where=opened.where,
                 advice="Pass X.toarray() if that fits in memory, or use kernel='rbf'",
             )
-
-    def _check_count(self, n: int, with_weight: int, where: str | None) -> None:
-        if n < self.n_clusters:
-            what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
-        elif with_weight < self.n_clusters:
-            what = f"n_clusters={self.n_clusters} is more than the {with_weight} rows whose weight is not 0"
-        else:
-            return
-        raise DataError(what, where=where, advice="Ask for fewer clusters")
 
     def _must_approximate(self, data: KernelFitData) -> bool:
         """Whether features take the place of the kernel; an exact fit that would take too long is refused."""

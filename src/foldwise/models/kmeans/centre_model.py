@@ -34,6 +34,17 @@ class FewerClustersWarning(FoldwiseWarning, ConvergenceWarning):  # type: ignore
     """There are fewer distinct points than clusters."""
 
 
+def check_count(n_clusters: int, n: int, with_weight: int, where: str | None) -> None:
+    """Refuse fewer rows, or fewer rows with weight, than clusters."""
+    if n < n_clusters:
+        what = f"n_samples={n} should be >= n_clusters={n_clusters}"
+    elif with_weight < n_clusters:
+        what = f"n_clusters={n_clusters} is more than the {with_weight} rows whose weight is not 0"
+    else:
+        return
+    raise DataError(what, where=where, advice="Ask for fewer clusters")
+
+
 class CentreModel(
     KnownParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -59,14 +70,8 @@ class CentreModel(
     # ---------------------------------------------------------------- for fitting
 
     def _check_count(self, fit: Session, n: int, counted: int | None = None) -> None:
-        """Refuse fewer rows, or fewer rows with non-zero weight, than clusters."""
-        if n < self.n_clusters:
-            what = f"n_samples={n} should be >= n_clusters={self.n_clusters}"
-        elif counted is not None and counted < self.n_clusters:
-            what = f"n_clusters={self.n_clusters} is more than the {counted} rows whose weight is not 0"
-        else:
-            return
-        raise DataError(what, where=fit.where, advice="Ask for fewer clusters")
+        """Refuse fewer rows, or fewer rows with weight, than clusters."""
+        check_count(self.n_clusters, n, n if counted is None else counted, fit.where)
 
     def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
         """The number of starts for `n_init`; only one if the initial centres are given."""
