@@ -91,3 +91,9 @@ def blobs() -> Callable[..., np.ndarray]:
         return (middles[rng.integers(k, size=n)] + spread * rng.standard_normal((n, d))).astype(dtype)
 
     return make
+
+
+@pytest.fixture
+def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables are treated as large ones: k-means makes all of its steps in passes over blocks."""
+    monkeypatch.setattr("foldwise.models.kmeans.small_table.EFFORTS", {})

@@ -27,6 +27,8 @@ CHILD = """
 import sys, time
 import foldwise as fw
 from foldwise.fold import events
+from foldwise.models.kmeans import small_table
+small_table.EFFORTS.clear()  # as if the table were large
 path, checkpoint, search = sys.argv[1:]
 with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
     fw.KMeans(9, n_init=3, tol=0, search=search, algorithm="bounded", checkpoint=checkpoint).fit(path)
@@ -44,6 +46,9 @@ def assert_same(a: Any, b: Any) -> None:
     for mine, other in zip(a.trace_, b.trace_, strict=True):
         for name in ("run", "clusters", "inertia", "inertia_after_e", "moved", "shift"):  # not what was pruned
             assert mine[name] == other[name], name
+
+
+pytestmark = pytest.mark.usefixtures("as_if_large")  # a small table is searched before the first step
 
 
 @pytest.fixture(scope="module")

@@ -207,3 +207,16 @@ class Components:
         scatter: NDArray[np.float64] | None,
     ) -> float: ...
     def logs(self, x: NDArray[Any], total: NDArray[np.float64], each: NDArray[np.float64] | None) -> None: ...
+
+def search_small_table(
+    x: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    given: NDArray[np.float64] | None,
+    unit: bool,
+    seed: int,
+    starts: int,
+    patience: int,
+    spare: int,
+    threads: int,
+    out: NDArray[np.float64],
+) -> None: ...

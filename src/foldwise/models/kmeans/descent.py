@@ -25,7 +25,11 @@ from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
 from foldwise.models.kmeans.label_order import ordered
 from foldwise.models.kmeans.local_search import SEARCHES, descent_state
 from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.kmeans.small_table import best_start, effort_for
 from foldwise.models.standardise import mean_and_deviation
+
+
+_FEW = 0.01  # of the rows; more changing clusters in a step is not convergence
 
 
 class KMeansDescent:
@@ -39,6 +43,8 @@ class KMeansDescent:
         """`tol` bounds the summed squared movement of the centres, in units of the rescaled data."""
         self.assignment, self.k, self.tol = assignment, k, tol
         self.make_start, self.geometry = make_start, geometry
+        data = assignment.data
+        self._rounding = k * data.d * (4 * float(np.finfo(data.dtype).eps)) ** 2 if tol > 0 else 0.0
 
     def start(self, number: int, before: State | None) -> State:
         """The initial centres of this start."""
@@ -57,6 +63,7 @@ class KMeansDescent:
             "previous": centres,
             "inertia": np.array(done.after_m),
             "shift": np.array(done.shift),
+            "moved": np.array(done.moved / data.n if len(previous) else 1.0),
         }
         return new, {
             "clusters": float(len(centres)),
@@ -75,8 +82,13 @@ class KMeansDescent:
         return (float(state["inertia"]) if len(state["centres"]) == self.k else np.inf,)
 
     def ended(self, state: State) -> Reason | None:
-        """Converged when the centres move by at most `tol`."""
-        return Reason.CONVERGED if float(state["shift"]) <= self.tol else None
+        """Converged when the centres move by at most `tol`, and few rows from cluster to cluster.
+
+        A far outlier inflates the variance that `tol` refers to, so that any movement is small; the rows tell the truth.
+        """
+        shift, moved = float(state["shift"]), float(state["moved"])
+        ended = shift <= self.tol and moved <= _FEW or shift <= self._rounding
+        return Reason.CONVERGED if ended else None
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,7 @@ def find_clusters(
     max_iter: int = 300,
     tol: float = 1e-4,
     search: str = "none",
+    plusplus: bool = False,
     seed: int = 0,
     geometry: Geometry = EUCLIDEAN,
     time_budget: float | None = None,
@@ -117,11 +130,16 @@ def find_clusters(
 ) -> Clusters:
     """The best of several starts, improved by a search if requested; labels and sums then belong to the centres found.
 
-    `tol` is relative to the mean variance of the columns, as in KMeans.
+    `tol` is relative to the mean variance of the columns, as in KMeans. `plusplus` says that the starts are greedy k-means++,
+    which the search of a small table makes itself.
     """
     data = assignment.data
-    descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
     kind = SEARCHES[search] if k > 1 and data.n > k + 1 else None
+    effort = effort_for(search, data, k)
+    if effort is not None:
+        make_start = best_start(data, k, effort, seed, geometry, None if plusplus else make_start)
+        kind = None
+    descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
     then = None if kind is None else kind(assignment, k, seed)
     best = best_of(descent, starts, max_iter, then=then, time_budget=time_budget, checkpoint=checkpoint)
     centres, outcome = best.state["centres"], best.outcome
@@ -185,7 +203,8 @@ def cluster(
             return STARTS[init](data, k, np.random.default_rng([seed, 0, number]))
         return np.ascontiguousarray(init, dtype=data.dtype)
 
-    found = find_clusters(Assignment(data), k, make_start, seed=seed, **settings)
+    plusplus = isinstance(init, str) and init == "k-means++"
+    found = find_clusters(Assignment(data), k, make_start, seed=seed, plusplus=plusplus, **settings)
     if found.outcome.reason is Reason.INTERRUPTED and not interruptible:
         raise KeyboardInterrupt
     centres = ordered(found.assignment, found.centres) if isinstance(init, str) else found.centres

@@ -72,7 +72,7 @@ class KMeans(CentreModel):
         random_state: Any = None,
         copy_x: bool = True,
         algorithm: str = "auto",
-        search: str = "none",
+        search: str = "auto",
         metric: str = "euclidean",
         scale: bool = False,
         time_budget: float | None = None,
@@ -102,6 +102,9 @@ class KMeans(CentreModel):
             data = KMeansData(fit.passes)
             self._check_count(fit, data.n, data.counted)
             starts = self._n_starts()
+            plusplus = isinstance(self.init, str) and self.init == "k-means++"
+            # Whoever gives the centres or counts the starts gets just those.
+            search = "none" if self.search == "auto" and not (plusplus and self.n_init == "auto") else self.search
             found = find_clusters(
                 Assignment(data, bounds=BOUNDS[self.algorithm]),
                 self.n_clusters,
@@ -109,11 +112,12 @@ class KMeans(CentreModel):
                 starts=starts,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                search=self.search,
+                search=search,
+                plusplus=plusplus,
                 seed=fit.seed,
                 geometry=geometry,
                 time_budget=self.time_budget,
-                checkpoint=fit.checkpoint(*data.figures, resumable_cap=starts == 1 and self.search == "none"),
+                checkpoint=fit.checkpoint(*data.figures, resumable_cap=starts == 1 and search in ("none", "auto")),
             )
             found = self._finish(fit, found)
             fit.finish(

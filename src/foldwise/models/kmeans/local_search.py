@@ -195,7 +195,7 @@ class SplitMerge(LocalSearch):
         return split_and_merge(self.assignment, best, found, progress.attempts, rng)
 
 
-SEARCHES = {"none": None, "breathing": Breathing, "split-merge": SplitMerge}
+SEARCHES = {"auto": None, "none": None, "breathing": Breathing, "split-merge": SplitMerge}
 
 
 @dataclass
@@ -217,5 +217,6 @@ def descent_state(centres: NDArray[Any], progress: _Progress | None = None) -> S
         "previous": centres[:0],
         "inertia": np.array(np.inf),
         "shift": np.array(np.inf),
+        "moved": np.array(1.0),
         "search": (progress or _Progress()).array(),
     }
