@@ -44,9 +44,31 @@ def all_sets() -> Iterator[Set]:
 # ---------------------------------------------------------------- of the shared data
 
 _PLANES = {
-    **{"a1": 20, "a2": 35, "a3": 50, "s1": 15, "s2": 15, "s3": 15, "s4": 15, "unbalance": 8, "r15": 15, "d31": 31},
-    **{"aggregation": 7, "spiral": 3, "flame": 2, "jain": 2, "atom": 2, "chainlink": 2, "hepta": 7, "lsun": 3},
-    **{"tetra": 4, "target": 6, "twodiamonds": 2, "engytime": 2, "wingnut": 2, "birch1": 100, "birch2": 100},
+    "a1": 20,
+    "a2": 35,
+    "a3": 50,
+    "s1": 15,
+    "s2": 15,
+    "s3": 15,
+    "s4": 15,
+    "unbalance": 8,
+    "r15": 15,
+    "d31": 31,
+    "aggregation": 7,
+    "spiral": 3,
+    "flame": 2,
+    "jain": 2,
+    "atom": 2,
+    "chainlink": 2,
+    "hepta": 7,
+    "lsun": 3,
+    "tetra": 4,
+    "target": 6,
+    "twodiamonds": 2,
+    "engytime": 2,
+    "wingnut": 2,
+    "birch1": 100,
+    "birch2": 100,
 }
 
 
@@ -140,7 +162,16 @@ def _scaled(load: Callable[[], np.ndarray]) -> np.ndarray:
 
 def _made() -> Iterator[Set]:
     for seed, (n, d, k) in enumerate(
-        [(100, 2, 3), (300, 1, 4), (500, 5, 8), (1000, 10, 20), (2000, 2, 40), (5000, 3, 10), (400, 20, 6), (3000, 8, 30)]
+        [
+            (100, 2, 3),
+            (300, 1, 4),
+            (500, 5, 8),
+            (1000, 10, 20),
+            (2000, 2, 40),
+            (5000, 3, 10),
+            (400, 20, 6),
+            (3000, 8, 30),
+        ]
     ):
         yield Set(f"blobs {n} x {d}", partial(_blobs, n, d, k, seed), (k, k // 2 + 1, 2 * k))
         yield Set(f"unequal blobs {n} x {d}", partial(_unequal, n, d, k, seed), (k, 2 * k))

@@ -64,7 +64,15 @@ def row(name: str, cases: list[tuple[str, dict[str, np.ndarray]]], ours: str, ri
     time = np.array([found[ours][:, 0].min() / found[rival][:, 0].min() for _, found in cases])
     worst = max(float((found[ours][:, 1] / found[TEN][:, 1] - 1).max()) for _, found in cases)
     fits = sum(map(len, above))
-    cells = [name, ours, str(len(cases)), str(fits), str(sum(map(sum, above))), f"{worst:+.1e}", str(sum(map(sum, below)))]
+    cells = [
+        name,
+        ours,
+        str(len(cases)),
+        str(fits),
+        str(sum(map(sum, above))),
+        f"{worst:+.1e}",
+        str(sum(map(sum, below))),
+    ]
     cells += [str(sum(map(sum, single))), rival, f"{np.median(time):.2f}", f"{np.quantile(time, 0.9):.2f}"]
     return [*cells, f"{int((time > 1).sum())} of {len(time)}"]
 

@@ -1,4 +1,4 @@
-"""Small tables are searched before the first step: good optima whatever the order of the rows, and a `tol` that outliers leave alone."""
+"""Small tables are searched before the first step; and a `tol` that outliers leave alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,16 @@ def test_the_best_of_all_partitions(rows: list[tuple[int, int]], k: int, weighte
 
 @pytest.mark.parametrize(
     ("name", "k"),
-    [("iris", 3), ("iris", 8), ("wine", 5), ("ruspini", 4), ("usarrests", 5), ("fgl_glass", 6), ("galaxies", 6), ("swiss", 8)],
+    [
+        ("iris", 3),
+        ("iris", 8),
+        ("wine", 5),
+        ("ruspini", 4),
+        ("usarrests", 5),
+        ("fgl_glass", 6),
+        ("galaxies", 6),
+        ("swiss", 8),
+    ],
 )
 def test_not_above_ten_starts_of_scikit_learn(table: Callable[[str], np.ndarray], name: str, k: int) -> None:
     from sklearn.cluster import KMeans
@@ -143,7 +152,7 @@ def test_far_outliers_do_not_end_the_fit(blobs: Make, far: float, outliers: int)
     x = blobs(4000, 2, 7, spread=0.6)
     rng = np.random.default_rng(0)
     x = np.vstack([x, far * rng.standard_normal((outliers, 2))])
-    start = np.vstack([x[: 7], x[-outliers:]])
+    start = np.vstack([x[:7], x[-outliers:]])
     ended = fw.KMeans(len(start), init=start).fit(x)
     exact = fw.KMeans(len(start), init=start, tol=0, max_iter=1000).fit(x)
     assert ended.n_iter_ > 3

@@ -31,7 +31,7 @@ def cluster(
     clusters: Annotated[str, Parameter(name=["--clusters", "-k"])] = "8",
     scale: Scale = False,
     metric: Literal["euclidean", "cosine"] = "euclidean",
-    search: Literal["none", "breathing", "split-merge"] = "breathing",
+    search: Literal["auto", "none", "breathing", "split-merge"] = "breathing",
     init: Literal["k-means++", "k-means||", "random"] = "k-means++",
     starts: OptionalCount = None,
     seed: Seed = 0,

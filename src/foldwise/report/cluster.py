@@ -38,7 +38,12 @@ def cluster_report(model: Any, source: Source) -> Report:
     caption = "The inertia after every iteration."
     if model.search == "breathing":
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
-    convergence = Chart("Convergence", lambda: convergence_chart(model.trace_, "inertia", k), caption)
+    # A small table is searched before the first step, and nothing is left to draw.
+    convergence = (
+        [Chart("Convergence", lambda: convergence_chart(model.trace_, "inertia", k), caption)]
+        if len(model.trace_) > 2
+        else []
+    )
     rings = "Numbered rings are the centres." if k <= MOST_MARKED else ""
     plane = plane_chart(model, source, model.labels_, k, lambda seen: _draw_plane(model, seen), rings)
     return Report(
@@ -48,7 +53,7 @@ def cluster_report(model: Any, source: Source) -> Report:
         [
             clusters,
             plane,
-            Group([convergence, _separation(found, names)], only="page"),
+            Group([*convergence, _separation(found, names)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
             Note("\n".join(_hints(model, found, names)), only="text"),
@@ -59,7 +64,7 @@ def cluster_report(model: Any, source: Source) -> Report:
 
 def _work(model: Any) -> str:
     words = [model.manifest_.algorithm, *([model.geometry.label] if model.geometry.label else [])]
-    words += [f"{model.search} search"] if model.search != "none" else []
+    words += [f"{model.search} search"] if model.search not in ("none", "auto") else []
     words.append(counted(model.outcome_.steps, "iteration"))
     return ", ".join([*words, *(["converged"] if model.outcome_.converged else [])])
 

@@ -28,7 +28,6 @@ from foldwise.models.kmeans.seeding import STARTS
 from foldwise.models.kmeans.small_table import best_start, effort_for
 from foldwise.models.standardise import mean_and_deviation
 
-
 _FEW = 0.01  # of the rows; more changing clusters in a step is not convergence
 
 
@@ -87,7 +86,7 @@ class KMeansDescent:
         A far outlier inflates the variance that `tol` refers to, so that any movement is small; the rows tell the truth.
         """
         shift, moved = float(state["shift"]), float(state["moved"])
-        ended = shift <= self.tol and moved <= _FEW or shift <= self._rounding
+        ended = (shift <= self.tol and moved <= _FEW) or shift <= self._rounding
         return Reason.CONVERGED if ended else None
 
 

@@ -16,6 +16,7 @@ from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import Geometry
 
+
 @dataclass(frozen=True)
 class Effort:
     """How long to search: the number of starts, and of consecutive failures to improve on them after which to stop.
