@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -14,7 +16,9 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
-from foldwise.models.likelihood.result import Comparison, FittedDistribution, comparable
+from foldwise.models.likelihood.heaps import heap_notes
+from foldwise.models.likelihood.probabilities import log_probabilities
+from foldwise.models.likelihood.result import Comparison, FittedDistribution
 from foldwise.models.likelihood.solve import Estimates, Limits, Problem, prepare, solve
 from foldwise.models.likelihood.sufficient_statistics import summarise
 from foldwise.models.session import open_checkpoint, open_passes
@@ -78,6 +82,7 @@ def fit_distribution(
         problems: dict[str, Problem] = {}
         refused: dict[str, RefusalError] = {}
         for one in families:
+            given[one.name] = one.settled(values, given[one.name])
             try:
                 problems[one.name] = _prepared(passes, one, values, given[one.name], method)
             except RefusalError as refusal:
@@ -92,7 +97,10 @@ def fit_distribution(
         limits = Limits(max_iter or _MAX_ITER[method], time_budget, saved)
         fits = []
         for name, found in solve(passes, problems, method, limits).items():
-            if all(math.isfinite(value) for value in found.theta.values()):
+            unusable = problems[name].family.unusable(found.theta)
+            if unusable is not None:
+                refused[name] = RefusalError(unusable)
+            elif all(math.isfinite(value) for value in found.theta.values()):
                 fits.append(_result(passes, source, problems[name], found, given[name], confidence))
             else:
                 refused[name] = RefusalError(
@@ -100,18 +108,20 @@ def fit_distribution(
                 )
         if not several and refused:
             raise _as_error(families[0], refused[families[0].name], source)
+        probable = log_probabilities(passes, values, fits)
     for fit in fits:
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
         return fits[0]
-    # Where probabilities and densities cannot be compared each kind is sorted for itself, counts first.
-    together = comparable(fits)
-    fits.sort(key=lambda fit: (not (together or fit.discrete), _rank(getattr(fit, criterion)), fit.family))
-    return Comparison(tuple(fits), {name: _reason(refusal, source) for name, refusal in refused.items()}, criterion)
+    reasons = {name: _reason(refusal, source) for name, refusal in refused.items()}
+    comparison = Comparison(tuple(fits), reasons, criterion, probable)
+    return replace(comparison, fits=tuple(sorted(fits, key=partial(_rank, comparison))))
 
 
-def _rank(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+def _rank(comparison: Comparison, fit: FittedDistribution) -> tuple[float, float, str]:
+    """By the score; where there are too few values for any, by AIC."""
+    ranks = [math.inf if math.isnan(value) else value for value in (comparison.score(fit), fit.aic)]
+    return ranks[0], ranks[1], fit.family
 
 
 # What SciPy, R and others call them.
@@ -130,6 +140,15 @@ _OTHER_NAMES = {
     "gumbel-r": "gumbel",
     "unif": "uniform",
     "pois": "poisson",
+    "t": "student-t",
+    "student": "student-t",
+    "students-t": "student-t",
+    "shifted-expon": "shifted-exponential",
+    "shifted-lognorm": "shifted-lognormal",
+    "gamma3": "shifted-gamma",
+    "pearson3": "shifted-gamma",
+    "weibull3": "shifted-weibull",
+    "lognormal3": "shifted-lognormal",
 }
 
 
@@ -231,6 +250,7 @@ def _result(
         if exact:
             intervals |= exact
             notes = (*notes, "the interval there is exact (Clopper and Pearson, or its like)")
+    notes = (*notes, *family.remarks(theta), *heap_notes(family, theta, free, statistics))
     algorithm = f"{family.name}, {found.method}"
     fit = FittedDistribution(
         family=family.name,

@@ -80,12 +80,13 @@ def solve(passes: Passes, problems: Mapping[str, Problem], method: str, limits: 
     climbing: dict[str, tuple[Problem, Chart]] = {}
     for name, problem in problems.items():
         theta = problem.family.closed(problem.statistics, problem.fixed) if problem.free else dict(problem.fixed)
-        edge = theta is not None and _at_edge(problem, theta)
+        edge = theta is not None and (_at_edge(problem, theta) or bool(_held(problem, theta)))
         if theta is not None and (method == "auto" or edge or not problem.free):
             found[name] = _finished(passes, problem, theta, "closed form" if problem.free else "given", None)
             continue
         origin = _origin(passes, problem, method)
-        climbing[name] = problem, problem.family.chart(problem.statistics, problem.fixed, origin)
+        hold = {one: origin[one] for one in _held(problem, origin)}
+        climbing[name] = problem, problem.family.chart(problem.statistics, problem.fixed | hold, origin)
     way = "gradient" if method == "gradient" else "newton"
     for reads_data in (False, True):
         some = {name: pair for name, pair in climbing.items() if bool(pair[1].n_terms) is reads_data}
@@ -137,7 +138,13 @@ def _origin(passes: Passes, problem: Problem, method: str) -> Theta:
     family, statistics = problem.family, problem.statistics
     outside = [scaled_parameters(family, theta, statistics.exponent) for theta in starts]
     values = log_likelihoods(family, statistics, outside, passes)
-    return starts[int(np.argmax(values))]
+    return family.best_start(starts, values)
+
+
+def _held(problem: Problem, theta: Theta) -> dict[str, str]:
+    """Free parameters that stand at a bound, which an ascent is not to look beyond."""
+    found = problem.family.bounds(problem.statistics, theta)
+    return {name: note for name, note in found.items() if name in problem.free}
 
 
 def _at_edge(problem: Problem, theta: Theta) -> bool:
@@ -158,7 +165,8 @@ def _finished(
     notes: list[str] = []
     covariance = np.full((len(problem.free), len(problem.free)), np.nan)
     edge = _at_edge(problem, theta)
-    corners = [name for name in problem.free if name in family.corners]
+    held = _held(problem, theta)
+    corners = [name for name in problem.free if name in family.corners or name in held]
     if edge:
         notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
     outside = scaled_parameters(family, theta, statistics.exponent)
@@ -194,6 +202,8 @@ def _finished(
                 f"the likelihood has a corner at the {name}: its standard error is by the expected information"
             )
             corners.remove(name)
+    notes += held.values()
+    corners = [name for name in corners if name not in held]
     if corners:
         what = " and ".join(corners)
         notes.append(f"the likelihood has a corner at the {what}: a standard error does not exist there")
@@ -243,10 +253,13 @@ def estimate(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
                 return chart.at(eta)
             return chart.finish(eta, TermSums.of_values(x, w, chart.terms(eta), chart.n_terms).value)
 
-        charts = [family.chart(statistics, given, start) for start in family.starts(statistics, given)]
-        chart = charts[0]
-        if len(charts) > 1:
-            chart = max(charts, key=lambda one: at(one, np.zeros(one.dimension)).value)
+        starts = family.starts(statistics, given)
+        start = starts[0]
+        if len(starts) > 1:
+            charts = [family.chart(statistics, theta, theta) for theta in starts]
+            start = family.best_start(starts, [at(one, np.zeros(0)).value for one in charts])
+        hold = {name: start[name] for name in family.bounds(statistics, start) if name not in given}
+        chart = family.chart(statistics, given | hold, start)
         objective = Objective(chart, statistics.weight, lambda eta: {})
         done = climb({"one": objective}, "newton", lambda wanted: {"one": at(chart, wanted["one"])}, max_iter=200)
         theta = chart.theta(done["one"].eta)
