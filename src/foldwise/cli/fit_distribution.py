@@ -19,7 +19,7 @@ def fit_distribution(
     fixed: list[str] | None = None,
     method: Literal["auto", "newton", "gradient"] = "auto",
     confidence: Annotated[float, Parameter(validator=validators.Number(gt=0, lt=1))] = 0.95,
-    criterion: Literal["aic", "bic"] = "aic",
+    criterion: Literal["bic", "aic"] = "bic",
     no_test: bool = False,
     where: Where = None,
     weights: Weights = None,

@@ -35,7 +35,7 @@ def fit_distribution(
     column: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    criterion: str = "aic",
+    criterion: str = "bic",
     max_iter: int | None = None,
     time_budget: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,

@@ -11,21 +11,22 @@ from foldwise.models.likelihood.families import FAMILIES
 def score(fit: Any, criterion: str, log_likelihood: float) -> float:
     """Twice the (negative) log-likelihood with the penalty of a criterion, for comparing families; lower is better.
 
-    AIC estimates what a fit loses on new values. It does so for parameters that are known to within one over the root of n; a
-    limit of the support that was estimated is known to within one over n and gains twice as much by chance, so that it counts
-    as two (`Family.counted`). With the same count BIC approximates the marginal likelihood. For few values AIC is corrected as
-    by Hurvich and Tsai (1989).
+    Both criteria are derived for parameters that are known to within one over the root of n. A limit of the support that was
+    estimated is known to within one over n: what the fit gains from it by chance, and what new values lose, is twice as much,
+    and so is the volume of parameters that BIC approximates. It counts as two (`Family.counted`). For few values AIC has
+    the correction of Hurvich and Tsai (1989).
     """
-    k, n = FAMILIES[fit.family].counted(fit.parameters, fit.free), fit.n
+    k, n = len(fit.free), fit.n
+    counted = FAMILIES[fit.family].counted(fit.parameters, fit.free)
     if criterion == "bic":
-        return k * math.log(n) - 2.0 * log_likelihood
-    return penalty(k, n) - 2.0 * log_likelihood
+        return counted * math.log(n) - 2.0 * log_likelihood
+    return corrected(k, n) + 2.0 * (counted - k) - 2.0 * log_likelihood
 
 
-def penalty(k: float, n: float) -> float:
-    """Of the corrected AIC, for k parameters of n values; infinite where there are too few values for so many.
+def corrected(k: int, n: float) -> float:
+    """The penalty of the corrected AIC for k parameters of n values; infinite where there are too few values for so many.
 
-    >>> round(penalty(2, 10), 3), penalty(2, 3)
+    >>> round(corrected(2, 10), 3), corrected(2, 3)
     (5.714, inf)
     """
     return 2.0 * k * n / (n - k - 1.0) if n > k + 1.0 else math.inf

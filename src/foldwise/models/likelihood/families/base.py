@@ -164,6 +164,10 @@ class Family:
         """Parameters that stand at a bound of their range, beyond which the likelihood still rises, and what that means."""
         return {}
 
+    def bounded(self, values: Univariate, theta: Mapping[str, float]) -> Theta | None:
+        """Where an ascent that got stuck there has run into a bound: the same at the bound."""
+        return None
+
     def remarks(self, theta: Mapping[str, float]) -> tuple[str, ...]:
         """What a reader of these parameters should know."""
         return ()
