@@ -32,7 +32,7 @@ from foldwise.stats.univariate import Univariate
 
 _EULER = 0.5772156649015329
 _FURTHEST = 100.0  # standard deviations below the least value
-_GUESSES = 24  # locations that are tried
+_GUESSES = 12  # locations that are tried
 
 
 class Shifted(Family):
