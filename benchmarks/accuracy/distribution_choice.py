@@ -28,10 +28,16 @@ TRUTH: dict[str, Draw] = {
     "weibull": lambda rng, n: 3.0 * rng.weibull(2.5, n),
     "laplace": lambda rng, n: rng.laplace(10.0, 2.0, n),
     "pareto": lambda rng, n: 2.0 * (1.0 + rng.pareto(2.5, n)),
+    "rayleigh": lambda rng, n: rng.rayleigh(3.0, n),
+    "logistic": lambda rng, n: rng.logistic(10.0, 1.0, n),
+    "gumbel": lambda rng, n: rng.gumbel(10.0, 2.0, n),
+    "inverse-gaussian": lambda rng, n: rng.wald(2.0, 5.0, n),
+    "cauchy": lambda rng, n: 10.0 + rng.standard_cauchy(n),
     "student-t": lambda rng, n: 10.0 + rng.standard_t(3.0, n),
     "shifted-exponential": lambda rng, n: 5.0 + rng.exponential(2.0, n),
     "shifted-lognormal": lambda rng, n: 10.0 + rng.lognormal(0.0, 0.7, n),
     "shifted-gamma": lambda rng, n: 10.0 + rng.gamma(3.0, 2.0, n),
+    "shifted-weibull": lambda rng, n: 10.0 + 3.0 * rng.weibull(2.5, n),
 }
 ADDED = {"student-t", "shifted-exponential", "shifted-gamma", "shifted-weibull", "shifted-lognormal"}
 SIZES = (10, 30, 100, 1000)
@@ -53,18 +59,22 @@ def chosen(x: np.ndarray) -> dict[str, str]:
 def main() -> None:
     warnings.simplefilter("ignore")
     repeats = int(sys.argv[-1]) if sys.argv[-1].isdigit() else 60
+    ways = ("before", "same families", "all families", "all, AIC")
+    head = ["drawn from", *ways, "uniform, before", "uniform, now"]
     for n in SIZES:
-        lines, means = [], np.zeros(4)
+        lines, shares = [], {}
         for truth, draw in TRUTH.items():
             found = [chosen(draw(np.random.default_rng([seed, n]), n)) for seed in range(repeats)]
-            right = [100 * np.mean([one[way] == truth for one in found]) for way in found[0]]
+            right = [100 * float(np.mean([one[way] == truth for one in found])) for way in ways]
             limits = [100 * np.mean([one[way] == "uniform" for one in found]) for way in ("before", "all families")]
-            means += np.array(right) / len(TRUTH)
-            if truth in ADDED:
-                right = [np.nan if way in ("before", "same families") else r for way, r in zip(found[0], right, strict=True)]
-            lines.append([truth, *("-" if np.isnan(r) else f"{r:.0f}" for r in right), *(f"{u:.0f}" for u in limits)])
-        lines.append(["mean", *(f"{mean:.0f}" for mean in means), "", ""])
-        head = ["drawn from", "before", "same families", "all families", "all, AIC", "uniform, before", "uniform, now"]
+            shares[truth] = right
+            shown = [
+                "-" if truth in ADDED and way in ways[:2] else f"{r:.0f}" for way, r in zip(ways, right, strict=True)
+            ]
+            lines.append([truth, *shown, *(f"{share:.0f}" for share in limits)])
+        for name, some in {"mean of the first 13": set(TRUTH) - ADDED, "mean of all 18": set(TRUTH)}.items():
+            means = np.mean([right for truth, right in shares.items() if truth in some], axis=0)
+            lines.append([name, *(f"{mean:.0f}" for mean in means), "", ""])
         show(f"n = {n}: the right family first, % of {repeats} samples; and how often it was uniform", head, lines)
 
 

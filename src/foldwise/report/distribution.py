@@ -24,6 +24,7 @@ from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Repor
 from foldwise.stats.term_sums import BinWeights
 
 _DECIDES = 10.0  # of AIC or BIC: a family so far behind is out of the question
+_ALIKE = 2.0
 _MOST_BARS = 60
 _MOST_CURVES = 4
 _FAR = 0.5  # of log-likelihood for each value behind the best: such a family is not worth a line
@@ -120,8 +121,9 @@ def _verdict(found: Comparison) -> list[str]:
     if len(found.fits) < 2:
         return [ranked]
     first, second, behind = found.fits[0].family, found.fits[1].family, found.behind(found.fits[1])
-    if not behind >= 2:
-        said = f"{first} and {second} describe the data about equally well"
+    alike = [fit.family for fit in found.fits if not found.behind(fit) >= _ALIKE]
+    if len(alike) > 1:
+        said = f"{', '.join(alike[:-1])} and {alike[-1]} describe the data about equally well"
     elif behind < _DECIDES:
         said = f"{first} is ahead of {second}, but not by much (a difference of {_DECIDES:g} would decide)"
     else:

@@ -47,18 +47,21 @@ def fit_distribution(
     Parameters
     ----------
     x : an array or list of numbers, a Series, a frame, a path, SQL text or `fw.scan(...)`; `column` is a name or position.
-    family : normal, logistic, laplace, cauchy, gumbel, uniform, exponential, gamma, weibull, lognormal, inverse-gaussian,
-        rayleigh, pareto, beta, bernoulli, binomial, geometric, poisson or negative-binomial; a list of them or "all" compares:
-        the result is then a `Comparison`, in which families that the values forbid are listed with the reason. Probabilities of
-        counts and densities cannot be compared with each other; where all values are whole numbers, counts come first.
+    family : normal, logistic, laplace, cauchy, student-t, gumbel, uniform, exponential, gamma, weibull, lognormal,
+        inverse-gaussian, rayleigh, pareto, beta, shifted-exponential, shifted-gamma, shifted-weibull, shifted-lognormal (these
+        begin at a location), bernoulli, binomial, geometric (from 0 or 1: `start`), poisson or negative-binomial; a list of
+        them or "all" compares: the result is then a `Comparison`, in which families that the values forbid are listed with the
+        reason. Where all values are whole numbers, a density counts by the probability of half a unit to either side.
     fixed : parameters that are known, as in {"sigma": 5}; for several families by family: {"normal": {"sigma": 5}}.
     method : "auto" takes a formula where there is one and else climbs by Newton's method; "newton" and "gradient" always climb,
         and `trace` shows how. "gradient" is the textbook's ascent, with a step that never lets the likelihood fall.
     sample_weight : how many times each value counts: one number for each, or the name of a column.
     confidence : of the intervals.
-    criterion : "aic" or "bic", by which a comparison is sorted.
+    criterion : "bic" or "aic", by which a comparison is sorted, made fair to families whose support has estimated limits: see
+        `Comparison.score`. BIC finds the right family with enough values; AIC has one parameter too many in one of six samples.
     max_iter, time_budget (seconds), checkpoint (a file): for families that pass over the values at every step (weibull,
-        logistic, cauchy, gumbel): a fit that was killed goes on from its checkpoint and ends with the same bits.
+        logistic, cauchy, gumbel, student-t, shifted ones): a fit that was killed goes on from its checkpoint and ends with
+        the same bits.
     n_threads, engine : threads, and who runs the passes (`fw.engine`); the result does not depend on either.
 
     Exponential families need a single pass, however many are compared. Citation: Casella and Berger, Statistical Inference.
@@ -97,7 +100,7 @@ def fit_distribution(
         limits = Limits(max_iter or _MAX_ITER[method], time_budget, saved)
         fits = []
         for name, found in solve(passes, problems, method, limits).items():
-            unusable = problems[name].family.unusable(found.theta)
+            unusable = problems[name].family.unusable(problems[name].statistics, found.theta)
             if unusable is not None:
                 refused[name] = RefusalError(unusable)
             elif all(math.isfinite(value) for value in found.theta.values()):

@@ -172,8 +172,8 @@ class Family:
         """What a reader of these parameters should know."""
         return ()
 
-    def unusable(self, theta: Mapping[str, float]) -> str | None:
-        """Why an ascent that ended there found nothing, if so."""
+    def unusable(self, values: SufficientStatistics, theta: Mapping[str, float]) -> str | None:
+        """Why an ascent that ended there, in units of the data, found nothing, if so."""
         return None
 
     def rough(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:

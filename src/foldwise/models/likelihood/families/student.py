@@ -97,10 +97,11 @@ class StudentT(Family):
         note = "the tails are no heavier than the normal distribution's, so the likelihood rises with df for ever: take normal"
         return {"df": note}
 
-    def unusable(self, theta: Mapping[str, float]) -> str | None:
-        if theta["df"] > 1.01 * _LEAST:
+    def unusable(self, values: SufficientStatistics, theta: Mapping[str, float]) -> str | None:
+        assert values.quantiles is not None
+        if theta["df"] > 1.01 * _LEAST and theta["scale"] >= 1e-9 * float(values.quantiles[2] - values.quantiles[0]):
             return None
-        return "the likelihood grows without bound as df and scale go to 0: too many of the values are equal"
+        return "the likelihood grows without bound as the scale goes to 0: too many of the values are equal"
 
     def starts(self, values: Univariate, fixed: Mapping[str, float]) -> list[Theta]:
         from scipy.special import stdtrit
