@@ -22,6 +22,7 @@ from foldwise.models.likelihood.families.base import (
     plain,
     spread,
 )
+from foldwise.models.likelihood.families.location import QUARTILES
 from foldwise.stats.univariate import Univariate
 
 MOST = 1e6  # degrees of freedom: from here on the distribution is the normal one to six digits
@@ -49,7 +50,7 @@ class StudentT(Family):
         return stats.t(theta["df"], theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
-        return (0.25, 0.5, 0.75)
+        return QUARTILES
 
     def _normal(self, values: Univariate, fixed: Mapping[str, float]) -> tuple[float, float]:
         """Where the normal distribution, which many degrees of freedom lead to, has its maximum."""
@@ -62,7 +63,7 @@ class StudentT(Family):
     ) -> Callable[[Floats], list[Floats]] | None:
         assert values.quantiles is not None
         location, scale = self._normal(values, fixed)
-        middle = float(values.quantiles[1])
+        middle = tuple(values.quantiles[1:3].tolist())
         return partial(_tails, location=location, scale=scale, middle=middle, exponent=values.exponent)
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
@@ -72,13 +73,14 @@ class StudentT(Family):
         if "scale" in fixed or not isinstance(values, SufficientStatistics) or values.second_sums is None:
             return
         assert values.quantiles is not None
-        here, heap = math.ldexp(float(values.quantiles[1]), -values.exponent), float(values.second_sums[1])
         df = fixed.get("df", 1.0)
-        if fixed.get("location", here) == here and heap >= df * (values.weight - heap):
-            raise RefusalError(
-                f"{heap:,.10g} of the values are equal ({plain(float(values.quantiles[1]))}), so the likelihood does not "
-                "fall as the scale goes to 0"
-            )
+        for middle, heap in zip(values.quantiles[1:3].tolist(), values.second_sums[1:].tolist(), strict=True):
+            here = math.ldexp(middle, -values.exponent)
+            if fixed.get("location", here) == here and heap >= df * (values.weight - heap):
+                raise RefusalError(
+                    f"{heap:,.10g} of the values are equal ({plain(middle)}), so the likelihood does not fall as the scale "
+                    "goes to 0"
+                )
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         if "df" in fixed:
@@ -99,7 +101,7 @@ class StudentT(Family):
 
     def unusable(self, values: SufficientStatistics, theta: Mapping[str, float]) -> str | None:
         assert values.quantiles is not None
-        if theta["df"] > 1.01 * _LEAST and theta["scale"] >= 1e-9 * float(values.quantiles[2] - values.quantiles[0]):
+        if theta["df"] > 1.01 * _LEAST and theta["scale"] >= 1e-9 * float(values.quantiles[-1] - values.quantiles[0]):
             return None
         return "the likelihood grows without bound as the scale goes to 0: too many of the values are equal"
 
@@ -108,7 +110,8 @@ class StudentT(Family):
 
         assert isinstance(values, SufficientStatistics)
         assert values.quantiles is not None
-        first, middle, third = (float(one) for one in np.ldexp(values.quantiles, -values.exponent))
+        first, lower, upper, third = (float(one) for one in np.ldexp(values.quantiles, -values.exponent))
+        middle = lower / 2 + upper / 2
         half = (third - first) / 2 or math.sqrt(values.variance) / 10 or 1.0
         half = max(half, abs(middle - fixed.get("location", middle)))
         found = []
@@ -216,7 +219,7 @@ def _terms(x: Floats, location: float, scale: float, df: float, exponent: int) -
         ]
 
 
-def _tails(x: Floats, location: float, scale: float, middle: float, exponent: int) -> list[Floats]:
+def _tails(x: Floats, location: float, scale: float, middle: tuple[float, ...], exponent: int) -> list[Floats]:
     z = ((x if exponent == 0 else np.ldexp(x, -exponent)) - location) / (scale or 1.0)
     square = np.minimum(z * z, 1e150)
-    return [square * (square - 2.0) - 1.0, (x == middle).astype(np.float64)]
+    return [square * (square - 2.0) - 1.0, *((x == one).astype(np.float64) for one in middle)]
