@@ -74,7 +74,7 @@ DRAW: dict[str, Any] = {
 @pytest.mark.parametrize("decimals", [None, 1])
 def test_p_values_of_the_right_family_are_uniform(family: str, decimals: int | None) -> None:
     p_values = []
-    for seed in range(30):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         x = DRAW[family](rng, 25)
         x = x if decimals is None else np.round(x, decimals)
@@ -92,7 +92,7 @@ def test_limits_leave_too_few_values() -> None:
 
 
 def test_repetitions_are_tested_as_such() -> None:
-    x, w = np.random.default_rng(2).uniform(size=40), np.arange(30) % 3
+    x, w = np.random.default_rng(2).uniform(size=40), np.arange(40) % 3
     here, there = goodness(x, "uniform", sample_weight=w), goodness(np.repeat(x, w), "uniform")
     assert here.statistics == pytest.approx(there.statistics)
     assert here.p_values == there.p_values

@@ -11,18 +11,20 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 
 _MOST_DECIMALS = 6
-_HEAD = 256  # of these values the decimals are guessed, which unrounded values do not survive
-_AT_ONCE = 16384
+_HEAD = 64  # values at which all others are given up, unless these are rounded
+_LOOKED_AT = 8192  # values of a block, evenly apart: more would cost more time than the rest of a fit, and say no more
 
 
 @dataclass(frozen=True)
 class Rounding:
     """All values are multiples of 10 to the power of minus `decimals`, and not all of a coarser power; at least whole numbers.
 
-    `fives` and `tens` are the weights of the values that are multiples of 5 and of 10 such units.
+    Of a large block only some values are looked at, evenly apart: `weight` is theirs. `fives` and `tens` are the weights of
+    those that are multiples of 5 and of 10 such units.
     """
 
     decimals: int
+    weight: float
     fives: float
     tens: float
 
@@ -36,37 +38,40 @@ class Rounding:
         """Of some values, or None where there is no such unit; `exact=False` for values that were stored as float32.
 
         >>> Rounding.of(np.array([1.5, 2.0, 20.0]), None)
-        Rounding(decimals=1, fives=3.0, tens=2.0)
+        Rounding(decimals=1, weight=3.0, fives=3.0, tens=2.0)
         >>> Rounding.of(np.array([1.0, 5.0, 20.0]), None), Rounding.of(np.array([0.1, np.pi]), None)
-        (Rounding(decimals=0, fives=2.0, tens=1.0), None)
+        (Rounding(decimals=0, weight=3.0, fives=2.0, tens=1.0), None)
         """
+        if not _multiples(x[:_HEAD], _MOST_DECIMALS, exact).all():
+            return None
+        x, w = x[some_rows(len(x))], None if w is None else w[some_rows(len(x))]
         decimals = 0
-        for start, stop in ((0, min(_HEAD, len(x))), *_ranges(len(x))):
-            while not _multiples(x[start:stop], decimals, exact).all():
+        for some in (x[:_HEAD], x):
+            while not _multiples(some, decimals, exact).all():
                 decimals += 1
                 if decimals > _MOST_DECIMALS:
                     return None
-        fives = tens = 0.0
-        for start, stop in _ranges(len(x)):
-            some, times = x[start:stop], None if w is None else w[start:stop]
-            fives += _weight(_multiples(some * 2.0, decimals - 1, exact), times)
-            tens += _weight(_multiples(some, decimals - 1, exact), times)
-        return cls(decimals, fives, tens)
+        weight = float(len(x)) if w is None else math.fsum(w)
+        fives, tens = _multiples(x * 2.0, decimals - 1, exact), _multiples(x, decimals - 1, exact)
+        return cls(decimals, weight, _weight(fives, w), _weight(tens, w))
 
-    def merge(self, other: Rounding | None, weight: float, other_weight: float) -> Rounding | None:
-        """Of both sets of values, given their weights."""
+    def merge(self, other: Rounding | None) -> Rounding | None:
+        """Of both sets of values."""
         if other is None:
             return None
         decimals = max(self.decimals, other.decimals)
-        pairs = [
-            (part.fives, part.tens) if part.decimals == decimals else (whole, whole)
-            for part, whole in ((self, weight), (other, other_weight))
+        # In a finer unit all values of the coarser one are multiples of 5 and of 10.
+        tallies = [
+            (part.fives, part.tens) if part.decimals == decimals else (part.weight, part.weight)
+            for part in (self, other)
         ]
-        return Rounding(decimals, pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1])
+        (fives, tens), (more_fives, more_tens) = tallies
+        return Rounding(decimals, self.weight + other.weight, fives + more_fives, tens + more_tens)
 
 
-def _ranges(n: int) -> list[tuple[int, int]]:
-    return [(start, min(start + _AT_ONCE, n)) for start in range(0, n, _AT_ONCE)]
+def some_rows(n: int) -> slice:
+    """Rows of a block of n that are looked at."""
+    return slice(None, None, max(-(-n // _LOOKED_AT), 1))
 
 
 def _weight(which: NDArray[np.bool_], w: Floats | None) -> float:

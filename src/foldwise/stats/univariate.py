@@ -14,7 +14,7 @@ from foldwise import kernels
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.series import divergence, factorial_rest
 from foldwise.stats.logs import Logs, total
-from foldwise.stats.rounding import Rounding
+from foldwise.stats.rounding import Rounding, some_rows
 from foldwise.stats.two_part_mean import moved
 
 MOST_COUNTS = 1 << 16  # whole numbers below this are tallied individually
@@ -35,8 +35,8 @@ class Univariate:
     of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
     `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None if it was not requested or
     is undefined for the values. `low_weight` and `high_weight` are the weights of the values that equal the least and the
-    greatest one; `rounding` says to what unit all values were rounded, if to any. `first_rows` and `first_values` locate the
-    first value of each kind in OUTSIDE, for errors; -1 means none.
+    greatest one (0 where hardly any of many do); `rounding` says to what unit all values were rounded, if to any.
+    `first_rows` and `first_values` locate the first value of each kind in OUTSIDE, for errors; -1 means none.
     """
 
     weight: float
@@ -128,7 +128,7 @@ class Univariate:
             np.where(here, a.first_values, b.first_values),
             low_weight=a.low_weight * (a.low <= b.low) + b.low_weight * (b.low <= a.low),
             high_weight=a.high_weight * (a.high >= b.high) + b.high_weight * (b.high >= a.high),
-            rounding=None if a.rounding is None else a.rounding.merge(b.rounding, a.weight, b.weight),
+            rounding=None if a.rounding is None else a.rounding.merge(b.rounding),
         )
         changes: dict[str, Any] = {}
         mean = float(centre[0])
@@ -193,7 +193,9 @@ def values_and_weights(block: Block) -> tuple[Floats, Floats | None, NDArray[np.
 
 
 def _at(x: Floats, w: Floats | None, value: float) -> float:
-    """The weight of the values that equal one of them."""
+    """The weight of the values that equal one of them; 0 in a large block in which hardly any do."""
+    if len(x) > _AT_ONCE and not (x[some_rows(len(x))] == value).any():
+        return 0.0
     here = x == value
     return float(np.count_nonzero(here)) if w is None else float(w[here].sum())
 

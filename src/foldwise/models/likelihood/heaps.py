@@ -54,9 +54,10 @@ def _probability(
 
 
 def _round_numbers(values: Univariate) -> tuple[str, ...]:
-    rounding, n = values.rounding, values.weight
+    rounding = values.rounding
     if rounding is None or values.high - values.low < _UNITS * rounding.step:
         return ()
+    n = rounding.weight
     for units, weight, share in ((10, rounding.tens, 0.1), (5, rounding.fives, 0.2)):
         if weight - share * n > max(_CLEAR * math.sqrt(share * (1 - share) * n), 0.75 * share * n):
             return (
