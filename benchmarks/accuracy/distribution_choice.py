@@ -41,6 +41,7 @@ TRUTH: dict[str, Draw] = {
 }
 ADDED = {"student-t", "shifted-exponential", "shifted-gamma", "shifted-weibull", "shifted-lognormal"}
 SIZES = (10, 30, 100, 1000)
+FRESH = 2026  # the criterion was chosen while looking at other seeds than these
 
 
 def chosen(x: np.ndarray) -> dict[str, str]:
@@ -64,7 +65,7 @@ def main() -> None:
     for n in SIZES:
         lines, shares = [], {}
         for truth, draw in TRUTH.items():
-            found = [chosen(draw(np.random.default_rng([seed, n]), n)) for seed in range(repeats)]
+            found = [chosen(draw(np.random.default_rng([FRESH, seed, n]), n)) for seed in range(repeats)]
             right = [100 * float(np.mean([one[way] == truth for one in found])) for way in ways]
             limits = [100 * np.mean([one[way] == "uniform" for one in found]) for way in ("before", "all families")]
             shares[truth] = right
