@@ -12,7 +12,8 @@ from foldwise.data.block import Floats
 
 _MOST_DECIMALS = 6
 _HEAD = 64  # values at which all others are given up, unless these are rounded
-_LOOKED_AT = 8192  # values of a block, evenly apart: more would cost more time than the rest of a fit, and say no more
+_SMALL = 8192  # values: up to so many all are looked at
+_LOOKED_AT = 1024  # else so many, evenly apart: more would cost more time than the rest of a fit, and say no more
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Rounding:
 
 def some_rows(n: int) -> slice:
     """Rows of a block of n that are looked at."""
-    return slice(None, None, max(-(-n // _LOOKED_AT), 1))
+    return slice(None, None, 1 if n <= _SMALL else -(-n // _LOOKED_AT))
 
 
 def _weight(which: NDArray[np.bool_], w: Floats | None) -> float:
