@@ -101,7 +101,8 @@ class StudentT(Family):
 
     def unusable(self, values: SufficientStatistics, theta: Mapping[str, float]) -> str | None:
         assert values.quantiles is not None
-        if theta["df"] > 1.01 * _LEAST and theta["scale"] >= 1e-9 * float(values.quantiles[-1] - values.quantiles[0]):
+        half = float(values.quantiles[-1] / 2 - values.quantiles[0] / 2)  # the whole might leave float64
+        if theta["df"] > 1.01 * _LEAST and theta["scale"] >= 2e-9 * half:
             return None
         return "the likelihood grows without bound as the scale goes to 0: too many of the values are equal"
 
