@@ -20,6 +20,7 @@ _ALL = (
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
+    "benchmarks.accuracy.distribution_choice",
     "benchmarks.speed.mixture",
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",

@@ -21,12 +21,16 @@ def test_it_compares_families(capsys):
     out = capsys.readouterr().out
     assert "wine.csv, column malic_acid: 178 values (float64)" in out
     assert re.search(
-        r"^inverse-gaussian +-241\.479 +486\.958 +493\.322 +0\.00 +mean 2\.3363, shape 10\.589$", out, re.M
+        r"^inverse-gaussian +-241\.479 +486\.958 +493\.322 +493\.322 +0\.00 +mean 2\.3363, shape 10\.589$", out, re.M
     )
-    assert "not fitted: binomial, poisson, negative-binomial: 1.71 is not a count" in out
+    assert "not fitted: binomial, geometric, poisson, negative-binomial: 1.71 is not a count" in out
     assert "inverse-gaussian is ahead of lognormal, but not by much" in out
     assert re.search(r"^shape +10\.5887 +1\.1224  8\.60228 to 13\.0337$", out, re.M)
-    assert "Anderson-Darling: 2.523, p-value at most 0.005" in out
+    assert (
+        "ranked by score: BIC, in which a limit of the support that was estimated counts as up to two parameters" in out
+    )
+    assert "Anderson-Darling: 2.52, p-value at most 0.005" in out
+    assert "the samples are rounded to multiples of 0.01, as the values are" in out
 
 
 def test_one_family_with_something_given(capsys):
@@ -55,7 +59,10 @@ def test_json_and_files(tmp_path, capsys):
     assert main([*CALL, "--json", "--no-test"]) == 0
     both = json.loads(capsys.readouterr().out)
     assert both["best"] == "inverse-gaussian"
-    assert both["fits"][10]["standard_errors"]["low"] is None  # uniform: NaN is no JSON
+    uniform = next(fit for fit in both["fits"] if fit["family"] == "uniform")
+    assert uniform["standard_errors"]["low"] is None  # NaN is no JSON
+    assert uniform["score"] - uniform["bic"] == pytest.approx(2 * np.log(178))
+    assert "counts as up to two parameters" in both["ranked_by"]
 
 
 def test_where_weights_and_npy(tmp_path, capsys):
@@ -124,15 +131,27 @@ def test_a_distribution_cannot_be_applied_to_rows(tmp_path: Path, capsys: pytest
     assert "fitted distribution" in capsys.readouterr().err
 
 
-def test_long_measurements_in_whole_numbers_are_no_counts() -> None:
-    """Over hundreds of whole numbers a density is as good as a probability: the families are compared in one list."""
+def test_measurements_in_whole_numbers_are_no_counts() -> None:
+    """Densities count by the probability of what is rounded to a whole number, so all families are in one list."""
     values = np.round(np.random.default_rng(0).lognormal(6.0, 0.5, 300))
     found = fw.fit_distribution(values, ["negative-binomial", "lognormal", "poisson"])
-    assert found.comparable
     assert found.best.family == "lognormal"
-    few = fw.fit_distribution(values % 10 + 1, ["normal", "poisson"])
-    assert not few.comparable
-    assert few.best.family == "poisson"
+    digits = fw.fit_distribution(values % 10 + 1, ["normal", "poisson", "uniform"])
+    assert digits.best.family == "uniform"
+
+
+def test_censored_values_and_the_start_of_a_count_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, data, page = np.random.default_rng(0), tmp_path / "x.csv", tmp_path / "r.html"
+    data.write_text("x\n" + "\n".join(map(repr, np.minimum(rng.exponential(3.0, 300), 6.0).tolist())))
+    assert main(["fit-distribution", str(data), "-f", "exponential", "--no-test", "--report", str(page)]) == 0
+    told = "equal the greatest one, 6, where the family expects 0: if they were censored"
+    assert told in " ".join(capsys.readouterr().out.split())
+    assert told in " ".join(page.read_text().split())
+    data.write_text("x\n" + "\n".join(map(str, rng.geometric(0.3, 100) - 1)))
+    assert main(["fit-distribution", str(data), "-f", "geometric", "--no-test"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^start +0 +convention$", out, re.M)
+    assert "values count the misses before the first hit" in out
 
 
 def test_the_reader_of_a_pipe_may_leave(tmp_path: Path) -> None:

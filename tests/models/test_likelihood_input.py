@@ -39,8 +39,13 @@ DATA: dict[str, np.ndarray] = {
     "geometric": RNG.geometric(0.3, 150) * 1.0,
     "poisson": RNG.poisson(4.0, 150) * 1.0,
     "negative-binomial": RNG.negative_binomial(3, 0.3, 150) * 1.0,
+    "student-t": 4.0 + 2.0 * RNG.standard_t(3.0, 150),
+    "shifted-exponential": 3.0 + RNG.exponential(4.0, 150),
+    "shifted-gamma": 5.0 + RNG.gamma(4.0, 1.5, 150),
+    "shifted-weibull": 2.0 + 3.0 * RNG.weibull(2.5, 150),
+    "shifted-lognormal": 10.0 + RNG.lognormal(0.7, 0.5, 150),
 }
-GIVEN = {"binomial": {"n": 12}}
+GIVEN = {"binomial": {"n": 12}, "geometric": {"start": 1}}
 
 
 def fitted(family: str, x: Any = None, **options: Any) -> Any:
@@ -87,7 +92,7 @@ def test_every_subset_of_parameters_can_be_given(family: str) -> None:
 def _other(family: str, name: str, value: float) -> float:
     if family == "uniform":
         return value - 1 if name == "low" else value + 1
-    if family == "pareto" and name == "scale":
+    if (family == "pareto" and name == "scale") or (family.startswith("shifted") and name == "location"):
         return value * 0.8
     return value * 1.1 if name != "p" else value * 0.9
 
@@ -102,9 +107,20 @@ def _best(family: str, fit: Any) -> float:
 
     if not fit.free or set(fit.free) <= FAMILIES[family].corners:
         return value(fit.parameters)
+    if len(fit.free) == 2:
+        start = np.array([fit.parameters[name] for name in fit.free])
+        found = optimize.minimize(
+            lambda z: -value({**fit.parameters, **dict(zip(fit.free, (z * start).tolist(), strict=True))}),
+            np.ones(2),
+            method="Nelder-Mead",
+            options={"xatol": 1e-8, "fatol": 1e-10},
+        )
+        return -float(found.fun)
     (name,) = fit.free
     centre = fit.parameters[name]
     reach = 0.3 * abs(centre)
+    if name == "location" and family.startswith("shifted"):
+        reach = 0.9 * (float(x.min()) - centre)
     found = optimize.minimize_scalar(
         lambda v: -value({**fit.parameters, name: v}),
         bounds=(centre - reach, centre + reach),
@@ -258,6 +274,7 @@ def test_nan_and_infinity_are_named() -> None:
         ("negative-binomial", 2.5, "2.5 is not a count"),
         ("binomial", 0.5, "0.5 is not a count"),
         ("geometric", 0.0, "0 is not a count from 1 on"),
+        ("geometric", -1.0, "-1 is not a count from 1 on"),
         ("bernoulli", 2.0, "2 is not 0 or 1"),
         ("bernoulli", 0.5, "0.5 is not 0 or 1"),
     ],
@@ -281,7 +298,8 @@ def test_forbidden_values_are_named(family: str, bad: float, words: str, tmp_pat
 # ---------------------------------------------------------------- degenerate data
 
 EQUAL = ["normal", "logistic", "laplace", "cauchy", "gumbel", "uniform", "gamma", "weibull", "lognormal", "pareto",
-         "inverse-gaussian"]  # fmt: skip
+         "inverse-gaussian", "student-t", "shifted-exponential", "shifted-gamma", "shifted-weibull",
+         "shifted-lognormal"]  # fmt: skip
 
 
 @pytest.mark.parametrize("family", [*EQUAL, "beta"])

@@ -19,7 +19,7 @@ def fit_distribution(
     fixed: list[str] | None = None,
     method: Literal["auto", "newton", "gradient"] = "auto",
     confidence: Annotated[float, Parameter(validator=validators.Number(gt=0, lt=1))] = 0.95,
-    criterion: Literal["aic", "bic"] = "aic",
+    criterion: Literal["bic", "aic"] = "bic",
     no_test: bool = False,
     where: Where = None,
     weights: Weights = None,
@@ -47,7 +47,8 @@ def fit_distribution(
     confidence
         The confidence level of the intervals.
     criterion
-        The criterion by which families are compared.
+        The criterion by which families are ranked (the column score): bic, which finds the right family among many with
+        enough values, or aic. In both, limits of the support that were estimated count as two parameters.
     no_test
         Skip the tests whether the (best) family fits, which take a second or two.
     checkpoint

@@ -14,7 +14,8 @@ from foldwise.models.likelihood import Comparison, FittedDistribution
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import RefusalError
 from foldwise.models.likelihood.goodness import Goodness, draw
-from foldwise.models.likelihood.repr import TWO_KINDS, estimates, parameter_rows
+from foldwise.models.likelihood.ranking import legend
+from foldwise.models.likelihood.repr import estimates, parameter_rows
 from foldwise.report.charts import convergence_chart, density_chart, likelihood_chart, quantile_chart
 from foldwise.report.formats import counted
 from foldwise.report.json import plain
@@ -23,6 +24,7 @@ from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Repor
 from foldwise.stats.term_sums import BinWeights
 
 _DECIDES = 10.0  # of AIC or BIC: a family so far behind is out of the question
+_ALIKE = 2.0
 _MOST_BARS = 60
 _MOST_CURVES = 4
 _FAR = 0.5  # of log-likelihood for each value behind the best: such a family is not worth a line
@@ -97,6 +99,7 @@ def _comparison(found: Comparison) -> Group:
     columns = [Column("family", [fit.family for fit in found.fits], left=True)]
     for name, key in (("log-likelihood", "max_log_likelihood"), ("AIC", "aic"), ("BIC", "bic")):
         columns.append(Column(name, [getattr(fit, key) for fit in found.fits], "{:.3f}".format))
+    columns.append(Column("score", [found.score(fit) for fit in found.fits], "{:.3f}".format))
     columns.append(Column("behind", [found.behind(fit) for fit in found.fits], "{:.2f}".format))
     columns.append(Column("parameters", [estimates(fit) for fit in found.fits], left=True))
     return Group(
@@ -114,21 +117,18 @@ def refusals(found: Comparison) -> str:
 
 def _verdict(found: Comparison) -> list[str]:
     """What the comparison says, and what it does not."""
-    name, lines, together = found.criterion.upper(), [], found.comparable
-    for discrete in (True,) if together else (True, False):
-        kind = [fit for fit in found.fits if together or fit.discrete is discrete]
-        if len(kind) < 2:
-            continue
-        first, second, behind = kind[0].family, kind[1].family, found.behind(kind[1])
-        if behind < 2:
-            lines.append(f"{first} and {second} describe the data about equally well ({name})")
-        elif behind < _DECIDES:
-            lines.append(
-                f"{first} is ahead of {second}, but not by much ({name}; a difference of {_DECIDES:g} would decide)"
-            )
-        else:
-            lines.append(f"{first} is clearly ahead of {second} ({name})")
-    return lines if together else [*lines, TWO_KINDS]
+    ranked = legend(found.criterion, bool(found.log_probabilities))
+    if len(found.fits) < 2:
+        return [ranked]
+    first, second, behind = found.fits[0].family, found.fits[1].family, found.behind(found.fits[1])
+    alike = [fit.family for fit in found.fits if not found.behind(fit) >= _ALIKE]
+    if len(alike) > 1:
+        said = f"{', '.join(alike[:-1])} and {alike[-1]} describe the data about equally well"
+    elif behind < _DECIDES:
+        said = f"{first} is ahead of {second}, but not by much (a difference of {_DECIDES:g} would decide)"
+    else:
+        said = f"{first} is clearly ahead of {second}"
+    return [said, ranked]
 
 
 def _parameters(fit: FittedDistribution) -> Table:
@@ -235,7 +235,12 @@ def as_values(found: FittedDistribution | Comparison, goodness: Goodness | None 
         return {
             "criterion": found.criterion,
             "best": found.best.family if found.fits else None,
-            "fits": [as_values(fit, goodness if fit is found.fits[0] else None) for fit in found.fits],
+            "fits": [
+                as_values(fit, goodness if fit is found.fits[0] else None)
+                | plain({"score": found.score(fit), "behind": found.behind(fit)})
+                for fit in found.fits
+            ],
+            "ranked_by": legend(found.criterion, bool(found.log_probabilities)),
             "refused": dict(found.refused),
         }
     same = ("family", "parameters", "fixed", "standard_errors", "intervals", "interval_scales", "confidence")

@@ -14,6 +14,7 @@ from foldwise import kernels
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.series import divergence, factorial_rest
 from foldwise.stats.logs import Logs, total
+from foldwise.stats.rounding import Rounding, some_rows
 from foldwise.stats.two_part_mean import moved
 
 MOST_COUNTS = 1 << 16  # whole numbers below this are tallied individually
@@ -33,8 +34,9 @@ class Univariate:
     parts. `logs` is about x (its squares only if "log squares" is among the parts), `complement` about 1 - x, `inverse` the sum
     of (x - mean)^2 / x, `counts` the weights of 0, 1, 2 and so on, `rests` the sum of log x! - x log x + x and
     `divergence` that of x log(x / mean), which do not cancel where counts are large; each is None if it was not requested or
-    is undefined for the values. `first_rows` and `first_values` locate the first value of each kind in OUTSIDE, for errors;
-    -1 means none.
+    is undefined for the values. `low_weight` and `high_weight` are the weights of the values that equal the least and the
+    greatest one (0 where hardly any of many do); `rounding` says to what unit all values were rounded, if to any.
+    `first_rows` and `first_values` locate the first value of each kind in OUTSIDE, for errors; -1 means none.
     """
 
     weight: float
@@ -52,6 +54,9 @@ class Univariate:
     counts: Floats | None = None
     rests: float | None = None
     divergence: float | None = None
+    low_weight: float = 0.0
+    high_weight: float = 0.0
+    rounding: Rounding | None = None
 
     @classmethod
     def empty(cls) -> Univariate:
@@ -71,7 +76,20 @@ class Univariate:
         y = x if exponent == 0 else np.ldexp(x, -exponent)
         mean, rest, squares = _moments(y, w)
         first_rows, first_values = _outside(x, low, high, block.start, places, "counts" in parts)
-        record = cls(weight, len(x), exponent, np.array([mean, rest]), squares, low, high, first_rows, first_values)
+        record = cls(
+            weight,
+            len(x),
+            exponent,
+            np.array([mean, rest]),
+            squares,
+            low,
+            high,
+            first_rows,
+            first_values,
+            low_weight=_at(x, w, low),
+            high_weight=_at(x, w, high),
+            rounding=Rounding.of(x, w, exact=block.dense().dtype != np.float32),
+        )
         if low > 0 and parts & {"logs", "inverse"}:
             # From x itself: rescaling might underflow the smallest values.
             pivot, left = (math.ldexp(part, exponent) for part in (mean, rest))
@@ -108,6 +126,9 @@ class Univariate:
             max(a.high, b.high),
             np.where(here, a.first_rows, b.first_rows),
             np.where(here, a.first_values, b.first_values),
+            low_weight=a.low_weight * (a.low <= b.low) + b.low_weight * (b.low <= a.low),
+            high_weight=a.high_weight * (a.high >= b.high) + b.high_weight * (b.high >= a.high),
+            rounding=None if a.rounding is None else a.rounding.merge(b.rounding),
         )
         changes: dict[str, Any] = {}
         mean = float(centre[0])
@@ -169,6 +190,14 @@ def values_and_weights(block: Block) -> tuple[Floats, Floats | None, NDArray[np.
         return x, w, None
     places = np.flatnonzero(w)
     return x[places], w[places], places
+
+
+def _at(x: Floats, w: Floats | None, value: float) -> float:
+    """The weight of the values that equal one of them; 0 in a large block in which hardly any do."""
+    if len(x) > _AT_ONCE and not (x[some_rows(len(x))] == value).any():
+        return 0.0
+    here = x == value
+    return float(np.count_nonzero(here)) if w is None else float(w[here].sum())
 
 
 def _exponent(size: float) -> int:

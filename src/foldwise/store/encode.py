@@ -40,6 +40,7 @@ _RECORDS = RESULTS | {
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
     "Outcome": "foldwise.fold.outcome",
+    "Rounding": "foldwise.stats.rounding",
     "SufficientStatistics": "foldwise.models.likelihood.families.base",
 }
 _ENUMS = {"Reason": "foldwise.fold.outcome"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -14,7 +16,9 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
-from foldwise.models.likelihood.result import Comparison, FittedDistribution, comparable
+from foldwise.models.likelihood.heaps import heap_notes
+from foldwise.models.likelihood.probabilities import log_probabilities
+from foldwise.models.likelihood.result import Comparison, FittedDistribution
 from foldwise.models.likelihood.solve import Estimates, Limits, Problem, prepare, solve
 from foldwise.models.likelihood.sufficient_statistics import summarise
 from foldwise.models.session import open_checkpoint, open_passes
@@ -31,7 +35,7 @@ def fit_distribution(
     column: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    criterion: str = "aic",
+    criterion: str = "bic",
     max_iter: int | None = None,
     time_budget: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -43,18 +47,21 @@ def fit_distribution(
     Parameters
     ----------
     x : an array or list of numbers, a Series, a frame, a path, SQL text or `fw.scan(...)`; `column` is a name or position.
-    family : normal, logistic, laplace, cauchy, gumbel, uniform, exponential, gamma, weibull, lognormal, inverse-gaussian,
-        rayleigh, pareto, beta, bernoulli, binomial, geometric, poisson or negative-binomial; a list of them or "all" compares:
-        the result is then a `Comparison`, in which families that the values forbid are listed with the reason. Probabilities of
-        counts and densities cannot be compared with each other; where all values are whole numbers, counts come first.
+    family : normal, logistic, laplace, cauchy, student-t, gumbel, uniform, exponential, gamma, weibull, lognormal,
+        inverse-gaussian, rayleigh, pareto, beta, shifted-exponential, shifted-gamma, shifted-weibull, shifted-lognormal (these
+        begin at a location), bernoulli, binomial, geometric (from 0 or 1: `start`), poisson or negative-binomial; a list of
+        them or "all" compares: the result is then a `Comparison`, in which families that the values forbid are listed with the
+        reason. Where all values are whole numbers, a density counts by the probability of half a unit to either side.
     fixed : parameters that are known, as in {"sigma": 5}; for several families by family: {"normal": {"sigma": 5}}.
     method : "auto" takes a formula where there is one and else climbs by Newton's method; "newton" and "gradient" always climb,
         and `trace` shows how. "gradient" is the textbook's ascent, with a step that never lets the likelihood fall.
     sample_weight : how many times each value counts: one number for each, or the name of a column.
     confidence : of the intervals.
-    criterion : "aic" or "bic", by which a comparison is sorted.
+    criterion : "bic" or "aic", by which a comparison is sorted, made fair to families whose support has estimated limits: see
+        `Comparison.score`. BIC finds the right family with enough values; AIC has one parameter too many in one of six samples.
     max_iter, time_budget (seconds), checkpoint (a file): for families that pass over the values at every step (weibull,
-        logistic, cauchy, gumbel): a fit that was killed goes on from its checkpoint and ends with the same bits.
+        logistic, cauchy, gumbel, student-t, shifted ones): a fit that was killed goes on from its checkpoint and ends with
+        the same bits.
     n_threads, engine : threads, and who runs the passes (`fw.engine`); the result does not depend on either.
 
     Exponential families need a single pass, however many are compared. Citation: Casella and Berger, Statistical Inference.
@@ -78,6 +85,7 @@ def fit_distribution(
         problems: dict[str, Problem] = {}
         refused: dict[str, RefusalError] = {}
         for one in families:
+            given[one.name] = one.settled(values, given[one.name])
             try:
                 problems[one.name] = _prepared(passes, one, values, given[one.name], method)
             except RefusalError as refusal:
@@ -92,7 +100,10 @@ def fit_distribution(
         limits = Limits(max_iter or _MAX_ITER[method], time_budget, saved)
         fits = []
         for name, found in solve(passes, problems, method, limits).items():
-            if all(math.isfinite(value) for value in found.theta.values()):
+            unusable = problems[name].family.unusable(problems[name].statistics, found.theta)
+            if unusable is not None:
+                refused[name] = RefusalError(unusable)
+            elif all(math.isfinite(value) for value in found.theta.values()):
                 fits.append(_result(passes, source, problems[name], found, given[name], confidence))
             else:
                 refused[name] = RefusalError(
@@ -100,18 +111,20 @@ def fit_distribution(
                 )
         if not several and refused:
             raise _as_error(families[0], refused[families[0].name], source)
+        probable = log_probabilities(passes, values, fits)
     for fit in fits:
         fit.outcome.warn(f"fit_distribution ({fit.family})")
     if not several:
         return fits[0]
-    # Where probabilities and densities cannot be compared each kind is sorted for itself, counts first.
-    together = comparable(fits)
-    fits.sort(key=lambda fit: (not (together or fit.discrete), _rank(getattr(fit, criterion)), fit.family))
-    return Comparison(tuple(fits), {name: _reason(refusal, source) for name, refusal in refused.items()}, criterion)
+    reasons = {name: _reason(refusal, source) for name, refusal in refused.items()}
+    comparison = Comparison(tuple(fits), reasons, criterion, probable)
+    return replace(comparison, fits=tuple(sorted(fits, key=partial(_rank, comparison))))
 
 
-def _rank(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+def _rank(comparison: Comparison, fit: FittedDistribution) -> tuple[float, float, str]:
+    """By the score; where there are too few values for any, by AIC."""
+    ranks = [math.inf if math.isnan(value) else value for value in (comparison.score(fit), fit.aic)]
+    return ranks[0], ranks[1], fit.family
 
 
 # What SciPy, R and others call them.
@@ -130,6 +143,15 @@ _OTHER_NAMES = {
     "gumbel-r": "gumbel",
     "unif": "uniform",
     "pois": "poisson",
+    "t": "student-t",
+    "student": "student-t",
+    "students-t": "student-t",
+    "shifted-expon": "shifted-exponential",
+    "shifted-lognorm": "shifted-lognormal",
+    "gamma3": "shifted-gamma",
+    "pearson3": "shifted-gamma",
+    "weibull3": "shifted-weibull",
+    "lognormal3": "shifted-lognormal",
 }
 
 
@@ -231,6 +253,7 @@ def _result(
         if exact:
             intervals |= exact
             notes = (*notes, "the interval there is exact (Clopper and Pearson, or its like)")
+    notes = (*notes, *family.remarks(theta), *heap_notes(family, theta, free, statistics))
     algorithm = f"{family.name}, {found.method}"
     fit = FittedDistribution(
         family=family.name,

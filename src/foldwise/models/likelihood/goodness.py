@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,13 +16,16 @@ from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
+from foldwise.models.likelihood.probabilities import interval
 from foldwise.models.likelihood.solve import estimate
 from foldwise.models.session import open_passes
+from foldwise.stats.rounding import Rounding
 from foldwise.stats.term_sums import BinWeights
 from foldwise.stats.univariate import values_and_weights
 
 _LEAST_EXPECTED = 5.0
 _MOST_CELLS = 200
+_SMALLEST = 1e-6  # the least probability below or above a value that Anderson and Darling's distance takes into account
 
 
 @dataclass(frozen=True)
@@ -109,24 +113,36 @@ def _by_bootstrap(fit: Any, sample: Floats, resamples: int, seed: int) -> Goodne
     note = f"parametric bootstrap, {resamples} samples of {n} values"
     if n < fit.n:
         note += f"; the test looks at {n} of the values, drawn at random, and at the family fitted to these"
+    rounding = fit.statistics.rounding
+    if rounding is not None and len(np.unique(sample)) == n:
+        rounding = None  # without ties it makes no difference
+    if rounding is not None:
+        note += f"; the samples are rounded to multiples of {rounding.step:g}, as the values are"
     rng = np.random.default_rng([seed, 1])
     theta = _refit(family, sample, fixed)
     if theta is None:
         return Goodness({}, {}, fit.n, "the family cannot be fitted to the sample that would be tested")
-    found = _distances(family, theta, sample)
-    above, made, frozen = np.zeros(2), 0, family.scipy(theta)
+    found = _distances(family, theta, fit.free, sample, rounding)
+    if found is None:
+        return Goodness({}, {}, fit.n, "too few values for a test beside those that determine where the support ends")
+    half = 0.0 if rounding is None else rounding.step / 2
+    above, made, frozen = np.zeros(2), 0, family.scipy(family.widened(theta, fit.free, half))
     for _ in range(resamples):
         drawn = np.asarray(frozen.rvs(size=n, random_state=rng), dtype=np.float64)
+        drawn = drawn if rounding is None else np.rint(drawn * 10.0**rounding.decimals) / 10.0**rounding.decimals
         again = _refit(family, drawn, fixed)
-        if again is None:
+        distances = None if again is None else _distances(family, again, fit.free, drawn, rounding)
+        if distances is None:
             continue
         made += 1
-        above += _distances(family, again, drawn) >= found
+        above += (distances >= found) & np.isfinite(found)
     if made < resamples:
         note += f"; {resamples - made} of them could not be fitted and do not count"
     names = ("Anderson-Darling", "Kolmogorov-Smirnov")
-    shares = (above + 1) / (made + 1)
-    statistics, p_values = (dict(zip(names, map(float, one), strict=True)) for one in (found, shares))
+    statistics = dict(zip(names, map(float, found), strict=True))
+    if made <= resamples // 2:
+        return Goodness(statistics, {}, n, f"{note}; that is too few for p-values")
+    p_values = dict(zip(names, map(float, (above + 1) / (made + 1)), strict=True))
     return Goodness(statistics, p_values, n, note, made)
 
 
@@ -138,16 +154,46 @@ def _refit(family: Family, x: Floats, fixed: dict[str, float]) -> dict[str, floa
             return None
 
 
-def _distances(family: Family, theta: dict[str, float], x: Floats) -> Floats:
-    """Anderson and Darling's, and Kolmogorov and Smirnov's, distance of the values from the distribution."""
-    x, n = np.sort(x), len(x)
-    frozen = family.scipy(theta)
+def _distances(
+    family: Family, theta: dict[str, float], free: Collection[str], x: Floats, rounding: Rounding | None
+) -> Floats | None:
+    """Anderson and Darling's, and Kolmogorov and Smirnov's, distance of the values from the distribution.
+
+    A value at which the support begins or ends because it is the least or the greatest one says nothing about the family, and
+    Anderson and Darling's distance would be infinite: given that value, the others are a sample of the distribution between
+    the limits (Quesenberry and Starbuck 1976), and it is these that are tested.
+    """
+    x = np.sort(x)
+    if rounding is None:
+        limits = ((family.begins, x[0]), (family.ends, x[-1]))
+        first, last = (name is not None and name in free and theta[name] == value for name, value in limits)
+        x = x[int(first) : len(x) - int(last)]
+    n = len(x)
+    if n < 2:
+        return None
     place = np.arange(1, n + 1)
     with np.errstate(all="ignore"):
-        below, log_below, log_above = frozen.cdf(x), frozen.logcdf(x), frozen.logsf(x)
-        squared = -n - float(((2 * place - 1) / n * (log_below + log_above[::-1])).sum())
+        below, above = _levels(family, theta, free, x, rounding)
+        # A value that the family all but forbids, such as an exact 0 of an exponential distribution, weighs much, not all.
+        logs = np.log(np.maximum(below, _SMALLEST)) + np.log(np.maximum(above, _SMALLEST))[::-1]
+        squared = -n - float(((2 * place - 1) / n * logs).sum())
     largest = float(np.maximum(place / n - below, below - (place - 1) / n).max())
-    return np.array([squared if math.isfinite(squared) else math.inf, largest])
+    return np.array([one if math.isfinite(one) else math.inf for one in (squared, largest)])
+
+
+def _levels(
+    family: Family, theta: dict[str, float], free: Collection[str], x: Floats, rounding: Rounding | None
+) -> tuple[Floats, Floats]:
+    """The probabilities below and above sorted values; equal ones are spread over the interval that is rounded to them."""
+    if rounding is None:
+        frozen = family.scipy(theta)
+        return frozen.cdf(x), frozen.sf(x)
+    half = rounding.step / 2
+    values, first, of, times = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    lower, upper = interval(family.scipy(family.widened(theta, free, half)), values, half)
+    share = (np.arange(len(x)) - first[of] + 0.5) / times[of]
+    below = lower[0][of] + (upper[0] - lower[0])[of] * share
+    return below, upper[1][of] + (lower[1] - upper[1])[of] * (1.0 - share)
 
 
 def _repetitions(passes: Passes) -> NDArray[np.int64]:

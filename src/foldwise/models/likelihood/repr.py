@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-TWO_KINDS = (
-    "probabilities of counts (first) and densities cannot be compared with each other: each kind has its own best"
-)
+from foldwise.models.likelihood.ranking import legend
 
 
 def figure(value: float, error: float = math.nan) -> str:
@@ -40,7 +38,7 @@ def parameter_rows(fit: Any) -> list[list[str]]:
     rows = [["parameter", "estimate", "std. error", f"{100 * fit.confidence:g} % interval"]]
     for name, value in fit.parameters.items():
         if name in fit.fixed:
-            rows.append([name, figure(value), "given", ""])
+            rows.append([name, figure(value), "convention" if name == "start" else "given", ""])
             continue
         low, high = fit.intervals[name]
         error = fit.standard_errors[name]
@@ -65,16 +63,18 @@ def estimates(fit: Any) -> str:
 
 
 def figures(comparison: Any, fit: Any) -> list[str]:
-    """Log-likelihood, criteria, and how far behind the best of its kind."""
-    return [f"{value:.3f}" for value in (fit.max_log_likelihood, fit.aic, fit.bic)] + [f"{comparison.behind(fit):.2f}"]
+    """Log-likelihood, criteria, the score by which fits are ranked, and how far behind the best it is."""
+    values = (fit.max_log_likelihood, fit.aic, fit.bic, comparison.score(fit))
+    return [f"{value:.3f}" for value in values] + [f"{comparison.behind(fit):.2f}"]
 
 
 def compared(comparison: Any) -> str:
-    """Fits, best first, and what was refused."""
-    rows = [["family", "log-likelihood", "AIC", "BIC", "behind", "parameters"]]
+    """Fits, best first, what was refused, and what is odd about the values."""
+    rows = [["family", "log-likelihood", "AIC", "BIC", "score", "behind", "parameters"]]
     rows += [[fit.family, *figures(comparison, fit), estimates(fit)] for fit in comparison.fits]
-    lines = lines_up(rows, left=(0, 5))
+    lines = lines_up(rows, left=(0, 6))
     lines += [f"{name}: not fitted: {reason}" for name, reason in comparison.refused.items()]
-    if not comparison.comparable:
-        lines.append(TWO_KINDS)
+    if comparison.fits:
+        lines.append(legend(comparison.criterion, bool(comparison.log_probabilities)))
+        lines += [f"{comparison.best.family}: {note}" for note in comparison.best.notes]
     return "\n".join(lines)

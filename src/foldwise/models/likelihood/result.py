@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from foldwise.fold.passes import Passes
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, SufficientStatistics
 from foldwise.models.likelihood.goodness import Goodness, goodness_of_fit
+from foldwise.models.likelihood.ranking import score
 from foldwise.models.likelihood.repr import described
 from foldwise.models.likelihood.sufficient_statistics import log_likelihoods
 from foldwise.models.session import open_passes
@@ -75,7 +76,10 @@ class FittedDistribution:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion: twice the number of free parameters less twice the log-likelihood."""
+        """Akaike's criterion: twice the number of free parameters less twice the log-likelihood.
+
+        Families whose support has estimated limits cannot be compared by it; `Comparison.score` is what can.
+        """
         return 2.0 * len(self.free) - 2.0 * self.max_log_likelihood
 
     @property
@@ -97,8 +101,8 @@ class FittedDistribution:
     def log_likelihood(self, theta: Any = None, **parameters: float) -> Any:
         """The log-likelihood of the data at other parameters; those not named stay as they are.
 
-        `theta` is a dict, or a number (or array of numbers) for the only free parameter. Weibull, logistic, Laplace, Cauchy and
-        Gumbel pass over the data again for it.
+        `theta` is a dict, or a number (or array of numbers) for the only free parameter. Weibull, logistic, Laplace, Cauchy,
+        Gumbel, Student's t and the shifted families pass over the data again for it.
         """
         if theta is not None and not isinstance(theta, Mapping):
             if len(self.free) != 1:
@@ -191,44 +195,37 @@ class FittedDistribution:
         return described(self)
 
 
-_FINE = 100  # whole numbers that the values reach over: then one of them is as good as a point of a density
-
-
-def comparable(fits: Sequence[FittedDistribution]) -> bool:
-    """Whether all these fits can be compared: all counts, all densities, or counts so large that it makes no difference."""
-    return len({fit.discrete for fit in fits}) < 2 or fits[0].statistics.high - fits[0].statistics.low >= _FINE
-
-
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Several families fitted to the same values: `fits`, best first by `criterion`, and why others were `refused`.
+    """Several families fitted to the same values: `fits`, best first by `score`, and why others were `refused`.
 
-    Families of counts come before densities, with which they cannot be compared; except where the values reach over so many
-    whole numbers that a density is as good as the probability of one of them. `comparison["gamma"]` is one of the fits, `best`
-    the first.
+    `comparison["gamma"]` is one of the fits, `best` the first. Scores are AIC or BIC (`criterion`) made comparable: a limit of
+    the support that was estimated (both of uniform's) counts as two parameters, AIC is corrected for few values, and where
+    counts and densities compete for whole numbers, a density counts by the probability of half a unit to either side
+    (`log_probabilities`).
     """
 
     fits: tuple[FittedDistribution, ...]
     refused: dict[str, str]
     criterion: str
+    log_probabilities: dict[str, float] = field(default_factory=dict)
 
     @property
     def best(self) -> FittedDistribution:
-        """The family with the lowest criterion."""
+        """The family with the lowest score."""
         if not self.fits:
             raise DataError("none of these families can have such values", advice=f"See `refused`: {self.refused}")
         return self.fits[0]
 
-    @property
-    def comparable(self) -> bool:
-        """Whether criteria of counts and of densities can be compared here."""
-        return comparable(self.fits)
+    def score(self, fit: FittedDistribution) -> float:
+        """By what families are ranked; lower is better, and only differences mean something."""
+        value = self.log_probabilities.get(fit.family, fit.max_log_likelihood)
+        return score(fit, self.criterion, value)
 
     def behind(self, fit: FittedDistribution) -> float:
-        """How much larger the criterion is than that of the best of the same kind, counts or densities."""
-        together = self.comparable
-        own = [getattr(one, self.criterion) for one in self.fits if together or one.discrete == fit.discrete]
-        return float(getattr(fit, self.criterion) - own[0])
+        """How much larger the score is than the best."""
+        here, best = self.score(fit), self.score(self.best)
+        return 0.0 if here == best else here - best
 
     def __getitem__(self, family: str) -> FittedDistribution:
         for fit in self.fits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -77,35 +77,56 @@ def prepare(passes: Passes, family: Family, values: Univariate, fixed: Mapping[s
 def solve(passes: Passes, problems: Mapping[str, Problem], method: str, limits: Limits) -> dict[str, Estimates]:
     """All families at once, so that those that take passes share them."""
     found: dict[str, Estimates] = {}
-    climbing: dict[str, tuple[Problem, Chart]] = {}
+    climbing: dict[str, _Attempt] = {}
     for name, problem in problems.items():
         theta = problem.family.closed(problem.statistics, problem.fixed) if problem.free else dict(problem.fixed)
-        edge = theta is not None and _at_edge(problem, theta)
+        held = {} if theta is None else _held(problem, theta)
+        edge = theta is not None and (_at_edge(problem, theta) or bool(held))
         if theta is not None and (method == "auto" or edge or not problem.free):
-            found[name] = _finished(passes, problem, theta, "closed form" if problem.free else "given", None)
-            continue
-        origin = _origin(passes, problem, method)
-        climbing[name] = problem, problem.family.chart(problem.statistics, problem.fixed, origin)
+            how = "closed form" if problem.free else "given"
+            found[name] = _finished(passes, problem, theta, how, held, None)
+        else:
+            climbing[name] = _attempt(problem, _origin(passes, problem, method))
     way = "gradient" if method == "gradient" else "newton"
     for reads_data in (False, True):
-        some = {name: pair for name, pair in climbing.items() if bool(pair[1].n_terms) is reads_data}
-        if not some:
-            continue
-        ended = _climb(passes if reads_data else None, some, way, limits)
-        for name, done in ended.items():
-            problem, chart = climbing[name]
-            found[name] = _finished(passes, problem, chart.theta(done.eta), way, done, chart)
+        some = {name: one for name, one in climbing.items() if bool(one.chart.n_terms) is reads_data}
+        until = limits
+        while some:
+            again: dict[str, _Attempt] = {}
+            for name, done in _climb(passes if reads_data else None, some, way, until).items():
+                one = some[name]
+                theta = one.chart.theta(done.eta)
+                bounded = one.problem.family.bounded(one.problem.statistics, theta) if done.stuck else None
+                if bounded is not None and not one.held:
+                    again[name] = _attempt(one.problem, bounded)
+                else:
+                    found[name] = _finished(passes, one.problem, theta, way, one.held, done, one.chart)
+            # A checkpoint holds the first ascents; those that ran into a bound go along it from where they ended.
+            some, until = again, replace(limits, checkpoint=None)
     return {name: found[name] for name in problems}
 
 
-def _climb(
-    passes: Passes | None, some: Mapping[str, tuple[Problem, Chart]], way: str, limits: Limits
-) -> dict[str, Climb]:
+@dataclass(frozen=True)
+class _Attempt:
+    """An ascent: of what, in which coordinates, and which parameters are held at a bound, with what that means."""
+
+    problem: Problem
+    chart: Chart
+    held: dict[str, str]
+
+
+def _attempt(problem: Problem, origin: Theta) -> _Attempt:
+    held = _held(problem, origin)
+    hold = {name: origin[name] for name in held}
+    return _Attempt(problem, problem.family.chart(problem.statistics, problem.fixed | hold, origin), held)
+
+
+def _climb(passes: Passes | None, some: Mapping[str, _Attempt], way: str, limits: Limits) -> dict[str, Climb]:
     """Climb from the statistics alone or, with passes, from sums over the data at every step, which can be stopped."""
-    charts = {name: chart for name, (_, chart) in some.items()}
+    charts = {name: one.chart for name, one in some.items()}
     objectives = {
-        name: Objective(chart, problem.statistics.weight, partial(_shown, problem, chart))
-        for name, (problem, chart) in some.items()
+        name: Objective(one.chart, one.problem.statistics.weight, partial(_shown, one.problem, one.chart))
+        for name, one in some.items()
     }
     if passes is None:
         return climb(objectives, way, partial(_evaluate, charts), max_iter=limits.max_iter)
@@ -137,7 +158,13 @@ def _origin(passes: Passes, problem: Problem, method: str) -> Theta:
     family, statistics = problem.family, problem.statistics
     outside = [scaled_parameters(family, theta, statistics.exponent) for theta in starts]
     values = log_likelihoods(family, statistics, outside, passes)
-    return starts[int(np.argmax(values))]
+    return family.best_start(starts, values)
+
+
+def _held(problem: Problem, theta: Theta) -> dict[str, str]:
+    """Free parameters that stand at a bound, which an ascent is not to look beyond."""
+    found = problem.family.bounds(problem.statistics, theta)
+    return {name: note for name, note in found.items() if name in problem.free}
 
 
 def _at_edge(problem: Problem, theta: Theta) -> bool:
@@ -152,13 +179,19 @@ def _at_edge(problem: Problem, theta: Theta) -> bool:
 
 
 def _finished(
-    passes: Passes, problem: Problem, theta: Theta, method: str, done: Climb | None, chart: Chart | None = None
+    passes: Passes,
+    problem: Problem,
+    theta: Theta,
+    method: str,
+    held: Mapping[str, str],
+    done: Climb | None,
+    chart: Chart | None = None,
 ) -> Estimates:
     family, statistics = problem.family, problem.statistics
     notes: list[str] = []
     covariance = np.full((len(problem.free), len(problem.free)), np.nan)
     edge = _at_edge(problem, theta)
-    corners = [name for name in problem.free if name in family.corners]
+    corners = [name for name in problem.free if name in family.corners or name in held]
     if edge:
         notes.append("the estimate lies at the edge of its range: standard errors do not exist there")
     outside = scaled_parameters(family, theta, statistics.exponent)
@@ -194,6 +227,8 @@ def _finished(
                 f"the likelihood has a corner at the {name}: its standard error is by the expected information"
             )
             corners.remove(name)
+    notes += held.values()
+    corners = [name for name in corners if name not in held]
     if corners:
         what = " and ".join(corners)
         notes.append(f"the likelihood has a corner at the {what}: a standard error does not exist there")
@@ -243,14 +278,29 @@ def estimate(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
                 return chart.at(eta)
             return chart.finish(eta, TermSums.of_values(x, w, chart.terms(eta), chart.n_terms).value)
 
-        charts = [family.chart(statistics, given, start) for start in family.starts(statistics, given)]
-        chart = charts[0]
-        if len(charts) > 1:
-            chart = max(charts, key=lambda one: at(one, np.zeros(one.dimension)).value)
-        objective = Objective(chart, statistics.weight, lambda eta: {})
-        done = climb({"one": objective}, "newton", lambda wanted: {"one": at(chart, wanted["one"])}, max_iter=200)
-        theta = chart.theta(done["one"].eta)
+        starts = family.starts(statistics, given)
+        start = starts[0]
+        if len(starts) > 1:
+            charts = [family.chart(statistics, theta, theta) for theta in starts]
+            start = family.best_start(starts, [at(one, np.zeros(0)).value for one in charts])
+        origin: Theta | None = start
+        while origin is not None:
+            hold = {name: origin[name] for name in family.bounds(statistics, origin) if name not in given}
+            chart = family.chart(statistics, given | hold, origin)
+            objective = Objective(chart, statistics.weight, _nothing_shown)
+            done = climb({"one": objective}, "newton", partial(_one, partial(at, chart)), max_iter=200)["one"]
+            theta = chart.theta(done.eta)
+            origin = family.bounded(statistics, theta) if done.stuck and not hold else None
+        assert theta is not None
     return scaled_parameters(family, theta, values.exponent)
+
+
+def _nothing_shown(eta: Floats) -> dict[str, float]:
+    return {}
+
+
+def _one(at: Callable[[Floats], Point], wanted: dict[str, Floats]) -> dict[str, Point]:
+    return {"one": at(wanted["one"])}
 
 
 def _completed(family: Family, statistics: SufficientStatistics, given: Theta, x: Floats) -> SufficientStatistics:

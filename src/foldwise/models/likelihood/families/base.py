@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -27,8 +27,8 @@ class RefusalError(Exception):
 class Parameter:
     """A parameter: `kind` says which values it may have, `unit` what becomes of it when the data are multiplied.
 
-    Kinds: real, positive, share (from 0 to 1), count (whole, not estimated). Units: value (as the data), inverse (of the data),
-    log (the data's logarithm), none.
+    Kinds: real, positive, share (from 0 to 1), count (whole, not estimated), start (0 or 1, not estimated). Units: value (as
+    the data), inverse (of the data), log (the data's logarithm), none.
     """
 
     name: str
@@ -45,6 +45,8 @@ class Parameter:
             return "must lie between 0 and 1"
         if self.kind == "count" and not (value >= 1 and value == math.floor(value)):
             return "must be a whole number of at least 1"
+        if self.kind == "start" and value not in (0.0, 1.0):
+            return "must be 0 or 1"
         return None
 
     @property
@@ -84,7 +86,8 @@ class Family:
 
     `parts` is what a record must have beyond moments (`Univariate.of`). In the parameters named in `corners` the likelihood
     has a corner at its maximum: no ascent can find it, and there is no curvature to read a standard error from. `passes` says
-    that a point of the likelihood may take a pass over the values, as no record of fixed size says all.
+    that a point of the likelihood may take a pass over the values, as no record of fixed size says all. `begins` and `ends`
+    name the parameters at which the support begins and ends, if it does so at a parameter.
     """
 
     name: ClassVar[str]
@@ -94,6 +97,8 @@ class Family:
     discrete: ClassVar[bool] = False
     corners: ClassVar[frozenset[str]] = frozenset()
     passes: ClassVar[bool] = False
+    begins: ClassVar[str | None] = None
+    ends: ClassVar[str | None] = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,6 +117,22 @@ class Family:
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
         """Raise `RefusalError` unless the likelihood of these values has a maximum inside of the family."""
+
+    def settled(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
+        """The fixed parameters, with those that are conventions which the values settle."""
+        return dict(fixed)
+
+    def counted(self, theta: Mapping[str, float], free: Collection[str]) -> float:
+        """How many parameters a comparison of families must count.
+
+        An ordinary parameter is known to within one over the root of n, a limit of the support at which the density jumps to
+        within one over n: the fit gains twice as much from it by chance, and it counts as two (in AIC and in BIC alike).
+        """
+        return len(free) + sum(name in free for name in (self.begins, self.ends))
+
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
+        """The parameters for values rounded by up to `half`: limits of the support that were read off them lie further out."""
+        return dict(theta)
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
         """The quantiles that `SufficientStatistics` must have."""
@@ -134,6 +155,26 @@ class Family:
     def starts(self, values: Univariate, fixed: Mapping[str, float]) -> list[Theta]:
         """Several guesses, where there may be several maxima."""
         return [self.start(values, fixed)]
+
+    def best_start(self, starts: Sequence[Theta], likelihoods: Sequence[float]) -> Theta:
+        """Where to begin, given the log-likelihoods of the guesses."""
+        return starts[int(np.argmax(likelihoods))]
+
+    def bounds(self, values: Univariate, theta: Mapping[str, float]) -> dict[str, str]:
+        """Parameters that stand at a bound of their range, beyond which the likelihood still rises, and what that means."""
+        return {}
+
+    def bounded(self, values: Univariate, theta: Mapping[str, float]) -> Theta | None:
+        """Where an ascent that got stuck there has run into a bound: the same at the bound."""
+        return None
+
+    def remarks(self, theta: Mapping[str, float]) -> tuple[str, ...]:
+        """What a reader of these parameters should know."""
+        return ()
+
+    def unusable(self, values: SufficientStatistics, theta: Mapping[str, float]) -> str | None:
+        """Why an ascent that ended there, in units of the data, found nothing, if so."""
+        return None
 
     def rough(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         """Where the gradient begins: further off, so that there is something to climb."""

@@ -1,9 +1,9 @@
-"""Families whose support begins or ends with a parameter: uniform and Pareto."""
+"""Families whose support begins or ends with a parameter: uniform, Pareto and the shifted exponential distribution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ class Uniform(Family):
     name = "uniform"
     parameters = (Parameter("low", "real", "value"), Parameter("high", "real", "value"))
     corners = frozenset({"low", "high"})
+    begins, ends = "low", "high"
 
     def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.uniform(theta["low"], theta["high"] - theta["low"])
@@ -43,6 +44,9 @@ class Uniform(Family):
             raise RefusalError("the given limits are equal, so there is no density between them")
         if fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
+
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
+        return {"low": theta["low"] - half * ("low" in free), "high": theta["high"] + half * ("high" in free)}
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         low, high = edges(values)
@@ -64,6 +68,7 @@ class Pareto(Family):
     parts = frozenset({"logs"})
     support = "greater than 0"
     corners = frozenset({"scale"})
+    begins = "scale"
 
     def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
         return stats.pareto(theta["shape"], scale=theta["scale"])
@@ -76,6 +81,14 @@ class Pareto(Family):
             raise RefusalError(f"{plain(values.low)} lies below the given scale, where the distribution begins")
         if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
             spread(values, "the shape does")
+
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
+        if "scale" not in free or half == 0:
+            return dict(theta)
+        scale = max(theta["scale"] - half, theta["scale"] / 2)
+        further = math.log(theta["scale"] / scale)
+        shape = 1.0 / (1.0 / theta["shape"] + further) if "shape" in free else theta["shape"]
+        return {"scale": scale, "shape": shape}
 
     def _above(self, values: Univariate, scale: float) -> float:
         """The mean of log(x / scale)."""
@@ -100,3 +113,49 @@ class Pareto(Family):
         gradient = np.array([n * shape / scale, n * (1.0 / shape - above)])
         cross = n / scale
         return Point(value, gradient, np.array([[-n * shape / scale**2, cross], [cross, -n / shape**2]]))
+
+
+class ShiftedExponential(Family):
+    """The exponential distribution that begins at `location` instead of 0; one over the `rate` is the mean distance from it."""
+
+    name = "shifted-exponential"
+    parameters = (Parameter("location", "real", "value"), Parameter("rate", "positive", "inverse"))
+    support = "from the location on"
+    corners = frozenset({"location"})
+    begins = "location"
+
+    def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
+        return stats.expon(theta["location"], 1.0 / theta["rate"])
+
+    def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
+        low = edges(values)[0]
+        if fixed.get("location", low) > low:
+            raise RefusalError(f"{plain(values.low)} lies below the given location, where the distribution begins")
+        if "rate" not in fixed and fixed.get("location", low) == low:
+            spread(values, "the rate does")
+
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
+        if "location" not in free:
+            return dict(theta)
+        rate = 1.0 / (1.0 / theta["rate"] + half) if "rate" in free else theta["rate"]
+        return {"location": theta["location"] - half, "rate": rate}
+
+    def _above(self, values: Univariate, location: float) -> float:
+        """The mean distance from the location."""
+        return float((values.centre[0] - location) + values.centre[1])
+
+    def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
+        location = fixed.get("location", edges(values)[0])
+        return {"location": location, "rate": fixed["rate"] if "rate" in fixed else 1.0 / self._above(values, location)}
+
+    def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
+        low, high = edges(values)
+        return {"location": low, "rate": 2.0 / (high - fixed.get("location", low) or 1.0), **fixed}
+
+    def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
+        n, rate, above = values.weight, theta["rate"], self._above(values, theta["location"])
+        value = n * (math.log(rate) - rate * above)
+        if theta["location"] > edges(values)[0]:
+            value = -math.inf
+        gradient = np.array([n * rate, n * (1.0 / rate - above)])
+        return Point(value, gradient, np.array([[0.0, n], [n, -n / rate**2]]))

@@ -121,31 +121,49 @@ class Binomial(_Discrete):
 
 
 class Geometric(_Discrete):
-    """Trials up to and with the first hit (1, 2, 3, ...), each with probability `p`."""
+    """Trials until the first hit, each with probability `p`: counted with it (`start` 1) or only those before it (`start` 0).
+
+    Where the start is not given it is 0 if there is a value 0, and else 1. SciPy's begins at 1, R's at 0.
+    """
 
     name = "geometric"
-    parameters = (Parameter("p", "share"),)
-    support = "1, 2, 3, ..."
+    parameters = (Parameter("start", "start"), Parameter("p", "share"))
+    support = "0, 1, 2, ... or 1, 2, 3, ..."
 
     def frozen(self, stats: Any, theta: Mapping[str, float]) -> Any:
-        return stats.geom(theta["p"])
+        return stats.geom(theta["p"], loc=_start(theta) - 1.0)
+
+    def settled(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
+        return {"start": 1.0 if values.low >= 1 else 0.0, **fixed}
+
+    def remarks(self, theta: Mapping[str, float]) -> tuple[str, ...]:
+        if _start(theta):
+            return ("start 1: values count the trials up to and with the first hit (1, 2, 3, ...), as in SciPy",)
+        return ("start 0: values count the misses before the first hit (0, 1, 2, ...), as in R",)
 
     def check(self, values: Univariate, fixed: Mapping[str, float]) -> None:
-        need(values, "from one")
+        need(values, "from one" if _start(fixed) else "counts")
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
-        return {"p": fixed.get("p", 1.0 / _mean(values))}
+        start = _start(fixed)
+        return {"start": start, "p": fixed.get("p", 1.0 / (_mean(values) - start + 1.0))}
 
     def start(self, values: Univariate, fixed: Mapping[str, float]) -> Theta:
         return {"p": 0.5, **fixed}
 
     def derivatives(self, values: Univariate, theta: Mapping[str, float]) -> Point:
-        return _trials(values.weight, values.weight * (_mean(values) - 1.0), theta["p"])
+        point = _trials(values.weight, values.weight * (_mean(values) - _start(theta)), theta["p"])
+        gradient, hessian = np.append(np.nan, point.gradient), np.pad(point.hessian, (1, 0), constant_values=np.nan)
+        return Point(point.value, gradient, hessian)
 
     def edge_interval(
         self, values: Univariate, theta: Mapping[str, float], tail: float
     ) -> dict[str, tuple[float, float]]:
         return _edge(theta["p"], values.weight, tail)
+
+
+def _start(theta: Mapping[str, float]) -> float:
+    return theta.get("start", 1.0)  # older files do not have it
 
 
 class Poisson(_Discrete):

@@ -29,7 +29,7 @@ from foldwise.models.likelihood.families.positive import mean_log
 from foldwise.stats.univariate import Univariate
 
 _EULER = 0.5772156649015329
-_QUARTILES = (0.25, 0.5 - 1e-12, 0.5 + 1e-12, 0.75)  # both values in the middle, if there are two
+QUARTILES = (0.25, 0.5 - 1e-12, 0.5 + 1e-12, 0.75)  # both values in the middle, if there are two
 
 
 def _reach(scale: float, middle: float, fixed: Mapping[str, float]) -> float:
@@ -198,7 +198,7 @@ class Cauchy(LocationScale):
         return stats.cauchy(theta["location"], theta["scale"])
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:
-        return _QUARTILES if "scale" not in fixed else tuple(np.arange(1, 34) / 34)
+        return QUARTILES if "scale" not in fixed else tuple(np.arange(1, 34) / 34)
 
     def second_terms(
         self, values: SufficientStatistics, fixed: Mapping[str, float]
