@@ -225,7 +225,7 @@ with events.listening(lambda event: time.sleep(0.3) if isinstance(event, events.
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_keeps_the_best_and_the_checkpoint_and_exits_with_130(tmp_path):
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", rng.random((3000, 4)))
+    np.save(tmp_path / "x.npy", rng.random((20_000, 4)))
     model, checkpoint = tmp_path / "m.fw", tmp_path / "m.fw.checkpoint"
     call = ["cluster", str(tmp_path / "x.npy"), "-k", "9", "--model", str(model), "--resume"]
     with subprocess.Popen([sys.executable, "-c", CHILD, *call], stdout=subprocess.PIPE, text=True) as child:
