@@ -137,6 +137,7 @@ class KernelKMeans(
                 resumed_at=fitted.resumed_at,
                 repairs=fitted.repairs,
                 spooled_bytes=fitted.spooled_bytes,
+                notes=fitted.notes,
                 warning=f"KernelKMeans (n_clusters={self.n_clusters})",
             )
         return self
