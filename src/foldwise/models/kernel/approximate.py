@@ -136,8 +136,8 @@ class _Start:
 
     def _spectral(self, opened: Session) -> Labels:
         sample, k = self._sample, self._k
-        if len(sample.which) <= k:
-            return np.arange(len(sample.which), dtype=np.int32)
+        if len(sample.weights) <= k:
+            return np.arange(len(sample.weights), dtype=np.int32)
         try:
             graphs = Graphs(sample.matrix(sample.gammas[0]), sample.weights, k)
             return graphs.spectral(opened.seed, opened.passes, opened.deadline)

@@ -57,9 +57,14 @@ class SampleMatrix:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows of a fit: their numbers, weights, the rows themselves if there are any, and their matrix by gamma."""
+    """Some rows of a fit, equal ones merged and sorted, so that a choice depends on neither their order nor their repetition.
+
+    The numbers of all of them, and which of the distinct rows each is; of these the weights, the rows themselves if there are
+    any, and their matrix by gamma.
+    """
 
     which: NDArray[np.intp]
+    inverse: NDArray[np.intp]
     weights: Floats
     rows: Block | None
     gammas: Sequence[float | None]  # to choose from, the usual one first

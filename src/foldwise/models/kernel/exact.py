@@ -27,6 +27,8 @@ from foldwise.models.kernel.numbering import by_size
 from foldwise.models.kernel.spectral import Graphs
 from foldwise.models.session import Session
 
+_FEW_VALUES = 10**6  # of sparse rows, which are made dense to find equal ones
+
 
 class NotPositiveWarning(FoldwiseWarning):
     """A kernel matrix has negative eigenvalues: it holds products in no space, and steps may raise the sum of distances."""
@@ -172,7 +174,7 @@ class Starts:
         if not isinstance(self._init, str):
             return np.asarray(self._init)
         if self._init in ("spectral", "chosen"):
-            which, labels = self._sample.which, self._of_sample(number)
+            which, labels = self._sample.which, self._of_sample(number)[self._sample.inverse]
             return labels if len(which) == matrix.n else start.assign_all(matrix, which, labels, weights, k)
         rng = np.random.default_rng([self._seed, 0, number])
         find = start.plusplus if self._init == "k-means++" else start.random_rows
@@ -182,8 +184,8 @@ class Starts:
         sample, k, seed = self._sample, self._k, self._seed + number
         if number == 0 and self._choice is not None:
             return self._choice.labels
-        if len(sample.which) <= k:
-            return np.arange(len(sample.which), dtype=np.int32)
+        if len(sample.weights) <= k:
+            return np.arange(len(sample.weights), dtype=np.int32)
         gamma = sample.gammas[0] if self._choice is None else self._choice.gamma
         if self._choice is not None and self._choice.start != "spectral":
             return plain(sample, SampleMatrix(sample.matrix(gamma)), k, seed, self._passes)
@@ -191,17 +193,25 @@ class Starts:
 
     def of_sample(self) -> tuple[NDArray[np.intp], Labels]:
         """Some rows and their clusters, found in next to no time."""
+        which, inverse = self._sample.which, self._sample.inverse
         if self._choice is not None:
-            return self._sample.which, self._choice.labels
+            return which, self._choice.labels[inverse]
         if not isinstance(self._init, str):
-            return self._sample.which, np.asarray(self._init)[self._sample.which]
-        return self._sample.which, quick(self._sample, self._k, self._seed)
+            return which, np.asarray(self._init)[which]
+        return which, quick(self._sample, self._k, self._seed)[inverse]
 
 
 def sample_of(data: KernelFitData | PrecomputedFitData, weights: Floats, k: int, seed: int) -> Sample:
     """The rows that a start is made from."""
     which = sample_rows(weights, start.sample_size(int(np.count_nonzero(weights)), k), seed)
-    return Sample(which, weights[which], data.rows(which), data.gammas, partial(data.sample_matrix, which))
+    rows, counts = data.rows(which), weights[which]
+    if rows is None or (rows.sparse and rows.n_rows * rows.n_columns > _FEW_VALUES):
+        matrix = partial(data.sample_matrix, rows, which)
+        return Sample(which, np.arange(len(which)), counts, rows, data.gammas, matrix)
+    _, first, inverse = np.unique(rows.dense(), axis=0, return_index=True, return_inverse=True)
+    inverse, distinct = inverse.ravel(), rows.take(first)
+    counts = np.asarray(np.bincount(inverse, counts, minlength=len(first)), dtype=np.float64)
+    return Sample(which, inverse, counts, distinct, data.gammas, partial(data.sample_matrix, distinct, which))
 
 
 def _given_labels(init: Any, n: int, k: int) -> Labels:

@@ -94,10 +94,11 @@ class KernelFitData:
         rows = self.all_rows
         return ComputedMatrix(self.passes, self.kernel(rescaling_of(rows)), rows, deadline)
 
-    def sample_matrix(self, which: NDArray[np.intp], gamma: float | None) -> Floats:
-        """The kernel matrix of some rows."""
+    def sample_matrix(self, rows: Block | None, which: NDArray[np.intp], gamma: float | None) -> Floats:
+        """The kernel matrix of these rows."""
+        assert rows is not None
         kernel = self.kernel(self.rescaling, gamma)
-        prepared = kernel.prepare(self.rows(which))
+        prepared = kernel.prepare(rows)
         return kernel.matrix(prepared, prepared)
 
     @cached_property

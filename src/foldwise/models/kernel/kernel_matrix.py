@@ -186,8 +186,8 @@ class PrecomputedFitData:
         """The matrix."""
         return PrecomputedMatrix(self._passes.until(deadline), self._diagonal)
 
-    def sample_matrix(self, which: Numbers, gamma: float | None) -> Floats:
-        """The matrix of some rows."""
+    def sample_matrix(self, rows: Block | None, which: Numbers, gamma: float | None) -> Floats:
+        """The matrix of the rows with these numbers."""
         return PrecomputedMatrix(self._passes, self._diagonal).submatrix(which)
 
     def rows(self, which: Numbers) -> None:
