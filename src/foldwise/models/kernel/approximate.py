@@ -98,8 +98,8 @@ def _held(made: FeatureSource, data: KernelFitData, budget: float) -> Iterator[S
 
 
 def _landmarks(data: KernelFitData, count: int, deadline: Deadline) -> Block:
-    """Points that stand for all rows: the centres of k-means on a sample; of sparse rows, which centres are not, some rows."""
-    if data.passes.source.sparse:
+    """Points that stand for all rows: the centres of k-means on a sample; of sparse rows, or without time, some rows."""
+    if data.passes.source.sparse or deadline.left == 0:
         return data.sample(count)[0]
     rows, weights = data.sample(max(_PER_LANDMARK * count, 2000))
     source = scan(rows.rows, weights=weights)

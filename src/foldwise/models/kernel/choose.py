@@ -95,7 +95,9 @@ def choose(sample: Sample, k: int, *, normalize: bool, seed: int, passes: Passes
     best, least = None, math.inf
     with blas.single():
         try:
+            deadline.check()
             graphs = Graphs(usual, sample.weights, k)
+            deadline.check()
             for gamma, name, matrix, labels in _starts(sample, usual, graphs, k, seed, passes, deadline):
                 deadline.check()
                 found = Choice(gamma, name, _descended(matrix, sample.weights, labels, k, normalize))
@@ -120,18 +122,21 @@ def _starts(
     matrices = {gamma: SampleMatrix(sample.matrix(gamma)) for gamma in sample.gammas[1:]}
     matrices[sample.gammas[0]] = SampleMatrix(usual)
     gammas = sorted(matrices, key=lambda gamma: gamma or 0.0)
-    yield gammas[0], "k-means", matrices[gammas[0]], plain(sample, matrices[gammas[0]], k, seed, passes)
+    yield gammas[0], "k-means", matrices[gammas[0]], plain(sample, matrices[gammas[0]], k, seed, passes, deadline)
     if k <= _MOST_CLUSTERS:
         labels = graphs.spectral(seed, passes, deadline)
         for gamma in gammas:
             yield gamma, "spectral", matrices[gamma], labels
 
 
-def plain(sample: Sample, matrix: SampleMatrix, k: int, seed: int, passes: Passes) -> Labels:
+def plain(
+    sample: Sample, matrix: SampleMatrix, k: int, seed: int, passes: Passes, deadline: Deadline | None = None
+) -> Labels:
     """The clusters of k-means on the rows of the sample or, if there are none, of k-means++ in feature space."""
     if sample.rows is not None:
         source = cached(scan(sample.rows.rows, weights=sample.weights))
-        return cluster(passes.over(source, here=True), k, seed=seed, search="breathing").labels
+        left = None if deadline is None else deadline.left
+        return cluster(passes.over(source, here=True), k, seed=seed, search="breathing", time_budget=left).labels
     best, least = np.zeros(matrix.n, dtype=np.int32), math.inf
     for number in range(_STARTS):
         rng = np.random.default_rng([seed, 0, number])
