@@ -71,7 +71,7 @@ def test_out_of_time() -> None:
 
 def test_time_counts_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr("foldwise.fold.iterate.time.perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr("foldwise.fold.deadline.now", lambda: float(next(clock)))
     _, outcome, _ = iterate(start, step, until(100), max_iter=1000, time_budget=5.0)
     assert outcome.reason is Reason.OUT_OF_TIME
     assert outcome.steps == 4  # one tick of the clock for each look at it

@@ -30,7 +30,7 @@ X = np.random.default_rng(0).standard_normal((40, 3))
         ({"init": np.zeros(39, dtype=int)}, "40 whole numbers"),
         ({"init": np.zeros(40)}, "whole numbers, not float64"),
         ({"init": np.full(40, 3)}, "from 0 to 2"),
-        ({"kernel": lambda a, b: np.zeros((2, 2))}, r"returned shape \(2, 2\) for 32 and 32 rows"),
+        ({"kernel": lambda a, b: np.zeros((2, 2))}, r"returned shape \(2, 2\) for 40 and 40 rows"),
         ({"kernel": lambda a, b: np.full((len(a), len(b)), np.nan)}, "NaN or infinity"),
         ({"kernel": lambda a, b: a @ (b * [1, 2, 3]).T + a[:, :1]}, "not symmetric"),
     ],

@@ -16,6 +16,7 @@ from foldwise.data.block import block_of
 from foldwise.data.recut import RecutSource
 from foldwise.data.row_pairs import rescaling_of
 from foldwise.errors import NotFinishedWarning, ParameterError, StoreError
+from foldwise.fold import events
 from foldwise.fold.passes import Passes
 from foldwise.models.kernel import functions, predict
 from foldwise.models.kernel.functions import KERNELS, Gaussian, Kernel, kernel_class
@@ -104,8 +105,8 @@ def test_stripes_go_through_the_engine() -> None:
     """The same sums kept or computed, for some columns or all; rows in memory, so none of it is a pass over the data."""
     passes = Passes(fw.scan(ROWS), n_threads=2)
     kernel, which = Gaussian(0.3, rescaling_of(block_of(ROWS))), np.array([3, 17, 590])
-    kept, tiles = (ComputedMatrix(passes, kernel, block_of(ROWS), budget) for budget in (2**30, 0))
-    assert (kept.is_kept, tiles.is_kept) == (True, False)
+    kept, tiles = (ComputedMatrix(passes, kernel, block_of(ROWS)).keep(budget) for budget in (2**30, 0))
+    assert (kept.held, tiles.held) == ("kept", "in tiles")
     before = passes.counter.passes
     for matrix in (kept, tiles):
         np.testing.assert_allclose(matrix.columns(which), matrix.times(np.eye(600))[:, which], rtol=1e-12)
@@ -150,23 +151,30 @@ def first_column(block: Any) -> Any:
 # ---------------------------------------------------------------- checkpoints
 
 
+def stop(event: events.Event) -> None:
+    """Ctrl-C after the first step."""
+    if isinstance(event, events.StepDone):
+        raise KeyboardInterrupt
+
+
 def test_a_cap_belongs_to_the_key_if_there_are_several_starts(tmp_path: Path) -> None:
     """n_init="auto" is ten starts here, each of which ends at the cap: under another cap they would be others."""
     options: dict[str, Any] = {"kernel": "linear", "checkpoint": tmp_path / "c"}
-    with pytest.warns(NotFinishedWarning, match="out of time"):
-        fw.KernelKMeans(4, max_iter=3, time_budget=0.0, **options).fit(ROWS)
+    with events.listening(stop), pytest.warns(NotFinishedWarning, match="interrupted"):
+        fw.KernelKMeans(4, max_iter=3, **options).fit(ROWS)
     with pytest.raises(StoreError, match="other data or other parameters"):
         fw.KernelKMeans(4, max_iter=300, **options).fit(ROWS)
-    with pytest.warns(NotFinishedWarning, match="out of time"):
-        fw.KernelKMeans(4, max_iter=3, time_budget=0.0, **options).fit(ROWS)
+    with events.listening(stop), pytest.warns(NotFinishedWarning, match="interrupted"):
+        fw.KernelKMeans(4, max_iter=3, **options).fit(ROWS)
 
 
 def test_a_cap_does_not_belong_to_the_key_of_a_single_start(tmp_path: Path) -> None:
-    """n_init="auto" is one start here, the spectral one."""
-    undisturbed = fw.KernelKMeans(5, gamma=0.5).fit(ROWS)
+    """n_init="auto" is one start here."""
+    options: dict[str, Any] = {"gamma": 0.5, "init": "spectral"}
+    undisturbed = fw.KernelKMeans(5, **options).fit(ROWS)
     with pytest.warns(NotFinishedWarning, match="capped"):
-        fw.KernelKMeans(5, gamma=0.5, max_iter=1, checkpoint=tmp_path / "c").fit(ROWS)
-    resumed = fw.KernelKMeans(5, gamma=0.5, checkpoint=tmp_path / "c").fit(ROWS)
+        fw.KernelKMeans(5, max_iter=1, checkpoint=tmp_path / "c", **options).fit(ROWS)
+    resumed = fw.KernelKMeans(5, checkpoint=tmp_path / "c", **options).fit(ROWS)
     assert resumed.manifest_.resumed_at == 1
     assert resumed.inertia_ == undisturbed.inertia_
     np.testing.assert_array_equal(resumed.labels_, undisturbed.labels_)
@@ -174,8 +182,8 @@ def test_a_cap_does_not_belong_to_the_key_of_a_single_start(tmp_path: Path) -> N
 
 def test_a_checkpoint_of_another_function(tmp_path: Path) -> None:
     kernels = [partial(scaled_product, factor) for factor in (1.0, 2.0)]
-    with pytest.warns(NotFinishedWarning):
-        fw.KernelKMeans(4, kernel=kernels[0], time_budget=0.0, checkpoint=tmp_path / "c").fit(ROWS)
+    with events.listening(stop), pytest.warns(NotFinishedWarning):
+        fw.KernelKMeans(4, kernel=kernels[0], checkpoint=tmp_path / "c").fit(ROWS)
     with pytest.raises(StoreError, match="other data or other parameters"):
         fw.KernelKMeans(4, kernel=kernels[1], checkpoint=tmp_path / "c").fit(ROWS)
 

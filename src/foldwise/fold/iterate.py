@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from foldwise.fold import events
+from foldwise.fold import deadline, events
 from foldwise.fold.checkpoint import Checkpoint, Saved
+from foldwise.fold.deadline import OutOfTimeError
 from foldwise.fold.outcome import Outcome, Reason
 
 State: TypeAlias = dict[str, NDArray[Any]]
@@ -28,16 +28,18 @@ def iterate(
     """Repeat `step` until `done`; returns the state, the outcome, and the step at which a checkpoint was resumed.
 
     A state is a dict of arrays and is never modified in place, so an interrupted step leaves the previous state intact.
-    Time spent before an interruption counts: the budget applies to the fit, not to the process.
+    Time spent before an interruption counts, and so does the start: the budget applies to the fit, not to the process. A step
+    may also raise OutOfTimeError itself; raised by the start it reaches the caller, since there is no state yet.
     """
-    saved = checkpoint.load() if checkpoint else None
+    began, saved = deadline.now(), checkpoint.load() if checkpoint else None
     state, trace, number, before = (
         (saved.state, saved.trace, saved.step, saved.seconds) if saved else (start(), [], 0, 0.0)
     )
-    resumed_at, began, reason = number, time.perf_counter() - before, Reason.CONVERGED
+    resumed_at, reason = number, Reason.CONVERGED
+    began -= before
 
     def seconds() -> float:
-        return time.perf_counter() - began
+        return deadline.now() - began
 
     try:
         while not done(state):
@@ -55,6 +57,8 @@ def iterate(
             events.emit(events.StepDone(number, max_iter, figures))
     except KeyboardInterrupt:
         reason = Reason.INTERRUPTED
+    except OutOfTimeError:
+        reason = Reason.OUT_OF_TIME
     if checkpoint:
         if reason is Reason.CONVERGED:
             checkpoint.remove()

@@ -23,6 +23,7 @@ class Manifest:
     spooled_bytes: int = 0
     resumed_at: int = 0
     repairs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else a reader of the result should know
 
     def as_dict(self) -> dict[str, Any]:
         """The manifest as plain values, for JSON."""

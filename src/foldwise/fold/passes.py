@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
@@ -16,7 +16,8 @@ from foldwise.data.cache import CachedSource
 from foldwise.data.n_threads import count
 from foldwise.data.source import Piece, Source, block_rows, count_rows
 from foldwise.errors import DataError
-from foldwise.fold import events
+from foldwise.fold import deadline, events
+from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import Blocks, Engine, Threads, current
 from foldwise.fold.local import LocalBlocks
 from foldwise.fold.manifest import Manifest
@@ -32,7 +33,7 @@ class Counter:
 
     def __init__(self) -> None:
         self.passes = 0
-        self.started = time.perf_counter()
+        self.started = deadline.now()
 
 
 class Passes:
@@ -53,6 +54,13 @@ class Passes:
         self.counter = counter or Counter()
         self.block_rows = block_rows(source)
         self._blocks: Blocks | None = None
+        self._deadline: Deadline | None = None
+
+    def until(self, limit: Deadline) -> Passes:
+        """The same passes, which on this machine raise OutOfTimeError between two blocks when the time is over."""
+        same = copy.copy(self)
+        same._deadline = limit
+        return same
 
     def over(self, source: Source, *, here: bool = False) -> Passes:
         """Passes over other rows of the same fit, counted together.
@@ -178,7 +186,20 @@ class Passes:
 
     # ------------------------------------------------------------ records
 
-    def manifest(self, algorithm: str, *, rows: int, resumed_at: int = 0, repairs: tuple[str, ...] = ()) -> Manifest:
+    @property
+    def seconds(self) -> float:
+        """How long the fit has taken so far."""
+        return deadline.now() - self.counter.started
+
+    def manifest(
+        self,
+        algorithm: str,
+        *,
+        rows: int,
+        resumed_at: int = 0,
+        repairs: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> Manifest:
         """The manifest of the fit so far."""
         return Manifest(
             algorithm=algorithm,
@@ -188,12 +209,13 @@ class Passes:
             dtype=self.source.dtype.name,
             passes=self.counter.passes,
             threads=self.n_threads,
-            seconds=time.perf_counter() - self.counter.started,
+            seconds=self.seconds,
             instruction_set=kernels.instruction_set(),
             left_out=self.source.left_out,
             spooled_bytes=getattr(self.source, "spooled_bytes", 0),
             resumed_at=resumed_at,
             repairs=repairs,
+            notes=notes,
         )
 
     def _begin(self) -> Blocks:
@@ -218,16 +240,22 @@ class Passes:
         return DataError("Found array with 0 sample(s): there are no rows", where=self.source.where)
 
     def _progress(self) -> Callable[[Iterator[Piece]], Iterator[Piece]] | None:
-        """A wrapper that emits an event after each piece; None if there are no listeners."""
-        if not (self.counted and events.heard()):
+        """A wrapper that checks the time before each piece and emits an event after it; None if there is nothing to do."""
+        limit, tell = self._deadline, self.counted and events.heard()
+        if limit is None and not tell:
             return None
 
         def telling(pieces: Iterator[Piece]) -> Iterator[Piece]:
             total = self.source.n_rows
             for number, piece in enumerate(pieces):
+                if limit is not None:
+                    limit.check()
                 yield piece
                 done = (number + 1) * self.block_rows
-                events.emit(events.RowsRead(done if total is None else min(done, total), total, self.counter.passes))
+                if tell:
+                    events.emit(
+                        events.RowsRead(done if total is None else min(done, total), total, self.counter.passes)
+                    )
 
         return telling
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from foldwise.data.block import Floats
@@ -15,6 +16,7 @@ from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import current, use
 from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
@@ -56,6 +58,11 @@ class Session:
         """How messages refer to the data; None for arrays."""
         return self.data.where if self.data.where != "array" else None
 
+    @cached_property
+    def deadline(self) -> Deadline:
+        """The end of the model's time budget, which begins when the fit does."""
+        return Deadline(self.model.time_budget, self.passes.counter.started)
+
     def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
         """The requested checkpoint, tied to the parameters that affect the result, to the data and to `figures`.
 
@@ -83,6 +90,7 @@ class Session:
         resumed_at: int = 0,
         repairs: tuple[str, ...] = (),
         spooled_bytes: int | None = None,
+        notes: tuple[str, ...] = (),
         warning: str | None = None,
         category: type[NotFinishedWarning] = NotFinishedWarning,
         quiet: bool = False,
@@ -91,7 +99,7 @@ class Session:
 
         `spooled_bytes` is the size of the model's own scratch file.
         """
-        manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs)
+        manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs, notes=notes)
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)

@@ -20,6 +20,7 @@ def about(model: Any, work: str) -> list[str]:
     if ran.resumed_at:
         lines.append(f"resumed from a checkpoint at iteration {ran.resumed_at}")
     lines += [f"repaired: {repair}" for repair in ran.repairs]
+    lines += [f"note: {note}" for note in ran.notes]
     if not model.outcome_.converged:
         lines.append(f"stopped early: {model.outcome_.reason} after {counted(model.outcome_.steps, 'iteration')}")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import methodcaller
 from typing import Any
 
@@ -16,12 +17,15 @@ from foldwise.data.row_pairs import to_arrays
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
-from foldwise.models.kernel import start
-from foldwise.models.kernel.exact import Fitted, by_size
+from foldwise.fold.deadline import Deadline, OutOfTimeError
+from foldwise.kernels.targets import Labels
+from foldwise.models.kernel.choose import choose, quick
+from foldwise.models.kernel.exact import Fitted, sample_of
 from foldwise.models.kernel.features import FeatureMap, FeatureSource, Nystroem, RandomFeatures
 from foldwise.models.kernel.fit_data import KernelFitData
-from foldwise.models.kernel.functions import Kernel
+from foldwise.models.kernel.spectral import Graphs
 from foldwise.models.kmeans.descent import cluster
+from foldwise.models.kmeans.label_order import ordered
 from foldwise.models.session import Session
 
 _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
@@ -29,7 +33,9 @@ _PER_LANDMARK = 20  # rows of the sample that landmarks are found in
 
 def fit(opened: Session, data: KernelFitData) -> Fitted:
     """Fit the session's model."""
-    model, kernel = opened.model, data.kernel(data.rescaling)
+    model, deadline = opened.model, opened.deadline
+    chosen = _Start(opened, data)
+    kernel = data.kernel(data.rescaling)
     of: FeatureMap
     if model.approximation == "random-features":
         kind, landmarks = "random-features", None
@@ -37,12 +43,12 @@ def fit(opened: Session, data: KernelFitData) -> Fitted:
         basis = kernel.random_directions(data.d, max(model.n_features // 2, 1), rng)
         of = RandomFeatures(kernel, basis)
     else:
-        rows = _landmarks(data, min(model.n_features, data.n_with_weight))
+        rows = _landmarks(data, min(model.n_features, data.n_with_weight), deadline)
         kind, landmarks, basis = "nystroem", to_arrays(rows), Nystroem.basis_of(kernel, rows)
         of = Nystroem(kernel, rows, basis)
     kept = () if landmarks is None else landmarks if isinstance(landmarks, tuple) else (landmarks,)
     made = FeatureSource(data.passes.source, of, (basis, np.array(data.gamma or 0.0), *kept))
-    init, starts = _start(opened, data, kernel, of)
+    init, starts = chosen.init(of), chosen.number
     with _held(made, data, model.memory_budget) as source:
         found = cluster(
             opened.passes.over(cached(source)),
@@ -52,10 +58,15 @@ def fit(opened: Session, data: KernelFitData) -> Fitted:
             init=init,
             max_iter=model.max_iter,
             tol=model.tol,
-            time_budget=model.time_budget,
+            time_budget=deadline.left,
             checkpoint=opened.checkpoint(*data.figures, resumable_cap=starts == 1, features=made.fingerprint()),
             interruptible=True,
         )
+        if not isinstance(init, str):  # numbers are by size, whatever the start
+            assignment = found.clusters.assignment
+            centres = ordered(assignment, found.centres)
+            weights = assignment.cluster_weights
+            found = replace(found, centres=centres, labels=assignment.labels, cluster_weights=weights)
         inertias = found.cluster_inertias
         spooled_bytes = int(getattr(source, "spooled_bytes", 0))
     attributes = {
@@ -73,7 +84,7 @@ def fit(opened: Session, data: KernelFitData) -> Fitted:
     }
     algorithm = f"kernel k-means ({kind}, {of.n_features} features)"
     done = found.clusters
-    return Fitted(attributes, done.outcome, algorithm, done.resumed_at, done.repairs, spooled_bytes)
+    return Fitted(attributes, done.outcome, algorithm, done.resumed_at, done.repairs, spooled_bytes, chosen.notes)
 
 
 @contextmanager
@@ -86,37 +97,67 @@ def _held(made: FeatureSource, data: KernelFitData, budget: float) -> Iterator[S
             yield source
 
 
-def _landmarks(data: KernelFitData, count: int) -> Block:
-    """Points that stand for all rows: the centres of k-means on a sample; of sparse rows, which centres are not, some rows."""
-    if data.passes.source.sparse:
+def _landmarks(data: KernelFitData, count: int, deadline: Deadline) -> Block:
+    """Points that stand for all rows: the centres of k-means on a sample; of sparse rows, or without time, some rows."""
+    if data.passes.source.sparse or deadline.left == 0:
         return data.sample(count)[0]
     rows, weights = data.sample(max(_PER_LANDMARK * count, 2000))
     source = scan(rows.rows, weights=weights)
-    found = cluster(data.passes.over(cached(source), here=True), count, seed=data.seed, max_iter=10, tol=0.0)
+    passes, left = data.passes.over(cached(source), here=True), deadline.left
+    found = cluster(passes, count, seed=data.seed, max_iter=10, tol=0.0, time_budget=left)
     return block_of(np.unique(found.centres, axis=0))
 
 
-def _start(opened: Session, data: KernelFitData, kernel: Kernel, of: FeatureMap) -> tuple[Any, int]:
+class _Start:
     """Where k-means starts, and how often."""
-    model, k = opened.model, int(opened.model.n_clusters)
-    rows, weights = data.sample(start.sample_size(data.n_with_weight, k))
-    prepared = kernel.prepare(rows)
-    matrix = kernel.matrix(prepared, prepared)
-    init = model.init
-    if init == "auto":
-        init = "spectral" if start.is_similarity(matrix) else "k-means++"
-    if init != "spectral":
-        return init, int(model.n_init if model.n_init != "auto" else 10)
-    labels = start.spectral(matrix, weights, k, data.seed, opened.passes)
-    counts = np.ones(len(labels)) if weights is None else weights
-    return _means(of(rows), labels, counts, k).astype(data.passes.source.dtype), 1
+
+    def __init__(self, opened: Session, data: KernelFitData) -> None:
+        model, self._k, self._dtype = opened.model, int(opened.model.n_clusters), data.passes.source.dtype
+        weights = np.ones(data.n) if data.weights is None else data.weights
+        self._init = model.init
+        self.notes: tuple[str, ...] = ()
+        if model.init in ("auto", "spectral"):
+            self._sample = sample_of(data, weights, self._k, opened.seed)
+        if model.init == "auto":
+            choice = choose(
+                self._sample,
+                self._k,
+                normalize=False,
+                seed=opened.seed,
+                passes=opened.passes,
+                deadline=opened.deadline,
+            )
+            self._init = "k-means++" if choice is None else choice.labels
+            if choice is not None:
+                data.gamma, self.notes = choice.gamma, () if choice.note is None else (choice.note,)
+        elif model.init == "spectral":
+            self._init = self._spectral(opened)
+        self.number = int(model.n_init if model.n_init != "auto" else 10) if isinstance(self._init, str) else 1
+
+    def _spectral(self, opened: Session) -> Labels:
+        sample, k = self._sample, self._k
+        if len(sample.weights) <= k:
+            return np.arange(len(sample.weights), dtype=np.int32)
+        try:
+            graphs = Graphs(sample.matrix(sample.gammas[0]), sample.weights, k)
+            return graphs.spectral(opened.seed, opened.passes, opened.deadline)
+        except OutOfTimeError:
+            return quick(sample, k, opened.seed)
+
+    def init(self, of: FeatureMap) -> Any:
+        """The name of a start, or the means of the features of the sample's clusters."""
+        if isinstance(self._init, str):
+            return self._init
+        assert self._sample.rows is not None
+        values, counts = of(self._sample.rows), self._sample.weights
+        return _means(values, self._init, counts, self._k).astype(self._dtype)
 
 
 def _means(values: Floats, labels: Any, counts: Floats, k: int) -> Floats:
-    """Means of the features of a sample's clusters, the largest first."""
+    """Means of the features of a sample's clusters."""
     total = np.bincount(labels, counts, minlength=k)
     sums = np.zeros((k, values.shape[1]))
     np.add.at(sums, labels, values * counts[:, None])
     means = sums / np.where(total > 0, total, 1.0)[:, None]
     means[total <= 0] = values[0]
-    return np.asarray(means[by_size(labels, counts, k)])
+    return means

@@ -15,6 +15,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
 from foldwise.fold.checkpoint import Checkpoint
+from foldwise.fold.deadline import Deadline
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.multistart import best_of
 from foldwise.fold.outcome import Outcome, Reason
@@ -40,7 +41,7 @@ class KernelDescent:
     tol: float
     normalize: bool
     make_start: Callable[[int], Labels]
-    kept: Iterable[str] | None = ("members",)  # sums follow from them by a pass, and are large
+    kept: Iterable[str] | None = ("members",)  # sums follow from them by a pass, and are large: kept if time is short
 
     def start(self, number: int, before: State | None) -> State:
         """The clusters of start `number`."""
@@ -167,14 +168,21 @@ class Descended:
 
 
 def descend(
-    descent: KernelDescent, starts: int, max_iter: int, time_budget: float | None, checkpoint: Checkpoint | None
+    descent: KernelDescent, starts: int, max_iter: int, deadline: Deadline, checkpoint: Checkpoint | None
 ) -> Descended:
-    """The best of several starts."""
+    """The best of several starts. OutOfTimeError is raised only if not even the first start was ready in time."""
+    time_budget = deadline.left
+    if time_budget is not None and starts > 1:
+        descent = replace(descent, kept=("members", "sums", "whole"))
     best = best_of(descent, starts, max_iter, time_budget=time_budget, checkpoint=checkpoint)
     members, last, outcome = best.state["members"], best.last, best.outcome
-    if last["whole"] and np.array_equal(members, last["members"]):
+    late = outcome.reason is Reason.OUT_OF_TIME
+    if (last["whole"] or late) and np.array_equal(members, last["members"]):
         sums = last["sums"]
+    elif "sums" in best.state and (best.state["whole"] or late):
+        sums = best.state["sums"]
     else:
+        deadline.lift()
         try:
             sums = descent.sums_of(members)
         except KeyboardInterrupt:  # this pass is all that is left to do; a second Ctrl-C ends it

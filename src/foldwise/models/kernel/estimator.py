@@ -41,7 +41,8 @@ class KernelKMeans(
     n_clusters : how many.
     kernel : "rbf", exp(-gamma |x - y|^2); "laplacian", exp(-gamma sum |x - y|); "poly", (gamma x.y + coef0)^degree; "linear",
         x.y; a function f(rows, other_rows) that returns their matrix; "precomputed": X is the matrix itself.
-    gamma, degree, coef0 : parameters of the kernel. gamma="auto" comes from distances between rows of a sample: see `gamma_`.
+    gamma, degree, coef0 : parameters of the kernel. gamma="auto" comes from distances between rows of a sample: see `gamma_`;
+        with init="auto", too, several are tried.
     approximation : None is exact. "nystroem" takes `n_features` landmarks, "random-features" (rbf) as many waves; k-means then
         runs on these features, for any number of rows and for files larger than memory. "auto" is exact, or nystroem where that
         would take too long.
@@ -49,16 +50,20 @@ class KernelKMeans(
     normalize : divide every row by its summed kernel with all rows, and weight it by the same: a normalised cut. Clusters of
         unequal density stay whole where plain kernel k-means splits them. For kernels without negative values; exact only.
     init : "spectral" (clusters of a neighbourhood graph of up to 1000 rows), "k-means++" in feature space, "random" rows, or
-        the cluster of every row. "auto" is spectral for similarities (rbf, laplacian), else k-means++.
-    n_init : how many starts, of which the best is kept; "auto" is 1 for spectral and arrays, else 10.
+        the cluster of every row. "auto" is k-means++, but for similarities (rbf, laplacian) it tries plain k-means and spectral
+        clusters, with several gammas if that is "auto", and takes what cuts neighbours apart least; if a different clustering
+        is as good, `manifest_.notes` says so.
+    n_init : how many starts, of which the best is kept; "auto" is 1 for similarities, spectral and arrays, else 10.
     max_iter, tol : a start ends after max_iter steps, or when the inertia falls by at most the share tol; tol=0 goes on until
         nothing moves.
     memory_budget : bytes that the kernel matrix, or the features of an approximation, may take in memory.
     random_state : None is a fixed start, so that equal calls give equal bits.
-    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed continues from its checkpoint.
+    time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed continues from its checkpoint. If time is over
+        before a first pass over all pairs of rows, the means are those of a sample's clusters, and `manifest_.notes` says so.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
-    Clusters are numbered by size, the largest first; if `init` gives them, they keep their numbers.
+    Clusters are numbered by size, the largest first, and equal ones by their least row, so that the order of the rows does not
+    matter; if `init` gives them, they keep their numbers.
 
     >>> import numpy as np, foldwise as fw
     >>> turn = np.linspace(0, 2 * np.pi, 60, endpoint=False)
@@ -137,6 +142,7 @@ class KernelKMeans(
                 resumed_at=fitted.resumed_at,
                 repairs=fitted.repairs,
                 spooled_bytes=fitted.spooled_bytes,
+                notes=fitted.notes,
                 warning=f"KernelKMeans (n_clusters={self.n_clusters})",
             )
         return self

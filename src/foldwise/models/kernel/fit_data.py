@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats, block_of, stack
 from foldwise.data.row_pairs import rescaling_of, shift_of_sparse, to_arrays
 from foldwise.errors import DataError
+from foldwise.fold.deadline import Deadline
 from foldwise.kernels.targets import Rescaling, rescaling_within
 from foldwise.models.kernel.functions import Kernel, kernel_class
 from foldwise.models.kernel.kernel_matrix import ComputedMatrix
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.session import Session
 
-_LARGEST = 1e300  # and its inverse: a gamma beyond has not all its digits, or is 0 or infinite
+_LARGEST = 1e300  # and its inverse: a gamma not far beyond has not all its digits, or is 0 or infinite
 
 
 class KernelFitData:
@@ -63,40 +64,52 @@ class KernelFitData:
     # ------------------------------------------------------------ the kernel
 
     @cached_property
-    def gamma(self) -> float | None:
-        """The gamma that was given or found; None for kernels without."""
+    def gammas(self) -> tuple[float | None, ...]:
+        """The gamma that was given, or those to choose from, the usual one first; None for kernels without."""
         kind, given = kernel_class(self._model.kernel), self._model.gamma
         if not kind.has_gamma:
-            return None
+            return (None,)
         if given != "auto":
-            return float(given)
-        found = kind.automatic_gamma(self)
-        if not 1 / _LARGEST < found < _LARGEST:
+            return (float(given),)
+        first, *others = kind.automatic_gammas(self)
+        if not 1 / _LARGEST < first < _LARGEST:
             raise DataError(
-                f"gamma='auto' is {found:.3g} for these rows, which leaves the range of float64",
+                f"gamma='auto' is {first:.3g} for these rows, which leaves the range of float64",
                 where=self._where,
-                advice=f"{'Divide' if found < 1 else 'Multiply'} the data by a constant, so that values are nearer to 1",
+                advice=f"{'Divide' if first < 1 else 'Multiply'} the data by a constant, so that values are nearer to 1",
             )
-        return found
-
-    def kernel(self, rescaling: Rescaling) -> Kernel:
-        """The model's kernel, for rows seen through a rescaling."""
-        return kernel_class(self._model.kernel).of(self._model, self.gamma or 1.0, rescaling)
-
-    def matrix(self, budget: float) -> tuple[ComputedMatrix, str]:
-        """The kernel matrix of all rows, and how it is held."""
-        rows = self._all_rows
-        matrix = ComputedMatrix(self.passes, self.kernel(rescaling_of(rows)), rows, budget)
-        return matrix, "kept" if matrix.is_kept else "in tiles"
+        return first, *others
 
     @cached_property
-    def _all_rows(self) -> Block:
+    def gamma(self) -> float | None:
+        """The gamma of the kernel: the usual one, unless another has been chosen."""
+        return self.gammas[0]
+
+    def kernel(self, rescaling: Rescaling, gamma: float | None = None) -> Kernel:
+        """The model's kernel, for rows seen through a rescaling."""
+        return kernel_class(self._model.kernel).of(self._model, gamma or self.gamma or 1.0, rescaling)
+
+    def matrix(self, deadline: Deadline) -> ComputedMatrix:
+        """The kernel matrix of all rows."""
+        rows = self.all_rows
+        return ComputedMatrix(self.passes, self.kernel(rescaling_of(rows)), rows, deadline)
+
+    def sample_matrix(self, rows: Block | None, which: NDArray[np.intp], gamma: float | None) -> Floats:
+        """The kernel matrix of these rows."""
+        assert rows is not None
+        kernel = self.kernel(self.rescaling, gamma)
+        prepared = kernel.prepare(rows)
+        return kernel.matrix(prepared, prepared)
+
+    @cached_property
+    def all_rows(self) -> Block:
+        """All rows in memory."""
         return self.rows(np.arange(self.n))
 
     @property
     def attributes(self) -> dict[str, Any]:
         """What an exact model keeps of its rows."""
-        return {"gamma_": self.gamma, "rows_": to_arrays(self._all_rows)}
+        return {"gamma_": self.gamma, "rows_": to_arrays(self.all_rows)}
 
 
 def sample_rows(weights: Floats, size: int, seed: int) -> NDArray[np.intp]:

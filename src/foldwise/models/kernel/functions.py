@@ -23,7 +23,7 @@ from foldwise.data.row_pairs import (
 )
 from foldwise.errors import DataError, ParameterError
 from foldwise.kernels.targets import Rescaling
-from foldwise.models.kernel.neighbours import gamma_of_distances
+from foldwise.models.kernel.neighbours import gammas_of_distances
 
 _LARGEST = 2.0**450  # whose squares can be added up in float64, as those of its inverse can
 _STEEPEST = 1e300  # gamma in units of the rescaling: above it, as at it, rows are like themselves alone
@@ -66,8 +66,8 @@ class Kernel:
         raise NotImplementedError
 
     @classmethod
-    def automatic_gamma(cls, rows: Sampled) -> float:
-        """The gamma for these rows, if the kernel has one."""
+    def automatic_gammas(cls, rows: Sampled) -> tuple[float, ...]:
+        """Gammas for these rows, if the kernel has one: the usual one, and others worth a try."""
         raise NotImplementedError
 
     def prepare(self, block: Block) -> Block:
@@ -130,13 +130,13 @@ class Gaussian(Similarity):
     has_random_features = True
 
     @classmethod
-    def automatic_gamma(cls, rows: Sampled) -> float:
+    def automatic_gammas(cls, rows: Sampled) -> tuple[float, ...]:
         """From distances between rows of a sample."""
         (block, weights), rescaling = rows.sample(_SAMPLE), rows.rescaling
         squares = squared_distances(rescaled(block, rescaling))
         if not squares.any():  # all equal: any gamma will do
-            return 1.0
-        return gamma_of_distances(squares, weights) * rescaling.scale * rescaling.scale
+            return (1.0,)
+        return tuple(each * rescaling.scale * rescaling.scale for each in gammas_of_distances(squares, weights))
 
     def prepare(self, block: Block) -> Block:
         """Rows from the pivot."""
@@ -163,14 +163,15 @@ class Laplacian(Similarity):
     takes_sparse = False
 
     @classmethod
-    def automatic_gamma(cls, rows: Sampled) -> float:
+    def automatic_gammas(cls, rows: Sampled) -> tuple[float, ...]:
         """From sums of differences, which fall off more slowly than squares; a narrower kernel makes up for it."""
         (block, weights), rescaling = rows.sample(_SAMPLE), rows.rescaling
         y = rescaled(block, rescaling)
         squares = _summed_differences(y, y) ** 2
         if not squares.any():
-            return 1.0
-        return float(_NARROWER * np.sqrt(gamma_of_distances(squares, weights))) * rescaling.scale
+            return (1.0,)
+        found = gammas_of_distances(squares, weights)
+        return tuple(float(_NARROWER * np.sqrt(each)) * rescaling.scale for each in found)
 
     def prepare(self, block: Block) -> Block:
         """Rows from the pivot."""
@@ -197,10 +198,10 @@ class Polynomial(Kernel):
         return cls(gamma, model.degree, model.coef0)
 
     @classmethod
-    def automatic_gamma(cls, rows: Sampled) -> float:
+    def automatic_gammas(cls, rows: Sampled) -> tuple[float, ...]:
         """So that products of centred rows are about 1."""
         spread, scale = rows.spread
-        return 1.0 / spread * scale * scale if spread > 0 else 1.0
+        return (1.0 / spread * scale * scale if spread > 0 else 1.0,)
 
     def prepare(self, block: Block) -> Block:
         """Rows in float64."""

@@ -17,6 +17,7 @@ from foldwise.data.block import Block, Floats, block_of
 from foldwise.data.recut import BlockList, cut
 from foldwise.errors import DataError
 from foldwise.fold import blas
+from foldwise.fold.deadline import Deadline
 from foldwise.fold.passes import Passes
 from foldwise.models.kernel.functions import Kernel
 
@@ -45,6 +46,8 @@ class KernelMatrix(Protocol):
 class PrecomputedMatrix:
     """A matrix that somebody else has computed: in memory, or in a file that is read once for each pass."""
 
+    held = "given"
+
     def __init__(self, passes: Passes, diagonal: Floats) -> None:
         self._passes, self.n, self.diagonal = passes, len(diagonal), diagonal
 
@@ -60,24 +63,39 @@ class PrecomputedMatrix:
         """K[which][:, which]."""
         return np.concatenate(self._passes.each(partial(_submatrix, which)))
 
+    def keep(self, budget: float) -> PrecomputedMatrix:
+        """It is where it is."""
+        return self
+
 
 class ComputedMatrix:
-    """The matrix of a kernel of rows; kept if it fits `budget` bytes, else computed again for each pass."""
+    """The matrix of a kernel of rows, computed again for each pass unless it is kept.
 
-    def __init__(self, passes: Passes, kernel: Kernel, rows: Block, budget: float) -> None:
-        self._kernel, self._rows = kernel, kernel.prepare(rows)
+    Passes over it raise OutOfTimeError between two stripes, when the time is over.
+    """
+
+    def __init__(self, passes: Passes, kernel: Kernel, rows: Block, deadline: Deadline | None = None) -> None:
+        self._kernel, self._rows, self._deadline = kernel, kernel.prepare(rows), deadline or Deadline()
         self.n, self.diagonal = rows.n_rows, kernel.diagonal(self._rows)
-        self._stripes = passes.over(BlockList(cut(self._rows, STRIPE), STRIPE), here=True)
+        self._passes = passes
+        self._stripes = self._over(cut(self._rows, STRIPE))
         self._kept: PrecomputedMatrix | None = None
+
+    def keep(self, budget: float) -> ComputedMatrix:
+        """Keep all values in memory, if they fit `budget` bytes."""
         if 8.0 * self.n * self.n <= budget:
-            stripes = self._stripes.each(partial(_stripe, kernel, cut(self._rows, _TILE)))
+            stripes = self._stripes.each(partial(_stripe, self._kernel, cut(self._rows, _TILE)))
             blocks = [block_of(stripe, number * STRIPE) for number, stripe in enumerate(stripes)]
-            self._kept = PrecomputedMatrix(passes.over(BlockList(blocks, STRIPE), here=True), self.diagonal)
+            self._kept = PrecomputedMatrix(self._over(blocks), self.diagonal)
+        return self
+
+    def _over(self, blocks: list[Block]) -> Passes:
+        return self._passes.over(BlockList(blocks, STRIPE), here=True).until(self._deadline)
 
     @property
-    def is_kept(self) -> bool:
-        """Whether all values are in memory."""
-        return self._kept is not None
+    def held(self) -> str:
+        """How it is held."""
+        return "in tiles" if self._kept is None else "kept"
 
     def times(self, coefficients: Floats, which: Numbers | None = None) -> Floats:
         """K[:, which] @ coefficients."""
@@ -161,11 +179,19 @@ class PrecomputedFitData:
         self.n_with_weight = self.n if self.weights is None else int(np.count_nonzero(self.weights))
         self.figures = (self._diagonal,)
         self.canonical_order = None
+        self.all_rows, self.gamma, self.gammas = None, None, (None,)
         self.attributes: dict[str, Any] = {"gamma_": None, "rows_": None, "diagonal_": self._diagonal}
 
-    def matrix(self, budget: float) -> tuple[PrecomputedMatrix, str]:
-        """The matrix, and how it is held."""
-        return PrecomputedMatrix(self._passes, self._diagonal), "given"
+    def matrix(self, deadline: Deadline) -> PrecomputedMatrix:
+        """The matrix."""
+        return PrecomputedMatrix(self._passes.until(deadline), self._diagonal)
+
+    def sample_matrix(self, rows: Block | None, which: Numbers, gamma: float | None) -> Floats:
+        """The matrix of the rows with these numbers."""
+        return PrecomputedMatrix(self._passes, self._diagonal).submatrix(which)
+
+    def rows(self, which: Numbers) -> None:
+        """There are none."""
 
 
 @dataclass(frozen=True)

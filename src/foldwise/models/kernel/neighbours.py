@@ -11,6 +11,8 @@ from foldwise.data.block import Floats
 
 _NEAR = 7  # the neighbour whose distance is "near" (Zelnik-Manor and Perona 2004)
 _TYPICAL, _LOCAL = 15.0, 0.5
+_NARROW = 4.0  # times the usual gamma at most: rows that are like themselves alone stay in whatever cluster they are
+_WIDE = (5.0, 2.0, 0.7)  # of the median squared distance: its inverse times these
 
 
 def repetitions(weights: Floats | None, n: int) -> Floats:
@@ -45,25 +47,38 @@ class NearestRows:
 
 def weighted_median(values: Floats, count: Floats) -> float:
     """The weighted median."""
+    if len(count) and count.min() == count.max() > 0:  # no need to sort
+        middle = (len(values) + 1) // 2 - 1
+        return float(np.partition(values, middle)[middle])
     order = np.argsort(values, kind="stable")
     running = np.cumsum(count[order])
     return float(values[order][np.argmax(running >= running[-1] / 2 * (1 - 1e-12))])
 
 
-def gamma_of_distances(squares: Floats, weights: Floats | None) -> float:
-    """A gamma whose inverse is a fifteenth of the median squared distance, or twice that of near rows if that is more.
+def gammas_of_distances(squares: Floats, weights: Floats | None) -> tuple[float, ...]:
+    """Gammas from distances of a sample: first the usual one, then one for narrow shapes, and wider ones for groups with tails.
 
-    `squares` are those of a sample. The first rule keeps a kernel narrower than the whole; the second keeps rows from being
-    all alone, as they would be in many columns, where near rows are not much nearer than others.
+    The inverse of the first is a fifteenth of the median squared distance, or twice that of near rows if that is more: the
+    first rule keeps a kernel narrower than the whole; the second keeps rows from being all alone, as they would be in many
+    columns, where near rows are not much nearer than others. The narrow one has the second rule alone, within limits; the
+    widest kernel is nearly plain k-means.
     """
     count = repetitions(weights, len(squares))
     upper = np.triu_indices(len(squares), 1)
     pairs, twice = squares[upper], (count[:, None] * count)[upper]
     alike = np.maximum(count * (count - 1) / 2, 0.0)
-    typical = weighted_median(np.append(pairs, np.zeros(len(count))), np.append(twice, alike)) if len(pairs) else 0.0
+    if alike.any():
+        pairs_and_own, how_often = np.append(pairs, np.zeros(len(count))), np.append(twice, alike)
+    else:
+        pairs_and_own, how_often = pairs, twice
+    typical = weighted_median(pairs_and_own, how_often) if len(pairs) else 0.0
     near = weighted_median(NearestRows(squares, count).distance_to(_NEAR), count) if len(pairs) else 0.0
     positive = pairs[pairs > 0]
     if typical <= 0 and len(positive):  # more than half of all pairs are equal rows
         typical = float(positive.mean())
-    width = max(typical / _TYPICAL, near / _LOCAL) if typical > 0 else 0.0
-    return 1.0 / width if width > 0 else 1.0
+    if typical <= 0:
+        return (1.0,)
+    width = max(typical / _TYPICAL, near / _LOCAL)
+    others = [max(near / _LOCAL, width / _NARROW), *(max(typical / each, width) for each in _WIDE)]
+    widths = [width, *(each for each in others if each > 0 and each != width)]
+    return tuple(1.0 / each for each in widths)
