@@ -325,15 +325,20 @@ def test_a_lost_worker_is_an_error() -> None:
     """It was waited for without end."""
     import os
     import signal
-    import threading
 
     from foldwise.errors import EngineError
+    from foldwise.fold import events
 
     x = np.random.default_rng(0).normal(size=(250_000, 6))
     with cluster(2) as client:
         pid = sorted(client.run(os.getpid).items())[1][1]
-        threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
-        with pytest.raises(EngineError, match=r"the Dask worker tcp://.* was lost.*checkpoint"):
+
+        def kill(event: Any) -> None:
+            if isinstance(event, events.StepDone) and event.step == 3:
+                os.kill(pid, signal.SIGKILL)
+
+        lost = pytest.raises(EngineError, match=r"the Dask worker tcp://.* was lost.*checkpoint")
+        with events.listening(kill), lost:
             fw.KMeans(60, init="random", tol=0, search="breathing", random_state=1).fit(x, engine=client)
 
 
