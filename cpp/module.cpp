@@ -7,6 +7,7 @@ void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
+void register_distance_sums(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
@@ -16,4 +17,5 @@ NB_MODULE(_core, m) {
     register_sparse(m);
     register_mixture(m);
     register_similarity(m);
+    register_distance_sums(m);
 }
