@@ -72,7 +72,14 @@ def _facts(model: Any, found: Profile) -> list[Fact]:
     else:
         facts.append(Fact("variance between clusters", found.between, percent(found.between)))
     if found.silhouette is not None:
-        facts.append(Fact("mean silhouette", found.silhouette, f"{found.silhouette:.2f}", f"({SILHOUETTE}{_sampled(found, errors=True)})"))
+        facts.append(
+            Fact(
+                "mean silhouette",
+                found.silhouette,
+                f"{found.silhouette:.2f}",
+                f"({SILHOUETTE}{_sampled(found, errors=True)})",
+            )
+        )
     return facts
 
 

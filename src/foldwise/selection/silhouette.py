@@ -173,7 +173,9 @@ class _Draw:
         k, own = len(self.unseen), labels[self.rows]
         weight = np.bincount(own, self.counts, minlength=k)
         some = weight > 0
-        means = np.divide(np.bincount(own, self.counts * values, minlength=k), weight, where=some, out=np.full(k, np.nan))
+        means = np.divide(
+            np.bincount(own, self.counts * values, minlength=k), weight, where=some, out=np.full(k, np.nan)
+        )
         squares = np.bincount(own, self.counts * np.square(values - means[own]), minlength=k)
         freedom = np.maximum(weight - 1.0, 1.0) * np.maximum(weight, 1.0)
         return means, np.where(some, np.sqrt(self.unseen * squares / freedom), np.nan)
