@@ -71,17 +71,12 @@ def _estimated(curve: InertiaCurve) -> str:
 
 def _verdict(curve: InertiaCurve, best: int | None) -> list[str]:
     """What the curve suggests, and how far to trust it."""
-    if curve.interrupted:
-        return ["interrupted: only finished numbers of clusters are listed", *_knee(curve, best)]
-    return _knee(curve, best)
-
-
-def _knee(curve: InertiaCurve, best: int | None) -> list[str]:
-    if curve.knee is None:
-        return ["knee: none (that takes at least three numbers of clusters, and a curve that bends)"]
-    lines = [f"knee: {curve.knee} (where the curve lies farthest below the straight line between its ends)"]
-    if best is not None and best != curve.knee:
-        lines.append(f"the mean silhouette is largest at {best}: look at both")
+    lines = ["interrupted: only finished numbers of clusters are listed"] if curve.interrupted else []
     if estimate := _estimated(curve):
         lines.append(f"silhouettes are{estimate.lstrip(',')}")
+    if curve.knee is None:
+        return [*lines, "knee: none (that takes at least three numbers of clusters, and a curve that bends)"]
+    lines.append(f"knee: {curve.knee} (where the curve lies farthest below the straight line between its ends)")
+    if best is not None and best != curve.knee:
+        lines.append(f"the mean silhouette is largest at {best}: look at both")
     return [*lines, "knee and silhouette are rules of thumb: they give a number even where there are no clusters"]

@@ -43,7 +43,7 @@ def _moments(block: Block, labels: NDArray[np.int32], *, n_groups: int, scale: f
 def _in_range(groups: GroupMoments) -> bool:
     """Whether squares neither overflow nor underflow float64; those of equal rows are 0, which is fine."""
     means = groups.mean[groups.weight > 0]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         apart = np.square(means - means[:1]).max(initial=0.0)
     spread = groups.squares.max(initial=0.0)
     return bool(np.isfinite(spread) and np.isfinite(apart) and max(spread, apart) > 1e-200)

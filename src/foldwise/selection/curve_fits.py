@@ -1,4 +1,4 @@
-"""The fits behind the inertia curve: k-means for each number of clusters, started from its own start and from its neighbours."""
+"""The fits behind the inertia curve: each number of clusters from its own start and from the centres of its neighbours."""
 
 from __future__ import annotations
 

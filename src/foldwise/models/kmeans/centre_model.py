@@ -73,19 +73,18 @@ class CentreModel(
         """Refuse fewer rows, or fewer rows with weight, than clusters."""
         check_count(self.n_clusters, n, n if counted is None else counted, fit.where)
 
-    def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
+    def _n_starts(self, many: int = 10) -> int:
         """The number of starts for `n_init`; only one if the initial centres are given."""
         given, n_init = not isinstance(self.init, str), self.n_init
         if n_init == "auto":
             return many if callable(self.init) or (not given and self.init == "random") else 1
         if given and not callable(self.init) and n_init != 1:
-            if told:
-                warnings.warn(
-                    f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
-                    f"of n_init={n_init}.",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+            warnings.warn(
+                f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
+                f"of n_init={n_init}.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
             return 1
         return int(n_init)
 
