@@ -94,17 +94,19 @@ class CentreModel(
         def make(number: int) -> NDArray[Any]:
             if isinstance(self.init, str):
                 return STARTS[self.init](data, self.n_clusters, np.random.default_rng([seed, 0, number]))
-            given = self.init
-            if callable(given):
-                random_state = np.random.RandomState((seed + number) % 2**32)
-                given = given(X, self.n_clusters, random_state=random_state)
-            return self._given_centres(given, data)
+            if callable(self.init):
+                return self._called_start(X, self.n_clusters, (seed + number) % 2**32, data)
+            return self._given_centres(self.init, self.n_clusters, data)
 
         return make
 
-    def _given_centres(self, given: Any, data: KMeansData) -> NDArray[Any]:
+    def _called_start(self, X: Any, k: int, seed: int, data: KMeansData) -> NDArray[Any]:
+        """The centres that a callable `init` returns."""
+        return self._given_centres(self.init(X, k, random_state=np.random.RandomState(seed)), k, data)
+
+    def _given_centres(self, given: Any, k: int, data: KMeansData) -> NDArray[Any]:
         centres = np.array(given, dtype=data.dtype, order="C")
-        for axis, wanted, what in ((0, self.n_clusters, "clusters"), (1, data.d, "features of the data")):
+        for axis, wanted, what in ((0, k, "clusters"), (1, data.d, "features of the data")):
             if centres.ndim != 2 or centres.shape[axis] != wanted:
                 raise ParameterError(
                     f"The shape of the initial centers {centres.shape} does not match the number of {what} {wanted}."

@@ -122,6 +122,8 @@ class MiniBatchKMeans(CentreModel):
             self._check_count(fit, batches.n)
             first = self._init_size(batches.n)
             descent = _MiniBatchDescent(self, batches, first, starts, lambda data: self._make_start(data, X, fit.seed))
+            if descent.smallest.data.n == batches.n:  # otherwise there are more than enough rows with weight
+                self._check_count(fit, batches.n, descent.smallest.data.counted)
             checkpoint = None if self.checkpoint is None else fit.checkpoint(*fit.passes.fold(Extent.of).figures)
             best = best_of(descent, 1, None, time_budget=self.time_budget, checkpoint=checkpoint)
             found = self._last_passes(fit, batches, best)
@@ -226,7 +228,7 @@ class _Batches:
         """The batch of that size; only the latest is kept."""
         if self._last is None or self._last[0] != size:
             self._last = None  # free it first, so that there are never two
-            self._last = size, Assignment(KMeansData(self._passes(size)))
+            self._last = size, Assignment(KMeansData(self._passes(size), whole=self.passes))
         return self._last[1]
 
     def forget(self) -> None:
