@@ -143,8 +143,8 @@ def scaled_distances(left: Block, right: Block, factor: float) -> Floats:
 def distance_sums(points: Block, block: Block, labels: NDArray[np.int32], n_clusters: int, scale: float) -> Floats:
     """The weighted sum of the distances from each point to the rows of each cluster; both are multiplied by `scale`."""
     if isinstance(points, DenseBlock):
-        at = np.ascontiguousarray(points.values.astype(np.float64) * scale)
-        return kernels.distance_sums(at, block.rows, block.weights, labels, n_clusters, scale)
+        scaled = np.ascontiguousarray(points.values.astype(np.float64) * scale)
+        return kernels.distance_sums(scaled, block.rows, block.weights, labels, n_clusters, scale)
     import scipy.sparse as sp
 
     left, right = points.times_number(scale, np.float64), block.times_number(scale, np.float64)

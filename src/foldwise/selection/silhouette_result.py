@@ -52,10 +52,11 @@ class Silhouette:
     @property
     def table(self) -> LabelledMatrix:
         """One row per cluster."""
-        figures, names = [self.cluster_means, self.cluster_weights], ("silhouette", "weight")
+        figures = {"silhouette": self.cluster_means, "weight": self.cluster_weights}
         if not self.exact:
-            figures, names = [*figures, self.cluster_errors], (*names, "standard error")
-        return LabelledMatrix(np.column_stack(figures), tuple(str(name) for name in self.clusters), names)
+            figures["standard error"] = self.cluster_errors
+        values = np.column_stack(list(figures.values()))
+        return LabelledMatrix(values, tuple(str(name) for name in self.clusters), tuple(figures))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, join
+from foldwise.data.block import Block, Floats, join
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -126,13 +126,20 @@ class BisectingKMeans(CentreModel):
         self.tree_labels_[leaves] = np.arange(len(leaves), dtype=np.int32)
         self.labels_ = self.tree_labels_[tree["node_of"]]
         self.cluster_centers_ = np.ascontiguousarray(self.tree_centers_[leaves])
-        self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], tree["inertias"][leaves]
+        self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], _inertias(tree)[leaves]
         self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), int(tree["steps"])
+        self._warn_of_range(float(tree["inertias"][leaves].sum()))
         self._warn_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
     def _labeller(self, targets: Any) -> Any:
         """A task that descends the tree, as the fit did."""
         return DownTheTree(self.tree_children_, self.tree_centers_, self.tree_labels_, targets.points.dtype)
+
+
+def _inertias(tree: State) -> Floats:
+    """The inertia of each node in the units of the data."""
+    with np.errstate(over="ignore"):
+        return np.asarray(tree["inertias"] / tree["scale"] / tree["scale"])
 
 
 class _Splitting:
@@ -151,7 +158,8 @@ class _Splitting:
             "node_of": np.zeros(self.n, dtype=np.int32),
             "children": np.full((1, 2), -1, dtype=np.int32),
             "centres": found.centres,
-            "inertias": np.array([data.unscaled(float(one)) for one in found.assignment.residuals(found.centres)]),
+            "inertias": found.assignment.residuals(found.centres),  # in units of the rescaled data, which stay in range
+            "scale": np.array(data.rescaling.scale),
             "weights": found.assignment.cluster_weights,
             "counts": np.array([data.counted]),  # rows of weight 0 are no reason to split
             "steps": np.array(0),
@@ -171,12 +179,14 @@ class _Splitting:
                 raise KeyboardInterrupt
             labels, data = found.labels, found.assignment.data
             counted = labels if data.weights is None else labels[data.weights > 0]
-            inertias = [data.unscaled(float(value)) for value in found.assignment.residuals(found.centres)]
+            units = float(state["scale"]) / data.rescaling.scale
+            inertias = found.assignment.residuals(found.centres) * units * units
         children[parent] = n_nodes, n_nodes + 1
         node_of = state["node_of"].copy()
         node_of[members] = n_nodes + labels
         new = {
             "node_of": node_of,
+            "scale": state["scale"],
             "children": np.concatenate([children, np.full((2, 2), -1, dtype=np.int32)]),
             "centres": np.concatenate([state["centres"], found.centres]),
             "inertias": np.append(state["inertias"], inertias),
@@ -186,7 +196,7 @@ class _Splitting:
             "capped": np.array(int(state["capped"]) or int(not found.outcome.converged)),
         }
         leaves = new["children"][:, 0] < 0
-        return new, {"clusters": float(leaves.sum()), "inertia": float(new["inertias"][leaves].sum())}
+        return new, {"clusters": float(leaves.sum()), "inertia": float(_inertias(new)[leaves].sum())}
 
     def value(self, state: State) -> Value:
         """Trees with more clusters are better."""

@@ -83,7 +83,7 @@ class CentreModel(
                 f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
                 f"of n_init={n_init}.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=3,  # the caller of fit
             )
             return 1
         return int(n_init)
@@ -140,18 +140,22 @@ class CentreModel(
         self.cluster_inertias_ = np.array([unscaled(float(value)) for value in residuals])
         self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
         self.mean_, self.scale_ = fit.mean, fit.scale
-        if scaled > 0 and not 0 < self.inertia_ < np.inf:
-            warnings.warn(
-                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
-                "correct. Divide the data by a constant to obtain it.",
-                FoldwiseWarning,
-                stacklevel=4,
-            )
+        self._warn_of_range(scaled)
         self._warn_of_empty(np.bincount(labels, minlength=len(centres)))
 
     def _forget_batches(self) -> None:
         for name in ("_means", "_waiting"):
             self.__dict__.pop(name, None)
+
+    def _warn_of_range(self, scaled: float) -> None:
+        """Warn if the inertia, which is `scaled` in units of the rescaled data, cannot be expressed in those of the data."""
+        if scaled > 0 and not 0 < self.inertia_ < np.inf:
+            warnings.warn(
+                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
+                "correct. Divide the data by a constant to obtain it.",
+                FoldwiseWarning,
+                stacklevel=5,
+            )
 
     def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
         distinct = int(np.count_nonzero(counts))

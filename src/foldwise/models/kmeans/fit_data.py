@@ -43,9 +43,7 @@ class _Summary:
 class KMeansData:
     """The data and their summary statistics, found in one pass."""
 
-    def __init__(
-        self, passes: Passes, rescaling: Rescaling | None = None, *, whole: Passes | None = None
-    ) -> None:
+    def __init__(self, passes: Passes, rescaling: Rescaling | None = None, *, whole: Passes | None = None) -> None:
         """`whole` are passes over the data that these rows are a sample of; messages refer to it."""
         self.passes, self.source = passes, passes.source
         with np.errstate(over="ignore", invalid="ignore"):  # mended below
@@ -146,7 +144,9 @@ def _check_reach(extent: Extent, middle: Floats, passes: Passes) -> None:
     if not reach.max(initial=0.0) >= _MOST_REACH:
         return
     column = int(np.argmax(reach))
-    value, row = max(passes.each(partial(_farthest_value, column=column, middle=float(middle[column]))), key=_distance)[1:]
+    value, row = max(passes.each(partial(_farthest_value, column=column, middle=float(middle[column]))), key=_distance)[
+        1:
+    ]
     names = passes.source.names
     raise DataError(
         f"the value {value:.3g} is too far from the mean ({middle[column]:.3g}) for distances in float64",
