@@ -26,7 +26,7 @@ BAR = 1.0  # times scikit-learn's speed
 
 def pairs(n: int, d: int, k: int, rounds: int) -> list[str]:
     """All pairs of n rows, and the squared silhouette of the same."""
-    x = data.blobs(n, d, k, dtype=np.float64)
+    x = data.blobs(n, d, k).astype(np.float64)
     labels = fw.KMeans(k).fit_predict(x)
     ours, theirs = fw.silhouette(x, labels, values=True).values, silhouette_samples(x, labels)
     times = race(

@@ -59,8 +59,8 @@ def inertia_curve(
     Each number is fitted from its own start and from the best centres of the previous number, with one more beside the centre
     of the cluster with the largest inertia; then, downwards, from those of the next number without the least useful one. The
     best of the three is kept, since a poor optimum would look like a knee (they are compared at tol=1e-3, and only the best
-    goes on). Other parameters are those of `KMeans`; `search` applies to each number's own start and defaults to "breathing"
-    up to 2000 rows.
+    goes on). Other parameters are those of `KMeans`; `search` applies to each number's own start; up to 2000 rows it
+    applies to all three and defaults to "breathing".
 
     The silhouettes are those of `fw.silhouette`, from all rows if there are at most 4000, otherwise from a sample of 500.
     After Ctrl-C the curve has the numbers that were finished, if any (`interrupted`).

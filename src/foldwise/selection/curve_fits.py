@@ -27,7 +27,7 @@ from foldwise.selection.silhouette import silhouette_of
 _OFFSET = 0.01  # of a new centre from its parent, in root mean square distances of the parent's rows
 _ROUGH = 1e-3  # tol of the descents that are compared; the best of them goes on to the tol asked for
 _PROMISING = 1e-4  # a rough descent goes on if its inertia is at most this much, relatively, above the best
-_SEARCHED_ROWS = 2_000  # up to this many rows, each number's own start is followed by a search
+_SEARCHED_ROWS = 2_000  # up to this many rows, every start is followed by a search
 _EXACT_ROWS, _SAMPLE_SIZE = 4_000, 500  # for the silhouettes
 
 
@@ -59,8 +59,9 @@ class CurveFits:
         self.fit, self.X, self.parameters = fit, X, parameters
         self.data = KMeansData(fit.passes)
         model: KMeans = fit.model
-        few = "breathing" if self.data.n <= _SEARCHED_ROWS else model.search
-        self.search: str = parameters.get("search", few)
+        few = self.data.n <= _SEARCHED_ROWS
+        self.search: str = parameters.get("search", "breathing" if few else model.search)
+        self.search_from_neighbours = self.search if few else "none"
         self.geometry, self.starts = model.geometry, model._n_starts()
         self.assignment = Assignment(self.data, bounds=BOUNDS[model.algorithm])
         self.best: dict[int, Fit] = {}
@@ -144,7 +145,7 @@ class CurveFits:
 
     def _from(self, centres: NDArray[Any]) -> Fit:
         start = np.ascontiguousarray(self.geometry.projected(centres))
-        return self._descend(len(start), lambda number: start, 1, "none", rough=True)
+        return self._descend(len(start), lambda number: start, 1, self.search_from_neighbours, rough=True)
 
     def _descend(
         self, k: int, make_start: Callable[[int], NDArray[Any]], starts: int, search: str, *, rough: bool
