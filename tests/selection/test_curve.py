@@ -101,7 +101,6 @@ def test_ctrl_c_keeps_the_numbers_that_are_finished(three, monkeypatch):
 
 def test_ctrl_c_inside_a_fit_and_among_the_figures(three, monkeypatch):
     from foldwise.models.kmeans import lloyd
-    from foldwise.selection.curve_fits import CurveFits
 
     steps, step = iter(range(10**6)), lloyd.step
 
@@ -115,6 +114,8 @@ def test_ctrl_c_inside_a_fit_and_among_the_figures(three, monkeypatch):
         with pytest.warns(NotFinishedWarning, match="interrupted"):
             curve = fw.inertia_curve(three, range(1, 30), search="none")
     assert 1 < len(curve.n_clusters) < 29
+    from foldwise.selection.curve_fits import CurveFits
+
     point = CurveFits._point
 
     def late(self, k):
