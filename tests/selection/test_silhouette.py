@@ -256,7 +256,7 @@ def test_a_sample_has_rows_of_every_cluster():
     labels = np.zeros(4_000, dtype=int)
     labels[:7], labels[7:60] = 1, 2
     found = fw.silhouette(x, labels, sample_size=100)
-    assert np.bincount(labels[found.rows]).tolist() == [98, 7, 30]
+    assert np.bincount(labels[found.rows]).tolist() == [98, 7, 10]
     assert found.cluster_errors[1] == 0.0
     exact = fw.silhouette(x, labels)
     assert np.abs(found.cluster_means - exact.cluster_means).max() < 4 * found.cluster_errors.max()

@@ -62,7 +62,7 @@ def inertia_curve(
     goes on). Other parameters are those of `KMeans`; `search` applies to each number's own start; up to 2000 rows it
     applies to all three and defaults to "breathing".
 
-    The silhouettes are those of `fw.silhouette`, from all rows if there are at most 4000, otherwise from a sample of 500.
+    The silhouettes are those of `fw.silhouette`, from all rows if there are at most 4000, otherwise from a sample of 300.
     After Ctrl-C the curve has the numbers that were finished, if any (`interrupted`).
 
     >>> import foldwise as fw

@@ -28,7 +28,7 @@ _OFFSET = 0.01  # of a new centre from its parent, in root mean square distances
 _ROUGH = 1e-3  # tol of the descents that are compared; the best of them goes on to the tol asked for
 _PROMISING = 1e-4  # a rough descent goes on if its inertia is at most this much, relatively, above the best
 _SEARCHED_ROWS = 2_000  # up to this many rows, every start is followed by a search
-_EXACT_ROWS, _SAMPLE_SIZE = 4_000, 500  # for the silhouettes
+_EXACT_ROWS, _SAMPLE_SIZE = 4_000, 300  # for the silhouettes
 
 
 @dataclass(frozen=True)

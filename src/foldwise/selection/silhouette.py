@@ -23,7 +23,7 @@ from foldwise.stats.group_moments import GroupMoments
 
 EXACT_ROWS = 10_000  # up to this many, all rows are evaluated
 SAMPLE_SIZE = 2_000
-_LEAST_ROWS = 30  # sampled from each cluster, so that its mean has an error bar worth the name
+_LEAST_ROWS = 10  # sampled from each cluster, so that its mean has an error bar
 _LEAST_HEIGHT, _MOST_HEIGHT, _ROWS_PER_CLUSTER = 1024, 16384, 16  # of the blocks that rows are compared with
 _SUMS_AT_ONCE, _VALUES_AT_ONCE = 1_000_000, 4_000_000
 
@@ -52,7 +52,7 @@ def silhouette(
     metric : "euclidean" (the default) or "cosine"; a model has its own.
     sample_size : the number of rows to evaluate, each of them against all rows, or None for all. "auto" is all up to 10,000
         rows and with values=True, otherwise 2000. A sample is drawn from every cluster in proportion to its weight (at least
-        30 rows), and the result has standard errors. With cosine distances all rows are evaluated, in O(n k) time.
+        10 rows), and the result has standard errors. With cosine distances all rows are evaluated, in O(n k) time.
     random_state : the seed of the sample; None is a fixed seed.
     values : whether to return the silhouette of every row.
 
