@@ -17,6 +17,7 @@ _ALL = (
     "benchmarks.speed.kmeans",
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
+    "benchmarks.speed.silhouette",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",

@@ -923,6 +923,8 @@ def comparisons(folder: Folder) -> Cases:
 
 # ---------------------------------------------------------------- cases: judging
 
+# The one of squared distances had the name of the classical one before.
+squared_silhouette = getattr(fw, "squared_silhouette", None) or fw.silhouette
 CURVE = "ks inertias silhouettes depths knee centers converged"
 SILHOUETTE = "mean clusters cluster_means cluster_weights values"
 # The parameter had another name before.
@@ -964,12 +966,12 @@ def judging(folder: Folder) -> Cases:
         labels = np.random.default_rng(0).integers(5, size=len(table(data, dtype)))
         if given.get("scale"):
             labels = np.array(["red", "green", "blue"])[labels % 3]
-        return picked(fw.silhouette(rows.X, labels, sample_weight=rows.weight, values=True), SILHOUETTE)
+        return picked(squared_silhouette(rows.X, labels, sample_weight=rows.weight, values=True), SILHOUETTE)
 
     def of_model(data: str, dtype: str, form: str, weighted: bool, **given: Any) -> dict[str, Any]:
         rows = folder.rows(data, dtype, form, weighted)
         model = fw.KMeans(4, **given).fit(rows.X, sample_weight=rows.weight)
-        return picked(fw.silhouette(rows.X, model, sample_weight=rows.weight, values=True), SILHOUETTE)
+        return picked(squared_silhouette(rows.X, model, sample_weight=rows.weight, values=True), SILHOUETTE)
 
     for title, run in (("inertia_curve:", curve), ("silhouette: labels", labelled), ("silhouette: KMeans", of_model)):
         for label, (data, form, given) in settings.items():
@@ -981,7 +983,7 @@ def judging(folder: Folder) -> Cases:
         yield Case(
             f"silhouette: {other.__name__}",
             lambda kind=other: picked(
-                fw.silhouette(table("blobs", F64), kind(4).fit(table("blobs", F64)), values=True), SILHOUETTE
+                squared_silhouette(table("blobs", F64), kind(4).fit(table("blobs", F64)), values=True), SILHOUETTE
             ),
         )
     yield from components()
@@ -1206,7 +1208,7 @@ def blocks(folder: Folder) -> Cases:
 
     def silhouette(n_threads: int) -> dict[str, Any]:
         labels = np.random.default_rng(1).integers(4, size=300_000)
-        return picked(fw.silhouette(table(tall, F32), labels, values=True, n_threads=n_threads), SILHOUETTE)
+        return picked(squared_silhouette(table(tall, F32), labels, values=True, n_threads=n_threads), SILHOUETTE)
 
     def choice(n_threads: int) -> dict[str, Any]:
         return choose_mixture(table(broad, F32), (1, 2), ("diag", "full"), max_iter=4, n_threads=n_threads)

@@ -54,6 +54,10 @@ struct Kernels {
     MixtureKernels<float> mixture_f32;
     MixtureKernels<double> mixture_f64;
     void (*similarity)(double *x, size_t n);
+    void (*distance_sums_f32)(const double *points, size_t m, const float *x, const double *w, const int *labels,
+                              size_t n, size_t d, double scale, size_t k, double *out);
+    void (*distance_sums_f64)(const double *points, size_t m, const double *x, const double *w, const int *labels,
+                              size_t n, size_t d, double scale, size_t k, double *out);
 };
 
 namespace baseline { extern const Kernels kernels; }

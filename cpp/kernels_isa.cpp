@@ -30,6 +30,7 @@ namespace {
 #include "responsibility_sums.h"
 #include "mixture.h"
 #include "similarity.h"
+#include "distance_sums.h"
 
 template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, move_rows<T>,
@@ -49,6 +50,7 @@ extern const Kernels kernels = {
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,
     similarity,
+    distance_sums<float>, distance_sums<double>,
 };
 
 }  // namespace FW_ISA

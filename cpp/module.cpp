@@ -8,6 +8,7 @@ void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
+void register_distance_sums(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
@@ -18,4 +19,5 @@ NB_MODULE(_core, m) {
     register_mixture(m);
     register_similarity(m);
     register_small_table(m);
+    register_distance_sums(m);
 }

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
     from foldwise.selection.curve import inertia_curve as inertia_curve
-    from foldwise.selection.silhouette import Silhouette as Silhouette
     from foldwise.selection.silhouette import silhouette as silhouette
+    from foldwise.selection.silhouette_result import Silhouette as Silhouette
+    from foldwise.selection.squared_silhouette import squared_silhouette as squared_silhouette
     from foldwise.store import load as load
     from foldwise.store import save as save
 
@@ -60,7 +61,9 @@ _HOMES = {
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
-    "selection.silhouette": "Silhouette silhouette",
+    "selection.silhouette": "silhouette",
+    "selection.silhouette_result": "Silhouette",
+    "selection.squared_silhouette": "squared_silhouette",
     "store": "load save",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}

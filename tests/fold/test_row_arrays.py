@@ -10,8 +10,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.data.block import Block
-from foldwise.data.block_grid import rows_per_block
-from foldwise.data.source import Source, n_blocks
+from foldwise.data.source import Source, block_rows, n_blocks
 from foldwise.fold.engine import Engine
 from foldwise.fold.local import LocalBlocks
 from foldwise.fold.passes import Passes
@@ -27,7 +26,7 @@ class Elsewhere:
     def __init__(self, source: Source) -> None:
         count = n_blocks(source)
         assert count is not None
-        self.rows = rows_per_block(source.n_columns, source.dtype, sparse=source.sparse)
+        self.rows = block_rows(source)
         self.halves = [LocalBlocks(source, 1, 0, count // 2), LocalBlocks(source, 1, count // 2, count)]
         self.sent = 0
 
@@ -165,8 +164,9 @@ def test_counts_elsewhere(family: str) -> None:
 
 
 def test_silhouettes_elsewhere() -> None:
-    here = fw.silhouette(X, LABELS, values=True)
-    there = fw.silhouette(X, LABELS, values=True, engine=Pickling())
+    here, there = (fw.silhouette(X, LABELS, sample_size=50, engine=engine) for engine in ("threads", Pickling()))
+    assert (there.mean, there.cluster_errors.tobytes()) == (here.mean, here.cluster_errors.tobytes())
+    here, there = (fw.squared_silhouette(X, LABELS, values=True, engine=engine) for engine in ("threads", Pickling()))
     assert here.values is not None
     assert there.values is not None
     assert there.values.tobytes() == here.values.tobytes()

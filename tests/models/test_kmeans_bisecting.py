@@ -116,3 +116,29 @@ def test_one_pass_gives_what_means_and_inertias_give(dtype: Any, offset: float, 
     np.testing.assert_allclose([after_e, after_m], [rows.inertia(centres), rows.inertia(truth)], rtol=1e-9)
     gap = (truth.astype(float) - centres.astype(float)) * rows.data.rescaling.scale
     assert shift == pytest.approx(float((gap**2).sum()), rel=1e-6 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_callable_start(tmp_path, in_file):
+    """As scikit-learn's: called for each split with the rows of the cluster, and two centres to return. It was refused."""
+    from sklearn.cluster import BisectingKMeans
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2)) + 8 * rng.integers(0, 3, (300, 1))
+    seen = []
+
+    def first_and_last(X, n_clusters, random_state):
+        seen.append((len(X), n_clusters))
+        assert hasattr(random_state, "choice")
+        return np.array([X[0], X[-1]])
+
+    np.save(tmp_path / "x.npy", x)
+    model = fw.BisectingKMeans(4, init=first_and_last).fit(tmp_path / "x.npy" if in_file else x)
+    ours, seen = seen, []
+    assert model.inertia_ == pytest.approx(BisectingKMeans(4, init=first_and_last).fit(x).inertia_)
+    assert ours == seen
+    assert ours[0] == (300, 2)
+    with pytest.raises(ValueError, match="initial centers"):
+        fw.BisectingKMeans(4, init=lambda X, k, random_state: X[:3]).fit(x)
+    with pytest.raises(ValueError, match="init"):
+        fw.BisectingKMeans(2, init=x[:2]).fit(x)

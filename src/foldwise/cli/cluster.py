@@ -91,7 +91,7 @@ def cluster(
         if isinstance(wanted, range):
             with progress():
                 curve = inertia_curve(source, wanted, **settings)
-            return finish(curve_report(curve, source), output)
+            return finish(curve_report(curve, source), output, interrupted=curve.interrupted)
         with progress():
             fitted = KMeans(wanted, checkpoint=place, time_budget=resuming.time_budget, **settings).fit(source)
         with progress():

@@ -9,12 +9,16 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from foldwise import kernels
 from foldwise.data.block import Block, DenseBlock, Floats, SparseBlock, block_of
 from foldwise.kernels.targets import Rescaling, rescaling_around, rescaling_within
 
 _FAR = 4.0  # mean squared, in variances: then at most a fifth of a column can be zeros
 _SMALL_PRODUCT, _ENOUGH, _TILES = 1e6, 1024, 48  # multiplications, columns that are enough for any product, and columns
+_TABLE, _PAIRS = 2_000_000, 65_536  # distances in memory at a time; pairs of sparse rows that are subtracted at a time
+_CANCELS = 1e-3  # of the squared lengths of two rows: below this, their squared distance has lost digits
 _HARMLESS = 1e-12  # an absolute error of a scaled distance that changes nothing
 
 # ---------------------------------------------------------------- where rows are seen from
@@ -133,6 +137,33 @@ def scaled_distances(left: Block, right: Block, factor: float) -> Floats:
         for some in np.array_split(np.arange(len(row)), len(row) * d // 4_000_000 + 1):
             gap = x[row[some], :d] - y[column[some], :d]
             found[row[some], column[some]] = -factor * np.einsum("ij,ij->i", gap, gap)
+    return np.asarray(found)
+
+
+def distance_sums(points: Block, block: Block, labels: NDArray[np.int32], n_clusters: int, scale: float) -> Floats:
+    """The weighted sum of the distances from each point to the rows of each cluster; both are multiplied by `scale`."""
+    if isinstance(points, DenseBlock):
+        scaled = np.ascontiguousarray(points.values.astype(np.float64) * scale)
+        return kernels.distance_sums(scaled, block.rows, block.weights, labels, n_clusters, scale)
+    import scipy.sparse as sp
+
+    left, right = points.times_number(scale, np.float64), block.times_number(scale, np.float64)
+    weights = np.ones(block.n_rows) if block.weights is None else block.weights
+    members = sp.csr_array((weights, labels, np.arange(block.n_rows + 1)), shape=(block.n_rows, n_clusters))
+    out, step = np.empty((points.n_rows, n_clusters)), max(1, _TABLE // max(1, block.n_rows))
+    for at in range(0, points.n_rows, step):
+        out[at : at + step] = np.sqrt(_sparse_squares(left.take(slice(at, at + step)), right)) @ members
+    return out
+
+
+def _sparse_squares(left: Block, right: Block) -> Floats:
+    """Squared distances between sparse rows; where the terms nearly cancel, from differences."""
+    both = squared_lengths(left)[:, None] + squared_lengths(right)
+    found = both - 2 * inner_products(left, right)
+    row, column = np.nonzero(found < _CANCELS * both)
+    for some in np.array_split(np.arange(len(row)), len(row) // _PAIRS + 1):
+        gap = left.unchecked[row[some]] - right.unchecked[column[some]]
+        found[row[some], column[some]] = np.asarray(gap.multiply(gap).sum(axis=1)).ravel()
     return np.asarray(found)
 
 

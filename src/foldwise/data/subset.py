@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,26 @@ def gather(source: Source, which: NDArray[np.intp] | None = None) -> Source:
     for number, piece in enumerate(source.pieces()):
         here = which[np.searchsorted(which, number * step) : np.searchsorted(which, (number + 1) * step)]
         if len(here):
-            block = piece.load()
-            blocks.append(block.take(here - block.start))
+            blocks.append(TakeRows(here)(piece.load()))
     return _in_memory(blocks, source)
+
+
+@dataclass(frozen=True)
+class TakeRows:
+    """Some rows of a block, by their numbers in the data (rising)."""
+
+    which: NDArray[np.intp]
+
+    def __call__(self, block: Block) -> Block:
+        """Those that are in the block, of which none may be NaN or infinite."""
+        block.rows  # noqa: B018  (refuses what is not finite, with its place in the data)
+        first, last = np.searchsorted(self.which, (block.start, block.start + block.n_rows))
+        return block.take(self.which[first:last] - block.start)
+
+
+def collect(blocks: list[Block], like: Source) -> Source:
+    """Rows in hand, such as every block's part of a sample, as a source in memory."""
+    return _in_memory(blocks, like)
 
 
 def concatenate(first: Source, second: Source) -> Source:
@@ -84,34 +101,3 @@ class RowSubset(_Part):
     def fingerprint(self) -> str:
         """That of the source, and which rows."""
         return f"{self._source.fingerprint()} rows {self._which.tolist()}"
-
-
-class BlockSubset(_Part):
-    """Some blocks of a source, in its order: for data of which only a part shall be read."""
-
-    def __init__(self, source: Source, numbers: NDArray[np.intp], n_rows: int) -> None:
-        super().__init__(source, np.sort(numbers))
-        self.slow = source.slow
-        last = (n_rows - 1) // self._step
-        short = (last + 1) * self._step - n_rows if last in self._which else 0
-        self.n_rows = len(self._which) * self._step - short
-
-    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
-        """The blocks to load; rows are counted anew."""
-        for place, number in list(enumerate(self._which.tolist()))[first:last]:
-            for piece in self._source.pieces(number, number + 1):
-                yield _Renumbered(piece, place * self._step)
-
-    def fingerprint(self) -> str:
-        """That of the source, and which blocks."""
-        return f"{self._source.fingerprint()} blocks {self._which.tolist()}"
-
-
-class _Renumbered:
-    __slots__ = ("piece", "start")
-
-    def __init__(self, piece: Piece, start: int) -> None:
-        self.piece, self.start = piece, start
-
-    def load(self) -> Block:
-        return replace(self.piece.load(), start=self.start)

@@ -17,6 +17,7 @@ from foldwise.kernels._core import isa as instruction_set
 __all__ = [
     "centred",
     "columns",
+    "distance_sums",
     "extent",
     "finite",
     "instruction_set",
@@ -76,6 +77,20 @@ def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def similarity(x: NDArray[np.float64]) -> None:
     """e^x in place, for exponents that are at most 0 up to rounding; see `reference.similarity`."""
     _core.similarity(x.reshape(-1))
+
+
+def distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> NDArray[np.float64]:
+    """Distances from each point to the rows of each cluster, summed by weight; see `reference.distance_sums`."""
+    out = np.empty((len(points), n_clusters))
+    _core.distance_sums(points, x, weights, labels, scale, out)
+    return out
 
 
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:

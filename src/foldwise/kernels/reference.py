@@ -112,6 +112,22 @@ def similarity(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < -708, 0.0, np.exp(np.minimum(x, 0.0)))
 
 
+def distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> NDArray[np.float64]:
+    """The weighted sum of the Euclidean distances from each point to the rows, times `scale`, of each cluster."""
+    rows, out = x.astype(np.longdouble) * scale, np.zeros((len(points), n_clusters), np.longdouble)
+    for i, point in enumerate(points.astype(np.longdouble)):
+        distances = np.sqrt(((point - rows) ** 2).sum(axis=1))
+        np.add.at(out[i], labels, distances if weights is None else distances * weights)
+    return out.astype(np.float64)
+
+
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Each row divided by its length; zero rows are unchanged, and counted."""
     largest = np.abs(x).max(axis=1, keepdims=True)

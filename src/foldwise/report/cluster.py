@@ -16,7 +16,7 @@ from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Tab
 from foldwise.selection.profile import Profile, profile
 
 _MOST_SEPARATING = 6
-SILHOUETTE = "1 is far apart, 0 is between two clusters; of squared distances"
+SILHOUETTE = "1 is far apart, 0 is between two clusters"
 
 
 def cluster_report(model: Any, source: Source) -> Report:
@@ -33,7 +33,7 @@ def cluster_report(model: Any, source: Source) -> Report:
             Column("spread", found.spreads.tolist(), short_number),
             Column("silhouette", found.silhouettes.tolist(), "{:.2f}".format),
         ],
-        f"Spread: root mean square distance of the rows to their centre{units}. Silhouette: {SILHOUETTE}.",
+        f"Spread: root mean square distance of the rows to their centre{units}. Silhouette: {SILHOUETTE}{_sampled(found)}.",
     )
     caption = "The inertia after every iteration."
     if model.search == "breathing":
@@ -77,8 +77,23 @@ def _facts(model: Any, found: Profile) -> list[Fact]:
     else:
         facts.append(Fact("variance between clusters", found.between, percent(found.between)))
     if found.silhouette is not None:
-        facts.append(Fact("mean silhouette", found.silhouette, f"{found.silhouette:.2f}", f"({SILHOUETTE})"))
+        facts.append(
+            Fact(
+                "mean silhouette",
+                found.silhouette,
+                f"{found.silhouette:.2f}",
+                f"({SILHOUETTE}{_sampled(found, errors=True)})",
+            )
+        )
     return facts
+
+
+def _sampled(found: Profile, *, errors: bool = False) -> str:
+    """The remark on silhouettes that were estimated."""
+    if found.silhouette_rows is None:
+        return ""
+    bar = f", standard error {found.silhouette_error:.1g}" if errors else ""
+    return f"; from a sample of {counted(found.silhouette_rows, 'row')}{bar}"
 
 
 def _separation(found: Profile, names: list[str]) -> Table:

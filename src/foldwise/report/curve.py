@@ -43,7 +43,7 @@ def curve_report(curve: InertiaCurve, source: Source) -> Report:
         values = curve.silhouettes[some]
         return curve_chart(known, values, best, "largest", chord=False, height=220) if len(known) > 1 else None
 
-    silhouette = Chart("Mean silhouette", silhouettes, f"{SILHOUETTE.capitalize()}.")
+    silhouette = Chart("Mean silhouette", silhouettes, f"{SILHOUETTE.capitalize()}{_estimated(curve)}.")
     verdict = Note("\n".join(_verdict(curve, best)))
     parts = [Group([inertia, silhouette]), Group([numbers, verdict])]
     return Report("How many clusters?", _about(curve, source), parts=parts)
@@ -63,11 +63,20 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     ]
 
 
+def _estimated(curve: InertiaCurve) -> str:
+    """The remark on silhouettes that were estimated from a sample."""
+    largest = float(np.nanmax(curve.silhouette_errors, initial=0.0))
+    return f", estimated from a sample of rows, standard errors up to {largest:.1g}" if largest > 0 else ""
+
+
 def _verdict(curve: InertiaCurve, best: int | None) -> list[str]:
     """What the curve suggests, and how far to trust it."""
+    lines = ["interrupted: only finished numbers of clusters are listed"] if curve.interrupted else []
+    if estimate := _estimated(curve):
+        lines.append(f"silhouettes are{estimate.lstrip(',')}")
     if curve.knee is None:
-        return ["knee: none (that takes at least three numbers of clusters, and a curve that bends)"]
-    lines = [f"knee: {curve.knee} (where the curve lies farthest below the straight line between its ends)"]
+        return [*lines, "knee: none (that takes at least three numbers of clusters, and a curve that bends)"]
+    lines.append(f"knee: {curve.knee} (where the curve lies farthest below the straight line between its ends)")
     if best is not None and best != curve.knee:
         lines.append(f"the mean silhouette is largest at {best}: look at both")
     return [*lines, "knee and silhouette are rules of thumb: they give a number even where there are no clusters"]

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.data.scan import scan
-from foldwise.data.source import Source
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
-from foldwise.fold.outcome import Reason
-from foldwise.fold.passes import Passes
 from foldwise.models.kmeans import KMeans
 from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.models.session import open_passes
-from foldwise.selection.silhouette import silhouette_of
+from foldwise.models.parameters import is_whole
+from foldwise.models.session import session
+from foldwise.selection.curve_fits import CurveFits
 
-_OFFSET = 0.01  # of a new centre from its parent, in root mean square distances of the parent's rows
+
+def _nothing() -> Floats:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class InertiaCurve:
     """For each number of clusters: the inertia, the mean silhouette (NaN for one cluster), and the centres.
 
-    `depths` is the depth of the curve below the chord between its ends, with both axes scaled to [0, 1], and `knee` is the
-    number where it is largest (None for fewer than three numbers, or a curve that is nowhere below the chord). This is a rule
-    of thumb: data without clusters also have a knee, and it depends on the range of numbers considered.
+    `silhouette_errors` are standard errors, or 0 where the silhouette was computed from all rows. `depths` is the depth of the
+    curve below the chord between its ends, with both axes scaled to [0, 1], and `knee` is the number where it is largest (None
+    for fewer than three numbers, or a curve that is nowhere below the chord). This is a rule of thumb: data without clusters
+    also have a knee, and it depends on the range of numbers considered.
     """
 
     n_clusters: tuple[int, ...]
@@ -41,6 +41,8 @@ class InertiaCurve:
     centers: tuple[NDArray[Any], ...]
     converged: bool
     parameters: dict[str, Any]  # passed to KMeans
+    silhouette_errors: Floats = field(default_factory=_nothing)
+    interrupted: bool = False  # by Ctrl-C: only finished numbers are listed
 
     @property
     def table(self) -> LabelledMatrix:
@@ -54,9 +56,14 @@ def inertia_curve(
 ) -> InertiaCurve:
     """The inertia for each number of clusters in `n_clusters`; it never increases with the number.
 
-    Each number is fitted twice: from the centres of the previous number, with one more beside the centre of the cluster with
-    the largest inertia, and from its own start; the better is kept. Other parameters are those of `KMeans`; `search` defaults
-    to "breathing", because a poor optimum would look like a knee.
+    Each number is fitted from its own start and from the best centres of the previous number, with one more beside the centre
+    of the cluster with the largest inertia; then, downwards, from those of the next number without the least useful one. The
+    best of the three is kept, since a poor optimum would look like a knee (they are compared at tol=1e-3, and only the best
+    goes on). Other parameters are those of `KMeans`; `search` applies to each number's own start; up to 2000 rows it
+    applies to all three and defaults to "breathing".
+
+    The silhouettes are those of `fw.silhouette`, from all rows if there are at most 4000, otherwise from a sample of 300.
+    After Ctrl-C the curve has the numbers that were finished, if any (`interrupted`).
 
     >>> import foldwise as fw
     >>> X = [[0.0, 0.0], [0.0, 1.0], [10.0, 0.0], [10.0, 1.0], [5.0, 9.0], [5.0, 10.0]]
@@ -66,77 +73,55 @@ def inertia_curve(
     >>> curve.table
         inertia  silhouette  below chord
     1  209.5000         nan       0.0000
-    2  101.5000      0.5723       0.2667
-    3    1.5000      0.9901       0.4952
-    4    1.0000      0.6598       0.2476
-    5    0.5000      0.3298       0.0000
+    2  101.5000      0.5127       0.2667
+    3    1.5000      0.9005       0.4952
+    4    1.0000      0.5993       0.2476
+    5    0.5000      0.2990       0.0000
     """
-    given = [n_clusters] if isinstance(n_clusters, (int, np.integer)) else n_clusters
+    given = [n_clusters] if isinstance(n_clusters, (int, np.integer)) else list(n_clusters)
+    if not all(is_whole(k) for k in given) or not given or min(given) < 1:
+        raise ParameterError(f"n_clusters={given}: give whole numbers of at least 1.")
     numbers = tuple(sorted({int(k) for k in given}))
-    if not numbers or numbers[0] < 1:
-        raise ParameterError(f"n_clusters={list(numbers)}: give whole numbers of at least 1.")
     wrong = {"checkpoint", "time_budget"} & set(parameters)
     if wrong:
         raise ParameterError(f"{', '.join(sorted(wrong))} cannot be passed to inertia_curve, which fits many models.")
-    parameters = {"search": "breathing", **parameters}
-    inertias, silhouettes, centers = [], [], []
-    best: KMeans | None = None
-    converged = True
-    source = scan(X, weights=sample_weight)
-    with open_passes(source, engine=engine, n_threads=parameters.get("n_threads")) as passes:
-        for k in numbers:
-            fresh = _fitted(KMeans(k, **parameters), passes.source)
-            best = fresh if best is None else _better(fresh, _fitted(_grown(best, k, parameters), passes.source))
-            if not np.isfinite(best.inertia_):
-                raise DataError("the inertia leaves the range of float64", advice="Divide the data by a constant")
-            inertias.append(best.inertia_)
-            centers.append(best.cluster_centers_)
-            converged &= best.outcome_.converged
-            silhouettes.append(_silhouette(best, passes))
+    model = KMeans(numbers[-1], **parameters)
+    geometry = model.geometry
+    with session(model, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
+        fits = CurveFits(fit, X, parameters)
+        fits.check_count(numbers[-1])
+        interrupted = fits.improve(numbers)
+        points, cut_short = fits.points()
+    interrupted |= cut_short
+    if not all(np.isfinite(point.inertia) for point in points):
+        raise DataError("the inertia leaves the range of float64", advice="Divide the data by a constant")
+    _warn(len(points), len(numbers), fits, interrupted=interrupted, converged=all(p.converged for p in points))
+    found = tuple(point.n_clusters for point in points)
+    # Centres are rounded, so equal inertias may differ in the last digit.
+    falling = np.minimum.accumulate([point.inertia for point in points])
+    depths = _depths(np.array(found, dtype=np.float64), falling)
+    return InertiaCurve(
+        n_clusters=found,
+        inertias=falling,
+        silhouettes=np.array([point.silhouette for point in points]),
+        depths=depths,
+        knee=found[int(np.argmax(depths))] if len(found) > 2 and depths.max() > 0 else None,
+        centers=tuple(point.centres for point in points),
+        converged=all(point.converged for point in points),
+        parameters={**parameters, "search": fits.search},
+        silhouette_errors=np.array([point.silhouette_error for point in points]),
+        interrupted=interrupted,
+    )
+
+
+def _warn(finished: int, asked: int, fits: CurveFits, *, interrupted: bool, converged: bool) -> None:
+    if interrupted:
+        message = f"inertia_curve: interrupted; the curve has {finished} of {asked} numbers of clusters."
+        warnings.warn(message, NotFinishedWarning, stacklevel=3)
     if not converged:
         message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
-    falling = np.minimum.accumulate(inertias)  # centres are rounded, so equal inertias may differ in the last digit
-    depths = _depths(np.array(numbers, dtype=np.float64), falling)
-    knee = numbers[int(np.argmax(depths))] if len(numbers) > 2 and depths.max() > 0 else None
-    return InertiaCurve(numbers, falling, np.array(silhouettes), depths, knee, tuple(centers), converged, parameters)
-
-
-def _fitted(model: KMeans, source: Source) -> KMeans:
-    """The fitted model; Ctrl-C ends the whole curve, not only the current fit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotFinishedWarning)  # one warning is issued at the end
-        model.fit(source)
-    if model.outcome_.reason is Reason.INTERRUPTED:
-        raise KeyboardInterrupt
-    return model
-
-
-def _better(one: KMeans, other: KMeans) -> KMeans:
-    return other if other.inertia_ < one.inertia_ else one
-
-
-def _grown(model: KMeans, k: int, parameters: dict[str, Any]) -> KMeans:
-    """A model that starts from another's centres, plus new ones beside those of the clusters with the largest inertias."""
-    centres, inertias = model.cluster_centers_.astype(np.float64), model.cluster_inertias_.copy()
-    weights = np.maximum(model.cluster_weights_, 1e-300)
-    rng = np.random.default_rng([k, len(centres)])
-    new = []
-    for _ in range(k - len(centres)):
-        worst = int(np.argmax(inertias))
-        step = rng.standard_normal(centres.shape[1])
-        length = _OFFSET * np.sqrt(inertias[worst] / weights[worst]) / max(float(np.linalg.norm(step)), 1e-300)
-        new.append(centres[worst] + step * length)
-        inertias[worst] /= 2
-    start = np.vstack([centres, *new]).astype(model.cluster_centers_.dtype)
-    return KMeans(k, **{**parameters, "init": start, "n_init": 1})
-
-
-def _silhouette(model: KMeans, passes: Passes) -> float:
-    if np.count_nonzero(model.cluster_weights_) < 2:
-        return float("nan")
-    compared = passes.over(model.as_compared(passes.source))
-    return silhouette_of(compared, model.labels_, tuple(range(model.n_clusters))).mean
+        warnings.warn(message, NotFinishedWarning, stacklevel=3)
+    fits.warn_of_empty(stacklevel=4)
 
 
 def _depths(numbers: Floats, inertias: Floats) -> Floats:

@@ -13,7 +13,7 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.mixture.predict import Posterior, most_probable, probabilities
-from foldwise.selection.silhouette import grouped
+from foldwise.selection.cluster_moments import grouped
 from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.two_part_mean import distance
 

@@ -12,7 +12,9 @@ from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.models.base import n_clusters_of
 from foldwise.models.session import open_passes
-from foldwise.selection.silhouette import grouped, silhouette_of
+from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.silhouette import silhouette_of
+from foldwise.selection.silhouette_result import geometry_of
 from foldwise.stats.two_part_mean import distance
 
 
@@ -31,6 +33,8 @@ class Profile:
     spreads: Floats
     silhouettes: Floats
     silhouette: float | None
+    silhouette_error: float  # its standard error, or 0 if it was computed from all rows
+    silhouette_rows: int | None  # the size of the sample, if there was one
     between: float
     means: Floats
     mean: Floats
@@ -59,7 +63,11 @@ def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
             known = grouped(passes, labels, k)
         some = raw.weight > 0
         several = np.count_nonzero(some) > 1
-        judgement = silhouette_of(passes, labels, tuple(range(k)), known=known) if several else None
+        judgement = (
+            silhouette_of(passes, labels, tuple(range(k)), geometry=geometry_of(model), known=known)
+            if several
+            else None
+        )
     whole, seen, total = raw.whole(), known[0].squares.sum(axis=1), float(known[0].whole().squares.sum())
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)
@@ -75,6 +83,8 @@ def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
         spreads=spreads,
         silhouettes=np.full(k, np.nan) if judgement is None else judgement.cluster_means,
         silhouette=None if judgement is None else judgement.mean,
+        silhouette_error=0.0 if judgement is None else judgement.standard_error,
+        silhouette_rows=None if judgement is None or judgement.rows is None else len(judgement.rows),
         between=1.0 - float(seen.sum()) / total if total > 0 else 0.0,
         means=np.where(some[:, None], raw.mean / scale, np.nan),
         mean=whole.mean / scale,

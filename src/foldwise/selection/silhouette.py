@@ -1,190 +1,246 @@
-"""The silhouette of squared distances, computed without the n x n distance matrix."""
+"""The classical silhouette: from all pairs of rows, or estimated from the pairs of a sample of rows with all others."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
-from foldwise.data.scan import scan
-from foldwise.errors import DataError, ParameterError
+from foldwise.data.block import Block, Floats, join
+from foldwise.data.recut import RecutSource
+from foldwise.data.row_pairs import distance_sums
+from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
-from foldwise.models.base import n_clusters_of, open_for_use
-from foldwise.models.labelled_matrix import LabelledMatrix
-from foldwise.models.session import open_passes
-from foldwise.stats.extent import Extent
+from foldwise.models.kmeans.geometry import Geometry
+from foldwise.models.parameters import is_whole, seed_of
+from foldwise.selection.cluster_moments import check_row_count, grouped
+from foldwise.selection.silhouette_result import TWO_CLUSTERS, Silhouette, labelled_rows
+from foldwise.selection.squared_silhouette import squared_silhouette_of
+from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.group_moments import GroupMoments
 
-_AT_ONCE = 2_000_000  # distances from rows to clusters held in memory at a time
-
-
-@dataclass(frozen=True)
-class Silhouette:
-    """Silhouettes range from -1 (nearer to another cluster) through 0 (between two) to 1 (far from all others).
-
-    `mean` is over all rows, `cluster_means` over the rows of each of `clusters`; `values` has one per row if values=True.
-    """
-
-    mean: float
-    clusters: tuple[Any, ...]
-    cluster_means: Floats
-    cluster_weights: Floats
-    values: Floats | None = None
-
-    @property
-    def table(self) -> LabelledMatrix:
-        """One row per cluster."""
-        values = np.column_stack([self.cluster_means, self.cluster_weights])
-        return LabelledMatrix(values, tuple(str(name) for name in self.clusters), ("silhouette", "weight"))
+EXACT_ROWS = 10_000  # up to this many, all rows are evaluated
+SAMPLE_SIZE = 2_000
+_LEAST_ROWS = 10  # sampled from each cluster, so that its mean has an error bar
+_LEAST_HEIGHT, _MOST_HEIGHT, _ROWS_PER_CLUSTER = 1024, 16384, 16  # of the blocks that rows are compared with
+_SUMS_AT_ONCE, _VALUES_AT_ONCE = 1_000_000, 4_000_000
 
 
 def silhouette(
     X: Any,
     labels: Any,
     *,
+    metric: str | None = None,
+    sample_size: int | str | None = "auto",
+    random_state: Any = None,
     sample_weight: Any = None,
     values: bool = False,
     n_threads: int | None = None,
     engine: Any = None,
 ) -> Silhouette:
-    """The exact silhouette (Rousseeuw 1987) of squared Euclidean distances, in O(n k) time rather than O(n^2).
+    """The silhouette (Rousseeuw 1987), as scikit-learn's `silhouette_score` and `silhouette_samples`.
 
     `labels` is one label per row, or a fitted model, whose clusters are evaluated in the space in which it compares rows
-    (standardised with scale=True, say; for KernelKMeans, the space of the columns). Where a and b are the mean squared
-    distances from a row to the others of its own cluster and to the rows of the nearest other cluster, s = (b - a) / max(a, b),
-    or 0 for a row alone in its cluster. The mean squared distance to a cluster depends only on its mean m and its mean squared
-    deviation V: |x - m|^2 + V. A weight counts as repetition of its row.
+    (standardised with scale=True, say; for KernelKMeans, the space of the columns). Where a and b are the mean distances from a
+    row to the others of its own cluster and to the rows of the nearest other cluster, s = (b - a) / max(a, b), or 0 for a row
+    alone in its cluster. A weight counts as repetition of its row.
+
+    Parameters
+    ----------
+    metric : "euclidean" (the default) or "cosine"; a model has its own.
+    sample_size : the number of rows to evaluate, each of them against all rows, or None for all. "auto" is all up to 10,000
+        rows and with values=True, otherwise 2000. A sample is drawn from every cluster in proportion to its weight (at least
+        10 rows), and the result has standard errors. With cosine distances all rows are evaluated, in O(n k) time.
+    random_state : the seed of the sample; None is a fixed seed.
+    values : whether to return the silhouette of every row.
+
+    All pairs of n rows take O(n^2) time. `fw.squared_silhouette` is a different figure, exact in O(n k) time.
 
     >>> import foldwise as fw
     >>> X = [[0.0], [2.0], [10.0], [12.0]]
     >>> fw.silhouette(X, [0, 0, 1, 1], values=True).values.round(3)
-    array([0.967, 0.951, 0.951, 0.967])
+    array([0.818, 0.778, 0.778, 0.818])
     >>> round(fw.silhouette(X, fw.KMeans(2).fit(X)).mean, 3)
-    0.959
+    0.798
     """
-    if hasattr(labels, "predict"):
-        model = labels
-        if model.__sklearn_tags__().input_tags.pairwise:
-            raise ParameterError(
-                "a precomputed kernel has no rows to compute distances from. Pass labels and the rows themselves."
-            )
-        with open_passes(open_for_use(model, X, sample_weight), engine=engine, n_threads=n_threads) as passes:
-            numbers = model.predict(passes.source)
-            seen = model.as_compared(passes.source) if hasattr(model, "as_compared") else passes.source
-            names: tuple[Any, ...] = tuple(range(n_clusters_of(model)))
-            return silhouette_of(passes.over(seen), numbers, names, values=values)
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
-    found, numbers = np.unique(given, return_inverse=True)
-    with open_passes(scan(X, weights=sample_weight), engine=engine, n_threads=n_threads) as passes:
-        return silhouette_of(passes, numbers.astype(np.int32), tuple(found.tolist()), values=values)
+    if not (sample_size is None or sample_size == "auto" or (is_whole(sample_size) and int(sample_size) >= 1)):
+        raise ParameterError(f'sample_size={sample_size!r}: give a number of rows, None for all, or "auto".')
+    if sample_size == "auto" and values:
+        sample_size = None
+    with labelled_rows(X, labels, metric, sample_weight, engine, n_threads) as opened:
+        return silhouette_of(
+            opened.passes,
+            opened.labels,
+            opened.names,
+            geometry=opened.geometry,
+            sample_size=sample_size,
+            seed=seed_of(random_state),
+            values=values,
+        )
 
 
 def silhouette_of(
     passes: Passes,
-    labels: NDArray[np.integer],
+    labels: NDArray[np.int32],
     names: tuple[Any, ...],
     *,
+    geometry: Geometry,
+    sample_size: int | str | None = "auto",
+    seed: int = 0,
     values: bool = False,
     known: tuple[GroupMoments, float] | None = None,
 ) -> Silhouette:
-    """The silhouette of rows with labels from 0 to len(names) - 1; passing the result of `grouped` saves a pass."""
+    """The same for rows as they are compared, with labels from 0 to len(names) - 1; `known` is the result of `grouped`."""
     groups, scale = grouped(passes, labels, len(names)) if known is None else known
+    if geometry.squared:
+        return squared_silhouette_of(passes, labels, names, values=values, known=(groups, scale))
     if np.count_nonzero(groups.weight) < 2:
-        raise ParameterError("a silhouette compares clusters, so there must be at least two.")
-    parts = passes.each(_Scores.about(groups, scale, values), beside=labels)
-    rows = sum(n_rows for n_rows, _, _ in parts)
-    if len(labels) > rows:
-        raise DataError(f"there are {len(labels)} labels, but {rows} rows", advice="Pass one label per row")
-    sums = np.sum([part for _, part, _ in parts], axis=0)
-    some = groups.weight > 0
-    means = np.divide(sums, groups.weight, out=np.full(len(names), np.nan), where=some)
-    each = np.concatenate([part for _, _, part in parts]) if values else None
-    return Silhouette(float(sums.sum() / groups.weight.sum()), names, means, groups.weight, each)
+        raise ParameterError(TWO_CLUSTERS)
+    weights = np.concatenate(passes.each(_weights))
+    check_row_count(labels, len(weights))
+    size = sample_size
+    if size == "auto":
+        size = None if len(weights) <= EXACT_ROWS else SAMPLE_SIZE
+    draw = _Draw.of(labels, weights, groups.weight, None if size is None else int(size), seed)
+    each = _values(passes, draw.rows, labels, weights, groups.weight, scale)
+    means, errors = draw.estimates(each, labels)
+    share = groups.weight / groups.weight.sum()
+    some = share > 0
+    return Silhouette(
+        float(share[some] @ means[some]),
+        names,
+        means,
+        groups.weight,
+        each if values else None,
+        float(np.sqrt(np.square(share[some] * errors[some]).sum())),
+        errors,
+        draw.rows if draw.sampled else None,
+    )
 
 
-def grouped(passes: Passes, labels: NDArray[np.integer], n_groups: int) -> tuple[GroupMoments, float]:
-    """The moments of each cluster, in one pass, and the power of two by which rows were multiplied.
-
-    The factor is 1 unless squares would leave the range of float64, which takes two more passes.
-    """
-    groups, scale = passes.fold(partial(_moments, n_groups=n_groups), beside=labels), 1.0
-    if not _in_range(groups):
-        scale = _scale_of(passes)
-        if scale != 1.0:
-            groups = passes.fold(partial(_moments, n_groups=n_groups, scale=scale), beside=labels)
-    return groups, scale
+def _weights(block: Block) -> Floats:
+    return np.ones(block.n_rows) if block.weights is None else np.array(block.weights)
 
 
-def _moments(block: Block, labels: NDArray[np.int32], *, n_groups: int, scale: float = 1.0) -> GroupMoments:
-    if len(labels) < block.n_rows:
-        raise DataError("there are fewer labels than rows", advice="Pass one label per row")
-    return GroupMoments.of(block, labels, n_groups, scale)
-
-
-def _in_range(groups: GroupMoments) -> bool:
-    """Whether squares neither overflow nor underflow float64; those of equal rows are 0, which is fine."""
-    means = groups.mean[groups.weight > 0]
-    with np.errstate(over="ignore"):
-        apart = np.square(means - means[:1]).max(initial=0.0)
-    spread = groups.squares.max(initial=0.0)
-    return bool(np.isfinite(spread) and np.isfinite(apart) and max(spread, apart) > 1e-200)
-
-
-def _scale_of(passes: Passes) -> float:
-    """A power of two that scales the range of the data to about 1."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        extent = passes.fold(Extent.of)
-    reach = float((extent.high / 2 - extent.low / 2).max(initial=0.0))
-    return 1.0 if reach == 0.0 else 2.0 ** max(-1000, min(-math.frexp(reach)[1], 1000))
+# ---------------------------------------------------------------- which rows
 
 
 @dataclass(frozen=True)
-class _Scores:
-    """The silhouettes of the rows of a block: their number, their weighted sum by cluster and, with `values`, all of them."""
+class _Draw:
+    """The rows to evaluate (rising), and how often each counts in the mean of its cluster."""
 
-    scale: float
-    pivot: Floats
-    points: Floats  # cluster means minus the pivot
-    spread: Floats
-    alone: NDArray[np.bool_]
-    others: Floats
-    values: bool
+    rows: NDArray[np.intp]
+    counts: Floats
+    unseen: Floats  # the share of each cluster's rows that was left out, for the variance of its mean
+    sampled: bool
 
     @classmethod
-    def about(cls, groups: GroupMoments, scale: float, values: bool) -> _Scores:
-        pivot = groups.centre[0][int(np.argmax(groups.weight))]  # close to the rows, unlike 0
-        some = groups.weight > 0
-        spread = np.divide(groups.squares.sum(axis=1), groups.weight, out=np.full(len(some), np.inf), where=some)
-        # A row is not compared with itself: in a cluster of weight W, W - 1 remains.
-        rest = groups.weight - 1.0
-        alone = rest <= 1e-12 * np.maximum(groups.weight, 1.0)
-        others = np.divide(groups.weight, rest, out=np.ones(len(some)), where=~alone)
-        return cls(scale, pivot, (groups.centre[0] - pivot) + groups.centre[1], spread, alone, others, values)
+    def of(
+        cls, labels: NDArray[np.int32], weights: Floats, cluster_weights: Floats, size: int | None, seed: int
+    ) -> _Draw:
+        """All rows, or a sample of about `size` of them: from each cluster in proportion to its weight."""
+        n, k = len(weights), len(cluster_weights)
+        if size is None or size >= n:
+            return cls(np.arange(n), weights, np.zeros(k), False)
+        wanted = np.rint(size * (cluster_weights / cluster_weights.sum())).astype(np.intp)
+        rng, found, counts, unseen = np.random.default_rng([seed, 3]), [], [], np.zeros(k)
+        members = np.argsort(labels, kind="stable")
+        ends = np.searchsorted(labels[members], np.arange(k + 1))
+        for cluster in range(k):
+            mine = members[ends[cluster] : ends[cluster + 1]]
+            mine = mine[weights[mine] > 0]
+            count = max(int(wanted[cluster]), _LEAST_ROWS)
+            if len(mine) <= count:
+                which, often = mine, weights[mine]
+            elif (weights[mine] == weights[mine[0]]).all():
+                which, often = np.sort(rng.choice(mine, count, replace=False)), np.ones(count)
+                unseen[cluster] = 1.0 - count / len(mine)
+            else:  # with replacement: a row of weight 2 is drawn as often as two rows
+                sums = np.cumsum(weights[mine])
+                drawn = np.minimum(np.searchsorted(sums, rng.random(count) * sums[-1], side="right"), len(mine) - 1)
+                places, times = np.unique(drawn, return_counts=True)
+                which, often, unseen[cluster] = mine[places], times.astype(np.float64), 1.0
+            found.append(which)
+            counts.append(often)
+        rows = np.concatenate(found)
+        order = np.argsort(rows)
+        return cls(rows[order], np.concatenate(counts)[order], unseen, True)
 
-    def __call__(self, block: Block, labels: NDArray[np.integer]) -> tuple[int, Floats, Floats | None]:
-        found = np.empty(block.n_rows)
-        step = max(1, _AT_ONCE // max(len(self.points), block.n_columns))
-        for start in range(0, block.n_rows, step):
-            some = slice(start, start + step)
-            found[some] = self._of(block.take(some), labels[some])
-        weighted = found if block.weights is None else found * block.weights
-        sums = np.bincount(labels, weighted, minlength=len(self.points)).astype(np.float64)
-        return block.n_rows, sums, found if self.values else None
+    def estimates(self, values: Floats, labels: NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """The mean of each cluster and its standard error; NaN for an empty cluster."""
+        k, own = len(self.unseen), labels[self.rows]
+        weight = np.bincount(own, self.counts, minlength=k)
+        some = weight > 0
+        means = np.divide(
+            np.bincount(own, self.counts * values, minlength=k), weight, where=some, out=np.full(k, np.nan)
+        )
+        squares = np.bincount(own, self.counts * np.square(values - means[own]), minlength=k)
+        freedom = np.maximum(weight - 1.0, 1.0) * np.maximum(weight, 1.0)
+        return means, np.where(some, np.sqrt(self.unseen * squares / freedom), np.nan)
 
-    def _of(self, block: Block, labels: NDArray[np.integer]) -> Floats:
-        distances = block.squared_distances(self.points, self.pivot, self.scale)
-        distances += self.spread
-        place = np.arange(len(labels))
-        a = distances[place, labels] * self.others[labels]
-        distances[place, labels] = np.inf
-        b = distances.min(axis=1)
-        larger = np.maximum(a, b)
-        value = np.divide(b - a, larger, out=np.zeros(len(a)), where=larger > 0)
-        return np.asarray(np.where(self.alone[labels], 0.0, value))
+
+# ---------------------------------------------------------------- their silhouettes
+
+
+def _values(
+    passes: Passes,
+    rows: NDArray[np.intp],
+    labels: NDArray[np.int32],
+    weights: Floats,
+    cluster_weights: Floats,
+    scale: float,
+) -> Floats:
+    """The silhouettes of some rows (rising): as many at a time as have room, each time with a pass over all rows."""
+    k, out = len(cluster_weights), np.empty(len(rows))
+    step = max(256, min(_SUMS_AT_ONCE // k, _VALUES_AT_ONCE // max(1, passes.source.n_columns)))
+    # Blocks of a height that depends on the number of clusters alone: enough for all threads, few rows to fill up.
+    height = min(max(_LEAST_HEIGHT, _ROWS_PER_CLUSTER * k), _MOST_HEIGHT)
+    low = passes.over(RecutSource(passes.source, height))
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
+        sums = low.fold(_Sums(_gather(passes, some), k, scale), beside=labels).value
+        out[start : start + step] = _silhouettes(sums, labels[some], weights[some], cluster_weights)
+    return out
+
+
+def _gather(passes: Passes, rows: NDArray[np.intp]) -> Block:
+    """These rows, from the blocks that hold them."""
+    of_block = rows // passes.block_rows
+    inside = {int(number): rows[of_block == number] - number * passes.block_rows for number in np.unique(of_block)}
+    found = passes.ask(_take, inside)
+    return join([found[number] for number in sorted(found)], 0)
+
+
+def _take(block: Block, state: Any, inside: NDArray[np.intp]) -> Block:
+    return block.take(inside)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The summed distances from some points to the rows of each cluster."""
+
+    points: Block
+    n_clusters: int
+    scale: float
+
+    def __call__(self, block: Block, labels: NDArray[np.int32]) -> ArraySum:
+        """Those to the rows of a block."""
+        numbers = np.ascontiguousarray(labels, dtype=np.int32)
+        return ArraySum(distance_sums(self.points, block, numbers, self.n_clusters, self.scale))
+
+
+def _silhouettes(sums: Floats, own: NDArray[np.int32], weights: Floats, cluster_weights: Floats) -> Floats:
+    """Silhouettes from the summed distances to each cluster, the own cluster, and the weights."""
+    place, total = np.arange(len(own)), cluster_weights[own]
+    rest = total - (weights > 0)  # a row is not compared with itself
+    alone = rest <= 1e-12 * np.maximum(total, 1.0)
+    a = np.divide(sums[place, own], rest, out=np.zeros(len(own)), where=~alone)
+    some = cluster_weights > 0
+    means = np.divide(sums, cluster_weights, out=np.full(sums.shape, np.inf), where=some[None, :])
+    means[place, own] = np.inf
+    b = means.min(axis=1)
+    larger = np.maximum(a, b)
+    value = np.divide(b - a, larger, out=np.zeros(len(a)), where=larger > 0)
+    return np.asarray(np.where(alone, 0.0, value))

@@ -32,7 +32,7 @@ RESULTS = {
     "LabelledMatrix": "foldwise.models.labelled_matrix",
     "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
-    "Silhouette": "foldwise.selection.silhouette",
+    "Silhouette": "foldwise.selection.silhouette_result",
 }
 _RECORDS = RESULTS | {
     "MixtureEntry": "foldwise.selection.choose_mixture",

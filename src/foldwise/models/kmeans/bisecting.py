@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block
+from foldwise.data.block import Block, Floats, join
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
@@ -27,7 +27,7 @@ from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import by_size
 from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
 from foldwise.models.kmeans.seeding import STARTS
-from foldwise.models.parameters import Parameter, constraints, one_of
+from foldwise.models.parameters import Parameter, constraints, one_of, words
 from foldwise.models.session import Session, session
 from foldwise.stats.extent import Extent
 
@@ -41,7 +41,8 @@ class BisectingKMeans(CentreModel):
     Parameters
     ----------
     bisecting_strategy : "biggest_inertia" or "largest_cluster".
-    init, n_init, max_iter, tol, algorithm : apply to each split, as for KMeans.
+    init, n_init, max_iter, tol, algorithm : apply to each split, as for KMeans. A callable is passed the rows to be split, as
+        they are compared (with scale=True, standardised), n_clusters=2 and a random_state.
     time_budget, checkpoint : apply to the whole fit; an interrupted fit resumes growing the tree from its checkpoint.
     n_clusters, random_state, metric, scale, n_threads, copy_x, verbose : as for KMeans.
 
@@ -53,7 +54,7 @@ class BisectingKMeans(CentreModel):
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = {
         **{name: one for name, one in PARAMETERS.items() if name != "search"},
-        "init": one_of(*STARTS),
+        "init": Parameter((words(*STARTS), callable)),
         "bisecting_strategy": one_of("biggest_inertia", "largest_cluster"),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
@@ -98,7 +99,7 @@ class BisectingKMeans(CentreModel):
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             extent = fit.passes.fold(Extent.of)
-            self._check_count(fit, extent.count)
+            self._check_count(fit, extent.count, extent.columns.rows)
             best = best_of(
                 _Splitting(self, fit, extent.count),
                 1,
@@ -125,13 +126,20 @@ class BisectingKMeans(CentreModel):
         self.tree_labels_[leaves] = np.arange(len(leaves), dtype=np.int32)
         self.labels_ = self.tree_labels_[tree["node_of"]]
         self.cluster_centers_ = np.ascontiguousarray(self.tree_centers_[leaves])
-        self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], tree["inertias"][leaves]
+        self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], _inertias(tree)[leaves]
         self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), int(tree["steps"])
+        self._warn_of_range(float(tree["inertias"][leaves].sum()))
         self._warn_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
 
     def _labeller(self, targets: Any) -> Any:
         """A task that descends the tree, as the fit did."""
         return DownTheTree(self.tree_children_, self.tree_centers_, self.tree_labels_, targets.points.dtype)
+
+
+def _inertias(tree: State) -> Floats:
+    """The inertia of each node in the units of the data."""
+    with np.errstate(over="ignore"):
+        return np.asarray(tree["inertias"] / tree["scale"] / tree["scale"])
 
 
 class _Splitting:
@@ -150,9 +158,10 @@ class _Splitting:
             "node_of": np.zeros(self.n, dtype=np.int32),
             "children": np.full((1, 2), -1, dtype=np.int32),
             "centres": found.centres,
-            "inertias": np.array([data.unscaled(float(one)) for one in found.assignment.residuals(found.centres)]),
+            "inertias": found.assignment.residuals(found.centres),  # in units of the rescaled data, which stay in range
+            "scale": np.array(data.rescaling.scale),
             "weights": found.assignment.cluster_weights,
-            "counts": np.array([self.n]),
+            "counts": np.array([data.counted]),  # rows of weight 0 are no reason to split
             "steps": np.array(0),
             "capped": np.array(0),
         }
@@ -168,23 +177,26 @@ class _Splitting:
             found = self._split(part, 2, (n_nodes + 1) // 2)
             if found.outcome.reason is Reason.INTERRUPTED:
                 raise KeyboardInterrupt
-            labels, unscaled = found.labels, found.assignment.data.unscaled
-            inertias = [unscaled(float(value)) for value in found.assignment.residuals(found.centres)]
+            labels, data = found.labels, found.assignment.data
+            counted = labels if data.weights is None else labels[data.weights > 0]
+            units = float(state["scale"]) / data.rescaling.scale
+            inertias = found.assignment.residuals(found.centres) * units * units
         children[parent] = n_nodes, n_nodes + 1
         node_of = state["node_of"].copy()
         node_of[members] = n_nodes + labels
         new = {
             "node_of": node_of,
+            "scale": state["scale"],
             "children": np.concatenate([children, np.full((2, 2), -1, dtype=np.int32)]),
             "centres": np.concatenate([state["centres"], found.centres]),
             "inertias": np.append(state["inertias"], inertias),
             "weights": np.append(state["weights"], found.assignment.cluster_weights),
-            "counts": np.append(state["counts"], np.bincount(labels, minlength=2)),
+            "counts": np.append(state["counts"], np.bincount(counted, minlength=2)),
             "steps": state["steps"] + found.iterations,
             "capped": np.array(int(state["capped"]) or int(not found.outcome.converged)),
         }
         leaves = new["children"][:, 0] < 0
-        return new, {"clusters": float(leaves.sum()), "inertia": float(new["inertias"][leaves].sum())}
+        return new, {"clusters": float(leaves.sum()), "inertia": float(_inertias(new)[leaves].sum())}
 
     def value(self, state: State) -> Value:
         """Trees with more clusters are better."""
@@ -202,7 +214,11 @@ class _Splitting:
         data = KMeansData(self.fit.passes if part is self.fit.source else self.fit.passes.over(part, here=True))
 
         def make_start(start: int) -> NDArray[Any]:
-            return STARTS[model.init](data, k, np.random.default_rng([seed, 0, start]))
+            if callable(model.init) and k > 1:
+                rows = join([piece.load() for piece in part.pieces()], 0).rows
+                return model._called_start(rows, k, (seed + start) % 2**32, data)
+            init = "k-means++" if callable(model.init) else model.init  # one centre needs no start
+            return STARTS[init](data, k, np.random.default_rng([seed, 0, start]))
 
         return find_clusters(
             Assignment(data, bounds=BOUNDS[model.algorithm]),

@@ -73,19 +73,18 @@ class CentreModel(
         """Refuse fewer rows, or fewer rows with weight, than clusters."""
         check_count(self.n_clusters, n, n if counted is None else counted, fit.where)
 
-    def _n_starts(self, many: int = 10, *, told: bool = True) -> int:
+    def _n_starts(self, many: int = 10) -> int:
         """The number of starts for `n_init`; only one if the initial centres are given."""
         given, n_init = not isinstance(self.init, str), self.n_init
         if n_init == "auto":
             return many if callable(self.init) or (not given and self.init == "random") else 1
         if given and not callable(self.init) and n_init != 1:
-            if told:
-                warnings.warn(
-                    f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
-                    f"of n_init={n_init}.",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+            warnings.warn(
+                f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
+                f"of n_init={n_init}.",
+                RuntimeWarning,
+                stacklevel=3,  # the caller of fit
+            )
             return 1
         return int(n_init)
 
@@ -95,17 +94,19 @@ class CentreModel(
         def make(number: int) -> NDArray[Any]:
             if isinstance(self.init, str):
                 return STARTS[self.init](data, self.n_clusters, np.random.default_rng([seed, 0, number]))
-            given = self.init
-            if callable(given):
-                random_state = np.random.RandomState((seed + number) % 2**32)
-                given = given(X, self.n_clusters, random_state=random_state)
-            return self._given_centres(given, data)
+            if callable(self.init):
+                return self._called_start(X, self.n_clusters, (seed + number) % 2**32, data)
+            return self._given_centres(self.init, self.n_clusters, data)
 
         return make
 
-    def _given_centres(self, given: Any, data: KMeansData) -> NDArray[Any]:
+    def _called_start(self, X: Any, k: int, seed: int, data: KMeansData) -> NDArray[Any]:
+        """The centres that a callable `init` returns."""
+        return self._given_centres(self.init(X, k, random_state=np.random.RandomState(seed)), k, data)
+
+    def _given_centres(self, given: Any, k: int, data: KMeansData) -> NDArray[Any]:
         centres = np.array(given, dtype=data.dtype, order="C")
-        for axis, wanted, what in ((0, self.n_clusters, "clusters"), (1, data.d, "features of the data")):
+        for axis, wanted, what in ((0, k, "clusters"), (1, data.d, "features of the data")):
             if centres.ndim != 2 or centres.shape[axis] != wanted:
                 raise ParameterError(
                     f"The shape of the initial centers {centres.shape} does not match the number of {what} {wanted}."
@@ -139,18 +140,22 @@ class CentreModel(
         self.cluster_inertias_ = np.array([unscaled(float(value)) for value in residuals])
         self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
         self.mean_, self.scale_ = fit.mean, fit.scale
-        if scaled > 0 and not 0 < self.inertia_ < np.inf:
-            warnings.warn(
-                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
-                "correct. Divide the data by a constant to obtain it.",
-                FoldwiseWarning,
-                stacklevel=4,
-            )
+        self._warn_of_range(scaled)
         self._warn_of_empty(np.bincount(labels, minlength=len(centres)))
 
     def _forget_batches(self) -> None:
         for name in ("_means", "_waiting"):
             self.__dict__.pop(name, None)
+
+    def _warn_of_range(self, scaled: float) -> None:
+        """Warn if the inertia, which is `scaled` in units of the rescaled data, cannot be expressed in those of the data."""
+        if scaled > 0 and not 0 < self.inertia_ < np.inf:
+            warnings.warn(
+                f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
+                "correct. Divide the data by a constant to obtain it.",
+                FoldwiseWarning,
+                stacklevel=5,
+            )
 
     def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
         distinct = int(np.count_nonzero(counts))

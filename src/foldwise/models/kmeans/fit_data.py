@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats, stack
+from foldwise.data.block import Block, Floats, dense_rows, stack
 from foldwise.data.cache import cached
 from foldwise.data.scan import scan
+from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
 
 _SMALL = 1000
+_SHRINK = 2.0**-64  # values times this can be summed without leaving float64
+_MOST_REACH = 2.0**1021  # half of the largest distance from the mean that a power of two can bring to 1
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,17 @@ class _Summary:
 class KMeansData:
     """The data and their summary statistics, found in one pass."""
 
-    def __init__(self, passes: Passes, rescaling: Rescaling | None = None) -> None:
+    def __init__(self, passes: Passes, rescaling: Rescaling | None = None, *, whole: Passes | None = None) -> None:
+        """`whole` are passes over the data that these rows are a sample of; messages refer to it."""
         self.passes, self.source = passes, passes.source
-        found = passes.fold(_Summary.of)
-        self.extent = found.extent
+        with np.errstate(over="ignore", invalid="ignore"):  # mended below
+            found = passes.fold(_Summary.of)
+        self.extent = _with_mean(found.extent, passes)
         self.weights = np.concatenate(found.weights) if found.weights else None
         self.n, self.d, self.dtype = self.extent.count, self.source.n_columns, self.source.dtype
         mean = self.extent.columns.mean
         middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would make them dense
+        _check_reach(self.extent, middle, passes if whole is None else whole)
         own = rescaling_within(middle, self.extent.low, self.extent.high, self.dtype)
         self.squares = self._squares(own.scale)
         self.rescaling = own if rescaling is None else rescaling
@@ -121,6 +127,48 @@ class KMeansData:
         if not self.is_small:
             return None
         return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
+
+
+def _with_mean(extent: Extent, passes: Passes) -> Extent:
+    """The extent with the right mean, even if sums of the values leave float64; takes another pass then."""
+    columns = extent.columns
+    if np.isfinite(columns.mean).all():
+        return extent
+    scaled = passes.fold(partial(_scaled_moments, scale=_SHRINK)).centre / _SHRINK
+    return replace(extent, columns=replace(columns, centre=scaled, squares=np.full(len(columns.squares), np.inf)))
+
+
+def _check_reach(extent: Extent, middle: Floats, passes: Passes) -> None:
+    """Refuse values so far from the mean that differences leave float64, by row and column."""
+    reach = np.maximum(extent.high / 2 - middle / 2, middle / 2 - extent.low / 2)  # halved: it must not overflow itself
+    if not reach.max(initial=0.0) >= _MOST_REACH:
+        return
+    column = int(np.argmax(reach))
+    value, row = max(passes.each(partial(_farthest_value, column=column, middle=float(middle[column]))), key=_distance)[
+        1:
+    ]
+    names = passes.source.names
+    raise DataError(
+        f"the value {value:.3g} is too far from the mean ({middle[column]:.3g}) for distances in float64",
+        where=passes.source.where,
+        row=row,
+        column=column if names is None else names[column],
+        advice="Divide the data by a constant, or use scale=True",
+    )
+
+
+def _farthest_value(block: Block, column: int, middle: float) -> tuple[float, float, int]:
+    """Half the distance from the middle, the value and the row of the value farthest from it."""
+    values = dense_rows(block.unchecked[:, [column]])[:, 0].astype(np.float64)
+    away = np.abs(values / 2 - middle / 2)
+    if block.weights is not None:
+        away = np.where(block.weights > 0, away, -1.0)
+    place = int(np.argmax(away))
+    return float(away[place]), float(values[place]), block.start + place
+
+
+def _distance(found: tuple[float, float, int]) -> float:
+    return found[0]
 
 
 def _scaled_moments(block: Block, scale: float) -> ColumnMoments:

@@ -23,6 +23,7 @@ class Geometry:
     label: str | None = None  # what reports call it, if it has to be said
     similarity: str | None = None  # what 1 - (mean squared distance) / 2 is, if it is anything
     translates: bool = True  # whether distances are translation-invariant
+    squared: bool = False  # whether the distance is half the squared Euclidean one, rather than the Euclidean one
 
     def projected(self, centres: NDArray[Any]) -> NDArray[Any]:
         """The centres projected onto the surface of this geometry."""
@@ -44,6 +45,6 @@ def unit_centres(centres: NDArray[Any]) -> NDArray[Any]:
 
 EUCLIDEAN = Geometry("euclidean")
 # For rows and centres of length 1, |x - c|^2 = 2 - 2 cos.
-COSINE = Geometry("cosine", unit_rows, unit_centres, "cosine", "mean cosine", translates=False)
+COSINE = Geometry("cosine", unit_rows, unit_centres, "cosine", "mean cosine", translates=False, squared=True)
 
 GEOMETRIES = {geometry.name: geometry for geometry in (EUCLIDEAN, COSINE)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.cache import CachedSource, cached
-from foldwise.data.subset import BlockSubset, gather
+from foldwise.data.source import Source
+from foldwise.data.subset import TakeRows, collect, gather
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.multistart import Best, Value, best_of
 from foldwise.fold.outcome import Reason
@@ -28,6 +30,7 @@ from foldwise.models.parameters import BOOLEAN, Parameter, constraints, number, 
 from foldwise.models.session import Session, session
 from foldwise.stats.extent import Extent
 
+_ROOM = 64 << 20  # bytes of the largest batch that is not all rows
 _STILL = 10.0  # the batch doubles when half of the centres move less than their standard error divided by this
 _GAIN = 1e-3  # relative gain in inertia, on all rows, below which a step is no improvement
 
@@ -37,8 +40,9 @@ class MiniBatchKMeans(CentreModel):
 
     A random batch of rows is clustered, and doubled whenever the centres move by less than their standard error: small
     batches bring the centres close, large ones make them precise. Each batch contains the previous one, and a row that
-    changes cluster is removed from the old one, so each row counts once, whenever it was first seen. From a file, whole
-    blocks are sampled, and only these are read. The last pass assigns every row to its nearest centre, exactly.
+    changes cluster is removed from the old one, so each row counts once, whenever it was first seen. Batches are rows drawn
+    from all of the data, whether from memory or from a file, with the same result to the last bit: one pass collects up to 64
+    MB of them, and what follows is a fit to all rows. The last pass assigns every row to its nearest centre, exactly.
 
     Parameters
     ----------
@@ -48,8 +52,10 @@ class MiniBatchKMeans(CentreModel):
     tol : stop when, with all rows in the batch, the centres' summed squared movement is at most tol times the mean variance.
     max_no_improvement : stop after this many consecutive steps, with all rows in the batch, that each lower the inertia by
         less than a thousandth; None continues until tol is reached.
-    init_size : the number of rows used for initialisation; None is 3 * batch_size, and at least 3 * n_clusters.
-    n_init : the number of starts tried on these rows; "auto" is 1, or 3 for random rows and callables.
+    init_size : the number of rows used for initialisation; None is 3 * batch_size, and at least 3 * n_clusters. If it is less
+        than n_clusters, a warning says that 3 * n_clusters rows are used.
+    n_init : the number of starts tried on these rows; "auto" is 1, or 3 for random rows and callables. Given centres are
+        tried once, with a warning if n_init is larger.
     compute_labels : whether to assign all rows at the end; if not, there is no `labels_`, and `inertia_` is an estimate.
     reassignment_ratio, verbose : accepted for compatibility with scikit-learn; an empty cluster is given a row at once.
 
@@ -112,9 +118,12 @@ class MiniBatchKMeans(CentreModel):
         """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
-            batches = _Batches(fit.passes, fit.seed)
+            starts, batches = self._n_starts(3), _Batches(fit.passes, fit.seed, self._rows_at_first())
             self._check_count(fit, batches.n)
-            descent = _MiniBatchDescent(self, batches, lambda data: self._make_start(data, X, fit.seed))
+            first = self._init_size(batches.n)
+            descent = _MiniBatchDescent(self, batches, first, starts, lambda data: self._make_start(data, X, fit.seed))
+            if descent.smallest.data.n == batches.n:  # otherwise there are more than enough rows with weight
+                self._check_count(fit, batches.n, descent.smallest.data.counted)
             checkpoint = None if self.checkpoint is None else fit.checkpoint(*fit.passes.fold(Extent.of).figures)
             best = best_of(descent, 1, None, time_budget=self.time_budget, checkpoint=checkpoint)
             found = self._last_passes(fit, batches, best)
@@ -134,6 +143,25 @@ class MiniBatchKMeans(CentreModel):
         self._validate_params()
         partial_fit.take(self, X, sample_weight)
         return self
+
+    def _rows_at_first(self) -> int:
+        """The number of rows in the first batch, or for initialisation if that takes more."""
+        return max(self.batch_size, self.init_size or 3 * self.batch_size, 3 * self.n_clusters)
+
+    def _init_size(self, n: int) -> int:
+        """The number of rows used for initialisation."""
+        if self.init_size is None:
+            return max(3 * self.batch_size, 3 * self.n_clusters)
+        if self.init_size >= self.n_clusters:
+            return int(self.init_size)
+        rows = min(3 * self.n_clusters, n)
+        warnings.warn(
+            f"init_size={self.init_size} should be at least n_clusters={self.n_clusters}: {rows} rows are used for "
+            "initialisation.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return rows
 
     def _last_passes(self, fit: Session, batches: _Batches, best: Best) -> Clusters:
         """Number the clusters, label all rows and set the attributes; Ctrl-C on the way makes it begin again."""
@@ -175,9 +203,10 @@ class MiniBatchKMeans(CentreModel):
 
 
 class _Batches:
-    """Nested batches of one source, in a fixed random order: rows of in-memory data, or blocks of files."""
+    """Nested batches of one source: its rows in a fixed random order, collected in one pass as far as they have room."""
 
-    def __init__(self, passes: Passes, seed: int) -> None:
+    def __init__(self, passes: Passes, seed: int, first: int) -> None:
+        """`first` is the number of rows that there is room for in any case."""
         self.passes, self.source = passes, passes.source
         rng = np.random.default_rng([seed, 2])
         n = self.source.n_rows
@@ -185,20 +214,21 @@ class _Batches:
             n = passes.fold(Extent.of).count
         self.n = n
         self._last: tuple[int, Assignment] | None = None
-        self._in_memory = isinstance(self.source, CachedSource)
-        self._step = 1 if self._in_memory else passes.block_rows
-        self._order = rng.permutation(math.ceil(n / self._step))
+        self._collected: Source | None = None
+        # Whether rows are in memory must not matter for this, or the batches would differ. Sparse rows always are.
+        room = _ROOM // (self.source.n_columns * self.source.dtype.itemsize)
+        self._most = n if self.source.sparse else min(n, max(room, 2 * first))
+        self._order = rng.permutation(n) if self._most == n else rng.choice(n, self._most, replace=False)
 
     def size(self, wanted: int) -> int:
-        """The size of a batch of about that many rows; all rows if it would exceed half of them."""
-        rows = math.ceil(wanted / self._step) * self._step
-        return self.n if 2 * rows > self.n else rows
+        """The size of a batch of about that many rows; all rows if it would exceed half of them, or has no room."""
+        return self.n if 2 * wanted > self.n or wanted > self._most else wanted
 
     def assignment(self, size: int) -> Assignment:
         """The batch of that size; only the latest is kept."""
         if self._last is None or self._last[0] != size:
             self._last = None  # free it first, so that there are never two
-            self._last = size, Assignment(KMeansData(self._passes(size)))
+            self._last = size, Assignment(KMeansData(self._passes(size), whole=self.passes))
         return self._last[1]
 
     def forget(self) -> None:
@@ -208,10 +238,13 @@ class _Batches:
     def _passes(self, size: int) -> Passes:
         if size >= self.n:
             return self.passes
-        which = np.sort(self._order[: size // self._step])
-        if self._in_memory:
+        which = np.sort(self._order[:size])
+        if isinstance(self.source, CachedSource):
             return self.passes.over(cached(gather(self.source, which)), here=True)
-        return self.passes.over(BlockSubset(self.source, which, self.n))
+        rows = np.sort(self._order[: self.n // 2])  # no batch is larger
+        if self._collected is None:
+            self._collected = collect(self.passes.each(TakeRows(rows)), self.source)
+        return self.passes.over(cached(gather(self._collected, np.searchsorted(rows, which))), here=True)
 
 
 _DONE, _CAPPED = 1, 2
@@ -226,16 +259,17 @@ class _MiniBatchDescent:
         self,
         model: MiniBatchKMeans,
         batches: _Batches,
+        first: int,
+        starts: int,
         make_start: Callable[[KMeansData], Callable[[int], NDArray[Any]]],
     ) -> None:
-        self.model, self.batches, self.make_start = model, batches, make_start
-        wanted = max(model.init_size or 3 * model.batch_size, model.n_clusters)
-        self.smallest = self._weighty(max(wanted, 3 * model.n_clusters) if model.init_size is None else wanted)
+        self.model, self.batches, self.starts, self.make_start = model, batches, starts, make_start
+        self.smallest = self._weighty(first)
 
     def start(self, number: int, before: State | None) -> State:
         """The best of several starts on the first rows."""
-        model, first = self.model, self.smallest
-        make, starts = self.make_start(first.data), model._n_starts(3, told=False)
+        model, first, starts = self.model, self.smallest, self.starts
+        make = self.make_start(first.data)
         best, least = make(0), np.inf
         for attempt in range(starts if starts > 1 else 0):
             centres = best if attempt == 0 else make(attempt)

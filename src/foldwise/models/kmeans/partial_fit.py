@@ -10,7 +10,7 @@ from foldwise.data.cache import cached
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.subset import concatenate, gather
-from foldwise.errors import DataError
+from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import check_columns, remember_columns
 from foldwise.models.kmeans.assignment import Assignment
@@ -21,6 +21,12 @@ from foldwise.models.kmeans.fit_data import KMeansData
 def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
     """Update a model with a batch."""
     known = hasattr(model, "cluster_centers_")
+    if known and len(model.cluster_centers_) != model.n_clusters:
+        raise ParameterError(
+            f"n_clusters={model.n_clusters}, but the earlier batches were put into {len(model.cluster_centers_)} clusters. "
+            "The rows are not kept, so their clusters cannot be changed: set n_clusters back, or start anew with "
+            "sklearn.base.clone(model)."
+        )
     waiting: Source | None = getattr(model, "_waiting", None)
     source = scan(X, weights=sample_weight)
     if known or waiting is not None:

@@ -256,7 +256,10 @@ def _first(data: KMeansData, rng: np.random.Generator) -> int:
 
 def _with_equals(data: KMeansData, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
     """Seeds when there are fewer distinct rows than seeds: the rest are copies, whose clusters stay empty."""
-    seeds[found:] = data.take(rng.integers(data.n, size=len(seeds) - found))
+    numbers = rng.integers(data.counted, size=len(seeds) - found)
+    if data.weights is not None:
+        numbers = np.flatnonzero(data.weights)[numbers]  # rows of weight 0 must not matter
+    seeds[found:] = data.take(numbers)
     return seeds
 
 

@@ -1,0 +1,104 @@
+"""What the silhouettes share: the record of the result, and opening rows with labels or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.data.scan import scan
+from foldwise.errors import ParameterError
+from foldwise.fold.passes import Passes
+from foldwise.models.base import n_clusters_of, open_for_use
+from foldwise.models.kmeans.geometry import GEOMETRIES, Geometry
+from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.models.session import open_passes
+
+TWO_CLUSTERS = "a silhouette compares clusters, so there must be at least two."
+
+
+def _nothing() -> Floats:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Silhouette:
+    """Silhouettes range from -1 (nearer to another cluster) through 0 (between two) to 1 (far from all others).
+
+    `mean` is over all rows, `cluster_means` over the rows of each of `clusters`. If they were estimated from a sample,
+    `standard_error` and `cluster_errors` are their standard errors and `rows` the numbers of the sampled rows; otherwise these
+    are 0 and None. `values`, if requested, has one silhouette per row (of the sample, if there is one).
+    """
+
+    mean: float
+    clusters: tuple[Any, ...]
+    cluster_means: Floats
+    cluster_weights: Floats
+    values: Floats | None = None
+    standard_error: float = 0.0
+    cluster_errors: Floats = field(default_factory=_nothing)
+    rows: NDArray[np.intp] | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every row was evaluated."""
+        return self.rows is None
+
+    @property
+    def table(self) -> LabelledMatrix:
+        """One row per cluster."""
+        figures = {"silhouette": self.cluster_means, "weight": self.cluster_weights}
+        if not self.exact:
+            figures["standard error"] = self.cluster_errors
+        values = np.column_stack(list(figures.values()))
+        return LabelledMatrix(values, tuple(str(name) for name in self.clusters), tuple(figures))
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Passes over rows as they are compared, the cluster number of each, and the names of the clusters."""
+
+    passes: Passes
+    labels: NDArray[np.int32]
+    names: tuple[Any, ...]
+    geometry: Geometry
+
+
+@contextmanager
+def labelled_rows(
+    X: Any, labels: Any, metric: str | None, sample_weight: Any, engine: Any, n_threads: int | None
+) -> Iterator[LabelledRows]:
+    """Open rows with `labels`, one per row, or with the labels that a fitted model gives them."""
+    if metric is not None and metric not in GEOMETRIES:
+        raise ParameterError(f"metric={metric!r}: give one of {', '.join(GEOMETRIES)}.")
+    if hasattr(labels, "predict"):
+        model = labels
+        if model.__sklearn_tags__().input_tags.pairwise:
+            raise ParameterError(
+                "a precomputed kernel has no rows to compute distances from. Pass labels and the rows themselves."
+            )
+        if metric is not None:
+            raise ParameterError("a model is judged by its own metric. Pass its labels_ to use another.")
+        with open_passes(open_for_use(model, X, sample_weight), engine=engine, n_threads=n_threads) as passes:
+            numbers = model.predict(passes.source)
+            seen = model.as_compared(passes.source) if hasattr(model, "as_compared") else passes.source
+            names: tuple[Any, ...] = tuple(range(n_clusters_of(model)))
+            yield LabelledRows(passes.over(seen), numbers, names, geometry_of(model))
+        return
+    given, geometry = np.asarray(labels), GEOMETRIES[metric or "euclidean"]
+    if given.ndim != 1:
+        raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
+    found, numbers = np.unique(given, return_inverse=True)
+    with open_passes(scan(X, weights=sample_weight), engine=engine, n_threads=n_threads) as passes:
+        seen = passes.source if geometry.view is None else geometry.view(passes.source)
+        yield LabelledRows(passes.over(seen), numbers.astype(np.int32), tuple(found.tolist()), geometry)
+
+
+def geometry_of(model: Any) -> Geometry:
+    """How a model compares rows."""
+    return GEOMETRIES[getattr(model, "metric", "euclidean")]
