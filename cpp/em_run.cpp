@@ -69,14 +69,15 @@ class Run {
     const fw::Squares squares_;
     const size_t k_, d_, n_;
     const double *x_, *w_, *pivot_, *ridge_;
-    const double least_;
+    const double least_, limit_;
     double total_ = 0;
     fw::Storage<double> storage_;
     std::vector<double> whiten_, logs_, counts_, shift_, scatter_, work_;
 
     size_t own() const { return shape_ == fw::Shape::full ? d_ * d_ : shape_ == fw::Shape::diag ? d_ : 1; }
 
-    // What densities need of the covariances; false if there are none, or the ridge is most of a variance.
+    // What densities need of the covariances; false if there are none, or the ridge is too much of a
+    // variance.
     bool prepare(const Model &m) {
         const double constant = -0.5 * double(d_) * std::log(2 * M_PI);
         const bool tied = shape_ == fw::Shape::tied, matrix = tied || shape_ == fw::Shape::full;
@@ -103,7 +104,7 @@ class Run {
                         trace += ridge_[f] / variance;
                     }
             }
-            if (!(trace < 0.5)) return false;
+            if (!(trace < limit_)) return false;
             logs_[j] = std::log(m.weights[j]) + logdet + constant - trace / 2;
         }
         return true;
@@ -111,16 +112,15 @@ class Run {
 
 public:
     Run(fw::Shape shape, fw::Squares squares, const double *x, const double *w, const double *pivot, const double *ridge,
-        size_t n, size_t k, size_t d, double least)
-        : shape_(shape), squares_(squares), k_(k), d_(d), n_(n), x_(x), w_(w), pivot_(pivot), ridge_(ridge), least_(least) {
+        size_t n, size_t k, size_t d, double least, double limit)
+        : shape_(shape), squares_(squares), k_(k), d_(d), n_(n), x_(x), w_(w), pivot_(pivot), ridge_(ridge), least_(least),
+          limit_(limit) {
         for (size_t i = 0; i < n; ++i) total_ += w ? w[i] : 1.0;
         const size_t matrices = shape == fw::Shape::tied ? d * d : k * own();
         whiten_.resize(matrices);
         logs_.resize(k), counts_.resize(k), shift_.resize(k * d), work_.resize(d * d);
         scatter_.resize(squares == fw::Squares::full ? k * d * d : squares == fw::Squares::tied ? d * d : k * d);
     }
-
-    size_t n_components() const { return k_; }
 
     // The E-step: the bound of the model, and the sums kept here; false if the model has collapsed.
     bool expect(const Model &m, double &bound) {
@@ -176,7 +176,7 @@ public:
 
 std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w, Doubles pivot, Doubles ridge,
                                     DoublesOut weights, Doubles2Out means, DoublesAnyOut covariances, int steps, double tol,
-                                    double least) {
+                                    double least, double limit) {
     const size_t n = x.shape(0), d = x.shape(1), k = means.shape(0);
     const size_t sizes[] = {k * d * d, d * d, k * d, k};
     if (kind < 0 || kind > 3 || n == 0 || k == 0 || means.shape(1) != d || weights.shape(0) != k ||
@@ -184,7 +184,7 @@ std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w
         throw nb::value_error("rows and components do not fit each other");
     const double *row_weights = w.is_valid() ? w.data() : nullptr;
     nb::gil_scoped_release released;
-    Run run(fw::Shape(kind), fw::Squares(squares), x.data(), row_weights, pivot.data(), ridge.data(), n, k, d, least);
+    Run run(fw::Shape(kind), fw::Squares(squares), x.data(), row_weights, pivot.data(), ridge.data(), n, k, d, least, limit);
     Model now{{weights.data(), weights.data() + k}, {means.data(), means.data() + k * d},
               {covariances.data(), covariances.data() + sizes[kind]}};
     Model next = now;
@@ -215,5 +215,5 @@ void register_em_run(nb::module_ &m) {
     m.def("em_run", &em_run, nb::arg("kind"), nb::arg("squares"), nb::arg("x").noconvert(),
           nb::arg("row_weights").noconvert().none(), nb::arg("pivot").noconvert(), nb::arg("ridge").noconvert(),
           nb::arg("weights").noconvert(), nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("steps"),
-          nb::arg("tol"), nb::arg("least"));
+          nb::arg("tol"), nb::arg("least"), nb::arg("limit"));
 }

@@ -194,6 +194,7 @@ def kmeans_run(
     centres: NDArray[np.float64],
     labels: NDArray[np.int32],
     steps: int,
+    swaps: int,
 ) -> float: ...
 def label_moments(
     rows: NDArray[np.float64],
@@ -216,6 +217,7 @@ def em_run(
     steps: int,
     tol: float,
     least: float,
+    limit: float,
 ) -> tuple[float, int, int]: ...
 
 class Components:

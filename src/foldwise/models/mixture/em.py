@@ -22,7 +22,8 @@ from foldwise.fold.multistart import Value
 from foldwise.fold.outcome import Reason
 from foldwise.models.mixture import collapse
 from foldwise.models.mixture.fit_data import FitData, Ridge
-from foldwise.models.mixture.starts import Start, Starts
+from foldwise.models.mixture.start import Start
+from foldwise.models.mixture.starts import Starts
 
 _REPAIRS = 5  # in one start: then the components are left as they are, and the model says so
 _NARROWER = 1 / 16  # of the variances that the ridge was taken from: below, it is taken anew

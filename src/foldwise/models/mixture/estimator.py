@@ -100,6 +100,7 @@ class GaussianMixture(FittedMixture):
         means_init: Any = None,
         precisions_init: Any = None,
         n_latent: int | None = None,
+        search: str = "split-merge",
         scale: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -120,6 +121,7 @@ class GaussianMixture(FittedMixture):
         self.means_init = means_init
         self.precisions_init = precisions_init
         self.n_latent = n_latent
+        self.search = search
         self.scale = scale
         self.random_state = random_state
         self.warm_start = warm_start
@@ -163,7 +165,7 @@ class GaussianMixture(FittedMixture):
             data = FitData.of(opened.passes, covariance, self.reg_covar, extent)
             given = checked(self.weights_init, self.means_init, self.precisions_init, self.n_components, covariance)
             n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
-            starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or ())
+            starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or (), self.search)
             n_starts, rough = len(starts), _ROUGH if further is not None and len(starts) > 1 else 0.0
             descent = EM(data, starts, self.tol, opened.seed, rough=rough)
             beside: dict[str, Any] = {} if further is None else {"starts": [vars(one) for one in starts.further]}

@@ -1,0 +1,142 @@
+"""The search for a start of EM: several short runs on a sample of rows in memory, the best improved by splits and merges.
+
+Its effort follows from the shape of the table and from the first run, never from the clock. Let `m` be the rows of the sample
+(`search_rows.sample_size`; all rows of a small table), and `f` the steps that EM takes from the first k-means until a step
+gains less than 1e-3. The budget of steps over the sample is
+
+    (f + 3) (2 n / m + 3000 / (max(m, 500) (1 + d^2 / 25)))
+
+so that a search takes a few times as long as one plain fit would where that is slow, and hardly any time where one run
+settles at once. Four tenths of it go to further starts: k-means with swaps in each view of the rows (columns in equal units,
+in their own, without correlations), for two components also one that is cut in two, then k-means of few steps from other
+seeds. Each runs for max(4, f / 4) steps, the best up to three go on. The rest goes to splits and merges, each judged by 8 steps,
+or up to 32 while it keeps gaining, until eight in a row have failed. Where a run settles in 4 steps and no other start is
+better, clusters are far apart, and nothing is split.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.search_rows import KINDS, Model, Runs, SearchRows
+from foldwise.models.mixture.split_merge import Posteriors, in_two
+from foldwise.models.mixture.start import Start
+
+_LLOYD, _SWAPS = 10, 3  # of k-means in each view
+_FEW = 3  # Lloyd steps of further starts, which are to differ
+_FIRST, _ROUGH = 50, 1e-3  # steps and tolerance of the first run
+_TOL = 1e-5
+_STARTS = 16  # further ones, at most
+_SHARE = 0.4  # of the budget for starts
+_QUICK = 4  # steps after which clusters are far apart
+_PATIENCE = 8  # splits and merges that fail
+_JUDGED = (3, 8, 16)  # steps of a split after the first five, while it gains
+_AHEAD = 10  # steps over which its gain is projected
+_GAIN = 1e-4  # in the bound of a row: less is not better
+
+
+class MixtureSearch:
+    """One search; `steps` counts those over the sample."""
+
+    def __init__(self, rows: SearchRows, seed: int, number: int) -> None:
+        self.rows, self.seed, self.number, self.steps = rows, seed, number, 0
+        self.views = rows.views()
+
+    def start(self, data: FitData, within: Floats | None) -> Start | None:
+        """The best start found, in the units of the fit; None if all runs collapsed."""
+        rows, kind = self.rows, self.rows.covariance
+        counts, means, matrices = self._kmeans(0)
+        if within is None:
+            within = data.widths(kind.of_matrices(matrices, counts), counts)
+        runs = Runs.of(rows, data.ridge(within).added)
+        if runs is None:
+            return None
+        best = self._search(runs, _model(runs, counts, means, matrices))
+        if not np.isfinite(best.bound):
+            return None
+        return Start(best.weights, best.means + data.pivot, best.covariances, within)
+
+    def _search(self, runs: Runs, begin: Model) -> Model:
+        rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
+        first = self._run(runs, begin, _FIRST, _ROUGH)
+        taken = self.steps
+        budget = (taken + 3) * (2 * rows.share + 3000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
+        short = max(4, taken // 4)
+        further = int(min(_SHARE * budget / (short + 2), _STARTS))
+        found = [first, *(self._run(runs, one, short, 10 * _TOL) for one in self._starts(runs, further))]
+        order = np.argsort([-one.bound for one in found], kind="stable")
+        some = [found[i] for i in order[: 1 + (further >= 2) + (further >= 8)]]
+        best = max((self._better(runs, one, max(10, taken // 2)) for one in some), key=lambda one: one.bound)
+        apart = taken <= _QUICK and best.bound <= first.bound + _GAIN
+        if k > 2 and not apart and np.isfinite(best.bound):
+            best = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
+        return self._better(runs, best, 2 * taken + 20)
+
+    def _split_and_merge(self, runs: Runs, best: Model, until: float) -> Model:
+        failed, here = 0, Posteriors(runs, best)
+        moves = here.moves(_PATIENCE)
+        while moves and failed < _PATIENCE and self.steps < until:
+            other = self._judged(runs, here.apply(runs, moves.pop(0)), best.bound)
+            if other.bound > best.bound + _GAIN:
+                best, failed = other, 0
+                here = Posteriors(runs, best)
+                moves = here.moves(_PATIENCE)
+            else:
+                failed += 1
+        return best
+
+    def _judged(self, runs: Runs, model: Model, aim: float) -> Model:
+        """A run for as long as it may still reach the aim."""
+        model = self._run(runs, model, 5, _TOL)
+        for steps in _JUDGED:
+            if not np.isfinite(model.bound):
+                break
+            before, model = model.bound, self._run(runs, model, steps, _TOL)
+            if model.bound > aim + _GAIN or model.bound + (model.bound - before) / steps * _AHEAD < aim:
+                break
+        return model
+
+    def _starts(self, runs: Runs, many: int) -> list[Model]:
+        views = len(self.views)
+        found = [_model(runs, *self._kmeans(number)) for number in range(1, min(views, many + 1))]
+        if self.rows.k == 2:
+            ways = (0,) if self.rows.covariance.shared else (0, -1)
+            found += [in_two(self.rows, runs, how) for how in ((*ways, 1) if self.rows.covariance.d > 1 else ways)]
+        found += [_model(runs, *self._kmeans(number)) for number in range(views, views + max(0, many - len(found)))]
+        return found[:many]
+
+    def _kmeans(self, number: int) -> tuple[Floats, Floats, Floats]:
+        rng = np.random.default_rng([self.seed, 5, self.number, number])
+        good, k = number < len(self.views), self.rows.k
+        steps, swaps, trials = (_LLOYD, _SWAPS, 2 + int(np.log(k))) if good else (_FEW, 0, 1)
+        return self.rows.moments(self.rows.labels(self.views[number % len(self.views)], steps, swaps, trials, rng))
+
+    def _run(self, runs: Runs, model: Model, steps: int, tol: float) -> Model:
+        after, done, _ = runs(model, steps, tol)
+        self.steps += done
+        return after
+
+    def _better(self, runs: Runs, model: Model, steps: int) -> Model:
+        """After more steps; as it is if they make it collapse."""
+        after = self._run(runs, model, steps, _TOL)
+        return after if np.isfinite(after.bound) else model
+
+
+def _model(runs: Runs, counts: Floats, means: Floats, matrices: Floats) -> Model:
+    weights = np.maximum(counts, 1e-3 * counts.sum() / len(counts))
+    return runs.model(weights / weights.sum(), means, matrices)
+
+
+def searched_start(data: FitData, k: int, seed: int, number: int, within: Floats | None) -> Start | None:
+    """Start `number` by a search; None if this kind of covariance has no compiled runs, or none of them led to a model."""
+    if k == 1 or data.covariance.name not in KINDS:
+        return None
+    rows = SearchRows.of(data, k, seed)
+    if len(rows.x) < 2 * k:
+        return None
+    try:
+        return MixtureSearch(rows, seed, number).start(data, within)
+    except np.linalg.LinAlgError:  # covariances that no run could use
+        return None

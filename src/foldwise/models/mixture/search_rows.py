@@ -1,0 +1,167 @@
+"""The rows that the search for a start works on: all of a small table, a sample of a large one, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.kernels.short_runs import COLLAPSED, SETTLED, em_run, kmeans_labels, label_moments
+from foldwise.models.mixture.covariance import CovarianceType
+from foldwise.models.mixture.fit_data import FitData
+
+KINDS = ("full", "tied", "diag", "spherical")  # what the compiled runs know
+_EACH = 30  # rows for each component and column, and one: enough to tell one model from another
+_LEAST, _MOST = 1000, 20_000
+_AREA = 6000  # rows times components, at least
+_WHOLE = 1.5  # so much more than the sample would be is taken whole
+_FLAT = 0.5  # the share of the ridge in a variance at which a component is suspected to be flat
+
+
+class Model(NamedTuple):
+    """Weights, means (about the pivot) and covariances, and the bound that the step before found."""
+
+    bound: float
+    weights: Floats
+    means: Floats
+    covariances: Floats
+
+
+def sample_size(n: int, k: int, d: int) -> int:
+    """How many of `n` rows the search looks at."""
+    size = min(max(_LEAST, _EACH * k * (d + 1), _AREA // k), _MOST)
+    return n if n < _WHOLE * size else size
+
+
+@dataclass(frozen=True)
+class SearchRows:
+    """Rows less the pivot, in float64, and what runs of EM over them need."""
+
+    x: Floats
+    weights: Floats | None
+    covariance: CovarianceType
+    n_rows: int  # of the whole table
+    k: int
+    ratio: Floats  # from the units of the fit to those of the data
+
+    @classmethod
+    def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
+        """Drawn by row number, so that it does not matter where the rows are."""
+        n = data.extent.count
+        size = sample_size(n, k, data.covariance.d)
+        which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
+        x, weights = taken(data, which)
+        x = x.astype(np.float64) - data.pivot
+        if weights is not None:
+            x, weights = x[weights > 0], weights[weights > 0]
+            weights = weights / weights.mean() if len(weights) else weights
+        factor = data.units.factor
+        return cls(np.ascontiguousarray(x), weights, data.covariance, n, k, factor.min() / factor)
+
+    @property
+    def share(self) -> float:
+        """All rows over those here."""
+        return max(1.0, self.n_rows / max(len(self.x), 1))
+
+    @cached_property
+    def whole(self) -> Floats:
+        """The covariance matrix of these rows."""
+        w = np.full(len(self.x), 1.0 / len(self.x)) if self.weights is None else self.weights / self.weights.sum()
+        away = self.x - w @ self.x
+        return np.asarray((away * w[:, None]).T @ away)
+
+    def views(self) -> list[Floats]:
+        """The rows as k-means is to see them: columns in equal units, in their own, and without correlations."""
+        width = np.sqrt(np.diagonal(self.whole))
+        width = np.where(width > 0, width, 1.0)
+        own = np.ascontiguousarray((self.x * self.ratio).T)
+        if self.covariance.compares_columns:
+            return [own]
+        found = [np.ascontiguousarray((self.x / width).T)]
+        if (width * self.ratio).max() > 1.1 * (width * self.ratio).min():
+            found.append(own)
+        if self.covariance.d > 1:
+            try:
+                factor = np.linalg.cholesky(self.whole / width / width[:, None])
+            except np.linalg.LinAlgError:  # some column follows from others
+                return found
+            found.append(np.ascontiguousarray(np.linalg.solve(factor, found[0])))
+        return found
+
+    def labels(self, view: Floats, steps: int, swaps: int, trials: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Clusters of k-means in one of the views."""
+        return kmeans_labels(view, self.weights, self.k, trials, steps, swaps, rng)
+
+    def moments(self, labels: NDArray[np.int32]) -> tuple[Floats, Floats, Floats]:
+        """Weights, means and covariance matrices of labelled rows; those with too few have the shape of all."""
+        counts, means, scatter = label_moments(self.x, self.weights, labels, self.k)
+        few = counts < self.covariance.d + 1
+        matrices = scatter / np.maximum(counts, 1e-300)[:, None, None]
+        if few.any():
+            matrices[few] = self.whole * self.k ** (-2 / self.covariance.d)
+        return counts, means, matrices
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of EM over the rows with one ridge."""
+
+    rows: SearchRows
+    ridge: Floats
+    limit: float
+
+    @classmethod
+    def of(cls, rows: SearchRows, ridge: Floats) -> Runs | None:
+        """None if not even one component has a density with this ridge."""
+        kind = rows.covariance
+        try:
+            one = kind.with_ridge(kind.of_matrices(rows.whole[None], np.ones(1)), ridge)
+            # Where all rows are flat, no component is at fault for being so.
+            flat = float(np.max(kind.traces(kind.whiten(one), ridge)))
+        except np.linalg.LinAlgError:
+            return None
+        return cls(rows, ridge, _FLAT + flat)
+
+    def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
+        """A model of the kind that is fitted, from covariance matrices."""
+        kind = self.rows.covariance
+        covariances = kind.with_ridge(kind.of_matrices(matrices, weights), self.ridge)
+        return Model(-np.inf, weights, means, np.ascontiguousarray(covariances))
+
+    def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int, bool]:
+        """The model after so many steps, or fewer, how many it took, and whether it settled; its bound is -inf if it collapsed."""
+        rows, kind = self.rows, self.rows.covariance
+        bound, after, done, status = em_run(
+            kind.layout,
+            kind.scatter,
+            rows.x,
+            rows.weights,
+            self.ridge,
+            model[1:],
+            steps=steps,
+            tol=tol,
+            least=kind.least_rows(),
+            limit=self.limit,
+        )
+        return Model(-np.inf if status == COLLAPSED else bound, *after), done, status == SETTLED
+
+
+def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
+    """Some rows by number, in order, and their weights."""
+    passes = data.passes
+    of_block = which // passes.block_rows
+    inside = {int(number): which[of_block == number] - number * passes.block_rows for number in np.unique(of_block)}
+    found = passes.ask(_rows_and_weights, inside)
+    parts = [found[number] for number in sorted(found)]
+    rows = np.concatenate([part[0] for part in parts])
+    if any(part[1] is None for part in parts):
+        return rows, None
+    return rows, np.concatenate([part[1] for part in parts])
+
+
+def _rows_and_weights(block: Block, state: Any, inside: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
+    return dense_rows(block.unchecked[inside]), None if block.weights is None else block.weights[inside]
