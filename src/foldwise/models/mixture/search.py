@@ -4,7 +4,7 @@ Its effort follows from the shape of the table and from the first run, never fro
 (`search_rows.sample_size`; all rows of a small table), and `f` the steps that EM takes from the first k-means until a step
 gains less than 1e-3. The budget of steps over the sample is
 
-    (f + 3) (2 n / m + 3000 / (max(m, 500) (1 + d^2 / 25)))
+    (f + 3) (2 n / m + 4000 / (max(m, 500) (1 + d^2 / 25)))
 
 so that a search takes a few times as long as one plain fit would where that is slow, and hardly any time where one run
 settles at once. Four tenths of it go to further starts: k-means with swaps in each view of the rows (columns in equal units,
@@ -15,6 +15,8 @@ better, clusters are far apart, and nothing is split.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,6 +35,7 @@ _SHARE = 0.4  # of the budget for starts
 _QUICK = 4  # steps after which clusters are far apart
 _PATIENCE = 8  # splits and merges that fail
 _JUDGED = (3, 8, 16)  # steps of a split after the first five, while it gains
+_CALLS = 8000  # rows times components: what a start or a split costs besides its steps
 _AHEAD = 10  # steps over which its gain is projected
 _GAIN = 1e-4  # in the bound of a row: less is not better
 
@@ -41,11 +44,12 @@ class MixtureSearch:
     """One search; `steps` counts those over the sample."""
 
     def __init__(self, rows: SearchRows, seed: int, number: int) -> None:
-        self.rows, self.seed, self.number, self.steps = rows, seed, number, 0
+        self.rows, self.seed, self.number = rows, seed, number
+        self.steps = self.each = 0.0
         self.views = rows.views()
 
     def start(self, data: FitData, within: Floats | None) -> Start | None:
-        """The best start found, in the units of the fit; None if all runs collapsed."""
+        """The best start found, in the units of the fit; None if there is no density at all."""
         rows, kind = self.rows, self.rows.covariance
         counts, means, matrices = self._kmeans(0)
         if within is None:
@@ -53,18 +57,20 @@ class MixtureSearch:
         runs = Runs.of(rows, data.ridge(within).added)
         if runs is None:
             return None
-        best = self._search(runs, _model(runs, counts, means, matrices))
-        if not np.isfinite(best.bound):
-            return None
+        begin = _model(runs, counts, means, matrices)
+        best = self._search(runs, begin)
+        if not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
+            best = begin
         return Start(best.weights, best.means + data.pivot, best.covariances, within)
 
     def _search(self, runs: Runs, begin: Model) -> Model:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
-        taken = self.steps
-        budget = (taken + 3) * (2 * rows.share + 3000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
+        taken = int(self.steps)
+        budget = (taken + 3) * (2 * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
         short = max(4, taken // 4)
-        further = int(min(_SHARE * budget / (short + 2), _STARTS))
+        self.each = _CALLS / (len(rows.x) * k)
+        further = int(min(_SHARE * budget / (short + 2 + self.each), _STARTS))
         found = [first, *(self._run(runs, one, short, 10 * _TOL) for one in self._starts(runs, further))]
         order = np.argsort([-one.bound for one in found], kind="stable")
         some = [found[i] for i in order[: 1 + (further >= 2) + (further >= 8)]]
@@ -78,6 +84,7 @@ class MixtureSearch:
         failed, here = 0, Posteriors(runs, best)
         moves = here.moves(_PATIENCE)
         while moves and failed < _PATIENCE and self.steps < until:
+            self.steps += self.each
             other = self._judged(runs, here.apply(runs, moves.pop(0)), best.bound)
             if other.bound > best.bound + _GAIN:
                 best, failed = other, 0
@@ -98,19 +105,23 @@ class MixtureSearch:
                 break
         return model
 
-    def _starts(self, runs: Runs, many: int) -> list[Model]:
-        views = len(self.views)
-        found = [_model(runs, *self._kmeans(number)) for number in range(1, min(views, many + 1))]
+    def _starts(self, runs: Runs, many: int) -> Iterator[Model]:
+        views, d = len(self.views), self.rows.covariance.d
+        cuts: tuple[int, ...] = ()
         if self.rows.k == 2:
-            ways = (0,) if self.rows.covariance.shared else (0, -1)
-            found += [in_two(self.rows, runs, how) for how in ((*ways, 1) if self.rows.covariance.d > 1 else ways)]
-        found += [_model(runs, *self._kmeans(number)) for number in range(views, views + max(0, many - len(found)))]
-        return found[:many]
+            cuts = (0,) if self.rows.covariance.shared else (0, -1)
+            cuts = (*cuts, 1) if d > 1 else cuts
+        for number in range(many):
+            if views - 1 <= number < views - 1 + len(cuts):
+                yield in_two(self.rows, runs, cuts[number - views + 1])
+            else:
+                after = number >= views - 1
+                yield _model(runs, *self._kmeans(number + 1 - (len(cuts) if after else 0)))
 
     def _kmeans(self, number: int) -> tuple[Floats, Floats, Floats]:
         rng = np.random.default_rng([self.seed, 5, self.number, number])
         good, k = number < len(self.views), self.rows.k
-        steps, swaps, trials = (_LLOYD, _SWAPS, 2 + int(np.log(k))) if good else (_FEW, 0, 1)
+        steps, swaps, trials = (_LLOYD, _SWAPS if number < 2 else 0, 2 + int(np.log(k))) if good else (_FEW, 0, 1)
         return self.rows.moments(self.rows.labels(self.views[number % len(self.views)], steps, swaps, trials, rng))
 
     def _run(self, runs: Runs, model: Model, steps: int, tol: float) -> Model:

@@ -15,9 +15,9 @@ from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
 
 KINDS = ("full", "tied", "diag", "spherical")  # what the compiled runs know
-_EACH = 30  # rows for each component and column, and one: enough to tell one model from another
+_EACH = 20  # rows for each component and column, and one: enough to tell one model from another
 _LEAST, _MOST = 1000, 20_000
-_AREA = 6000  # rows times components, at least
+_AREA = 10_000  # rows times components, at least
 _WHOLE = 1.5  # so much more than the sample would be is taken whole
 _FLAT = 0.5  # the share of the ridge in a variance at which a component is suspected to be flat
 
