@@ -64,6 +64,8 @@ struct Model {
     std::vector<double> weights, means, covariances;
 };
 
+constexpr double longest_first = 4, longest_most = 256;  // how far a jump may go beyond two steps
+
 class Run {
     const fw::Shape shape_;
     const fw::Squares squares_;
@@ -72,7 +74,8 @@ class Run {
     const double least_, limit_;
     double total_ = 0;
     fw::Storage<double> storage_;
-    std::vector<double> whiten_, logs_, counts_, shift_, scatter_, work_;
+    std::vector<double> whiten_, logs_, counts_, shift_, scatter_, work_, width_, a_, b_, c_;
+    double mean_width_ = 0;
 
     size_t own() const { return shape_ == fw::Shape::full ? d_ * d_ : shape_ == fw::Shape::diag ? d_ : 1; }
 
@@ -116,6 +119,13 @@ public:
         : shape_(shape), squares_(squares), k_(k), d_(d), n_(n), x_(x), w_(w), pivot_(pivot), ridge_(ridge), least_(least),
           limit_(limit) {
         for (size_t i = 0; i < n; ++i) total_ += w ? w[i] : 1.0;
+        width_.assign(d, 0.0);
+        for (size_t i = 0; i < n; ++i)
+            for (size_t f = 0; f < d; ++f) width_[f] += (w ? w[i] : 1.0) * x[i * d + f] * x[i * d + f];
+        for (double &width : width_) {
+            width = width > 0 ? std::sqrt(width / total_) : 1.0;
+            mean_width_ += width / double(d);
+        }
         const size_t matrices = shape == fw::Shape::tied ? d * d : k * own();
         whiten_.resize(matrices);
         logs_.resize(k), counts_.resize(k), shift_.resize(k * d), work_.resize(d * d);
@@ -133,6 +143,96 @@ public:
         const auto &kernels = fw::active_kernels().mixture_f64;
         bound = kernels.step(x_, w_, n_, mixture, counts_.data(), shift_.data(), scatter_.data()) / total_;
         return std::isfinite(bound);
+    }
+
+    // Weights, weighted means and weighted second moments, in which the parameters of EM are linear. Columns in units of their
+    // width, so that distances between models make sense.
+    void moments(const Model &m, std::vector<double> &out) const {
+        out.clear();
+        const bool full = shape_ == fw::Shape::full;
+        for (size_t j = 0; j < k_; ++j) {
+            const double weight = m.weights[j], *mean = m.means.data() + j * d_;
+            out.push_back(weight);
+            for (size_t f = 0; f < d_; ++f) out.push_back(weight * mean[f] / width_[f]);
+            if (full) {
+                for (size_t f = 0; f < d_; ++f)
+                    for (size_t g = 0; g <= f; ++g) {
+                        const double c = m.covariances[(j * d_ + f) * d_ + g] - (f == g ? ridge_[f] : 0);
+                        out.push_back(weight * (c + mean[f] * mean[g]) / width_[f] / width_[g]);
+                    }
+            } else if (shape_ == fw::Shape::diag) {
+                for (size_t f = 0; f < d_; ++f)
+                    out.push_back(weight * (m.covariances[j * d_ + f] - ridge_[f] + mean[f] * mean[f]) / width_[f] / width_[f]);
+            } else if (shape_ == fw::Shape::spherical) {
+                double sum = double(d_) * m.covariances[j];
+                for (size_t f = 0; f < d_; ++f) sum += mean[f] * mean[f] - ridge_[f];
+                out.push_back(weight * sum / mean_width_ / mean_width_);
+            }
+        }
+        if (shape_ == fw::Shape::tied)
+            for (size_t f = 0; f < d_; ++f)
+                for (size_t g = 0; g <= f; ++g) {
+                    double sum = m.covariances[f * d_ + g] - (f == g ? ridge_[f] : 0);
+                    for (size_t j = 0; j < k_; ++j) sum += m.weights[j] * m.means[j * d_ + f] * m.means[j * d_ + g];
+                    out.push_back(sum / width_[f] / width_[g]);
+                }
+    }
+
+    // The model with these moments; false if there is none.
+    bool from_moments(const std::vector<double> &from, Model &m) const {
+        const double *at = from.data();
+        double all = 0;
+        for (size_t j = 0; j < k_; ++j) {
+            const double weight = *at++;
+            if (!(weight * total_ >= least_)) return false;
+            m.weights[j] = weight;
+            all += weight;
+            double *mean = m.means.data() + j * d_;
+            for (size_t f = 0; f < d_; ++f) mean[f] = *at++ / weight * width_[f];
+            if (shape_ == fw::Shape::full) {
+                double *c = m.covariances.data() + j * d_ * d_;
+                for (size_t f = 0; f < d_; ++f)
+                    for (size_t g = 0; g <= f; ++g)
+                        c[f * d_ + g] = c[g * d_ + f] =
+                            *at++ / weight * width_[f] * width_[g] - mean[f] * mean[g] + (f == g ? ridge_[f] : 0);
+            } else if (shape_ == fw::Shape::diag) {
+                for (size_t f = 0; f < d_; ++f)
+                    m.covariances[j * d_ + f] = *at++ / weight * width_[f] * width_[f] - mean[f] * mean[f] + ridge_[f];
+            } else if (shape_ == fw::Shape::spherical) {
+                double sum = *at++ / weight * mean_width_ * mean_width_;
+                for (size_t f = 0; f < d_; ++f) sum += ridge_[f] - mean[f] * mean[f];
+                m.covariances[j] = sum / double(d_);
+            }
+        }
+        for (double &weight : m.weights) weight /= all;
+        if (shape_ == fw::Shape::tied)
+            for (size_t f = 0; f < d_; ++f)
+                for (size_t g = 0; g <= f; ++g) {
+                    double sum = *at++ * width_[f] * width_[g] + (f == g ? ridge_[f] : 0);
+                    for (size_t j = 0; j < k_; ++j) sum -= m.weights[j] * m.means[j * d_ + f] * m.means[j * d_ + g];
+                    m.covariances[f * d_ + g] = m.covariances[g * d_ + f] = sum;
+                }
+        return true;
+    }
+
+    // Where two steps of EM point to (SQUAREM, Varadhan and Roland 2008); false if no further than they went.
+    bool jump(const Model &before, const Model &middle, const Model &after, double longest, Model &to) {
+        moments(before, a_);
+        moments(middle, b_);
+        moments(after, c_);
+        double first = 0, change = 0;
+        for (size_t i = 0; i < a_.size(); ++i) {
+            const double r = b_[i] - a_[i], v = c_[i] - b_[i] - r;
+            first += r * r;
+            change += v * v;
+        }
+        const double far = std::min(std::sqrt(first / change), longest);
+        if (!(far > 1.5)) return false;
+        for (size_t i = 0; i < a_.size(); ++i) {
+            const double r = b_[i] - a_[i], v = c_[i] - b_[i] - r;
+            a_[i] += 2 * far * r + far * far * v;
+        }
+        return from_moments(a_, to);
     }
 
     // The M-step for the sums kept; false if a component has too little weight to have a shape.
@@ -187,9 +287,9 @@ std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w
     Run run(fw::Shape(kind), fw::Squares(squares), x.data(), row_weights, pivot.data(), ridge.data(), n, k, d, least, limit);
     Model now{{weights.data(), weights.data() + k}, {means.data(), means.data() + k * d},
               {covariances.data(), covariances.data() + sizes[kind]}};
-    Model next = now;
-    double bound = -INFINITY, before = -INFINITY;
-    int done = 0, small = 0;
+    Model next = now, middle = now, earlier = now, far = now;
+    double bound = -INFINITY, before = -INFINITY, longest = longest_first;
+    int done = 0, small = 0, plain = 0;  // plain steps since the last jump
     Status status = going_on;
     while (done < steps && status == going_on) {
         if (!run.expect(now, bound) || !run.maximise(now, next)) {
@@ -197,10 +297,28 @@ std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w
             break;
         }
         ++done;
-        std::swap(now, next);
         small = bound - before < tol ? small + 1 : 0;
         if (small == 2) status = settled;
         before = bound;
+        std::swap(earlier, middle);  // the models before the last two steps, and after them
+        std::swap(middle, now);
+        std::swap(now, next);
+        if (++plain < 2 || status == settled || done + 1 >= steps) continue;
+        plain = 0;
+        if (!run.jump(earlier, middle, now, longest, far)) continue;
+        double there;
+        const bool lands = run.expect(far, there);
+        ++done;
+        if (lands && there > before && run.maximise(far, next)) {
+            small = there - before < tol ? small + 1 : 0;
+            if (small == 2) status = settled;
+            before = there;
+            longest = std::min(4 * longest, longest_most);
+            std::swap(middle, far);
+            std::swap(now, next);
+            plain = 1;
+        } else
+            longest = std::max(longest / 4, longest_first);
     }
     std::copy(now.weights.begin(), now.weights.end(), weights.data());
     std::copy(now.means.begin(), now.means.end(), means.data());
