@@ -27,8 +27,16 @@ void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
 
+// Two versions where the linker can choose between them; neither fuses multiplications and additions, so both give the same
+// bits.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define FW_WIDER __attribute__((target_clones("avx2", "default")))
+#else
+#define FW_WIDER
+#endif
+
 // Squared distances of rows `from` to `from + here` of the transposed rows to one point.
-void distances(const double *xt, size_t n, size_t d, const double *point, size_t from, size_t here, double *out) {
+FW_WIDER void distances(const double *xt, size_t n, size_t d, const double *point, size_t from, size_t here, double *out) {
     for (size_t i = 0; i < here; ++i) out[i] = 0;
     for (size_t f = 0; f < d; ++f) {
         const double *column = xt + f * n + from, at = point[f];
@@ -36,6 +44,15 @@ void distances(const double *xt, size_t n, size_t d, const double *point, size_t
             const double away = column[i] - at;
             out[i] += away * away;
         }
+    }
+}
+
+FW_WIDER void keep_nearest(const double *now, double number, size_t here, double *least, double *next, double *nearest) {
+    for (size_t i = 0; i < here; ++i) {
+        const double far = now[i] > least[i] ? now[i] : least[i];
+        next[i] = far < next[i] ? far : next[i];
+        nearest[i] = now[i] < least[i] ? number : nearest[i];
+        least[i] = now[i] < least[i] ? now[i] : least[i];
     }
 }
 
@@ -101,13 +118,7 @@ public:
                 least[i] = next[i] = std::numeric_limits<double>::infinity(), nearest[i] = 0;
             for (size_t j = 0; j < k_; ++j) {
                 distances(x_, n_, d_, centres.data() + j * d_, from, here, now_.data());
-                const double number = double(j), *now = now_.data();
-                for (size_t i = 0; i < here; ++i) {
-                    const double far = now[i] > least[i] ? now[i] : least[i];
-                    next[i] = far < next[i] ? far : next[i];
-                    nearest[i] = now[i] < least[i] ? number : nearest[i];
-                    least[i] = now[i] < least[i] ? now[i] : least[i];
-                }
+                keep_nearest(now_.data(), double(j), here, least, next, nearest);
             }
             for (size_t i = 0; i < here; ++i) {
                 const int label = int(nearest[i]);

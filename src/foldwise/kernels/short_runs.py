@@ -54,17 +54,32 @@ def em_run(
 
 
 def kmeans_labels(
-    columns: Floats, row_weights: Floats | None, k: int, trials: int, steps: int, swaps: int, rng: np.random.Generator
+    columns: Floats,
+    row_weights: Floats | None,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    trials: int,
+    steps: int,
+    swaps: int,
+    every: int = 1,
 ) -> Labels:
     """Labels by greedy k-means++, `steps` of Lloyd's, and swaps of centres until `swaps` in a row have failed.
 
     `columns` are the rows transposed: (columns, rows). A swap removes the centre that is least needed and cuts a cluster of
-    large inertia in two; four steps judge it.
+    large inertia in two; four steps judge it. With `every` above 1 all this looks at every so manieth row, and a last step
+    at all.
     """
-    chosen, labels = np.empty(k, dtype=np.int32), np.empty(columns.shape[1], dtype=np.int32)
-    _core.kmeans_seed(columns, row_weights, rng.random((k, trials)), chosen)
-    centres = np.ascontiguousarray(columns[:, chosen].T)
-    _core.kmeans_run(columns, row_weights, centres, labels, steps, swaps)
+    chosen = np.empty(k, dtype=np.int32)
+    some = columns if every == 1 else np.ascontiguousarray(columns[:, ::every])
+    weights = row_weights if row_weights is None or every == 1 else np.ascontiguousarray(row_weights[::every])
+    labels = np.empty(some.shape[1], dtype=np.int32)
+    _core.kmeans_seed(some, weights, rng.random((k, trials)), chosen)
+    centres = np.ascontiguousarray(some[:, chosen].T)
+    _core.kmeans_run(some, weights, centres, labels, steps, swaps)
+    if every > 1:
+        labels = np.empty(columns.shape[1], dtype=np.int32)
+        _core.kmeans_run(columns, row_weights, centres, labels, 1, 0)
     return labels
 
 

@@ -29,11 +29,15 @@ from foldwise.models.mixture.start import Start
 _LLOYD, _SWAPS = 10, 3  # of k-means in each view
 _FEW = 3  # Lloyd steps of further starts, which are to differ
 _FIRST, _ROUGH = 50, 1e-3  # steps and tolerance of the first run
-_TOL = 1e-5
+_TOL, _FINE = 1e-5, 5e-6  # of the other runs, and of the last
 _STARTS = 16  # further ones, at most
-_SHARE = 0.4  # of the budget for starts
+_AT_LEAST = 4  # if the first one collapses
+_SHARE = 0.3  # of the budget for starts
+_POLISH = 3  # times the steps of the first run: the last one
+_SHORT = 0.25  # of the steps of the first run: those of further ones
+_TIMES = 2.0  # passes over all rows for each step of the first run
 _QUICK = 4  # steps after which clusters are far apart
-_PATIENCE = 8  # splits and merges that fail
+_PATIENCE = 10  # splits and merges that fail
 _JUDGED = (3, 8, 16)  # steps of a split after the first five, while it gains
 _CALLS = 8000  # rows times components: what a start or a split costs besides its steps
 _AHEAD = 10  # steps over which its gain is projected
@@ -46,7 +50,7 @@ class MixtureSearch:
     def __init__(self, rows: SearchRows, seed: int, number: int) -> None:
         self.rows, self.seed, self.number = rows, seed, number
         self.steps = self.each = 0.0
-        self.views = rows.views()
+        self.views = rows.views
 
     def start(self, data: FitData, within: Floats | None) -> Start | None:
         """The best start found, in the units of the fit; None if there is no density at all."""
@@ -67,18 +71,20 @@ class MixtureSearch:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
         taken = int(self.steps)
-        budget = (taken + 3) * (2 * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
-        short = max(4, taken // 4)
+        budget = (taken + 3) * (_TIMES * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
+        short = max(4, int(taken * _SHORT))
         self.each = _CALLS / (len(rows.x) * k)
         further = int(min(_SHARE * budget / (short + 2 + self.each), _STARTS))
+        if not np.isfinite(first.bound):
+            further = max(further, _AT_LEAST)
         found = [first, *(self._run(runs, one, short, 10 * _TOL) for one in self._starts(runs, further))]
         order = np.argsort([-one.bound for one in found], kind="stable")
         some = [found[i] for i in order[: 1 + (further >= 2) + (further >= 8)]]
-        best = max((self._better(runs, one, max(10, taken // 2)) for one in some), key=lambda one: one.bound)
+        best = max((self._better(runs, one, max(6, taken // 2)) for one in some), key=lambda one: one.bound)
         apart = taken <= _QUICK and best.bound <= first.bound + _GAIN
         if k > 2 and not apart and np.isfinite(best.bound):
             best = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
-        return self._better(runs, best, 2 * taken + 20)
+        return self._better(runs, best, _POLISH * (taken + 10), _FINE)
 
     def _split_and_merge(self, runs: Runs, best: Model, until: float) -> Model:
         failed, here = 0, Posteriors(runs, best)
@@ -98,10 +104,10 @@ class MixtureSearch:
         """A run for as long as it may still reach the aim."""
         model = self._run(runs, model, 5, _TOL)
         for steps in _JUDGED:
-            if not np.isfinite(model.bound):
+            if not np.isfinite(model.bound) or model.bound > aim + _GAIN:
                 break
             before, model = model.bound, self._run(runs, model, steps, _TOL)
-            if model.bound > aim + _GAIN or model.bound + (model.bound - before) / steps * _AHEAD < aim:
+            if model.bound + (model.bound - before) / steps * _AHEAD < aim:
                 break
         return model
 
@@ -129,9 +135,9 @@ class MixtureSearch:
         self.steps += done
         return after
 
-    def _better(self, runs: Runs, model: Model, steps: int) -> Model:
+    def _better(self, runs: Runs, model: Model, steps: int, tol: float = _TOL) -> Model:
         """After more steps; as it is if they make it collapse."""
-        after = self._run(runs, model, steps, _TOL)
+        after = self._run(runs, model, steps, tol)
         return after if np.isfinite(after.bound) else model
 
 

@@ -15,9 +15,10 @@ from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
 
 KINDS = ("full", "tied", "diag", "spherical")  # what the compiled runs know
-_EACH = 20  # rows for each component and column, and one: enough to tell one model from another
+_EACH = 30  # rows for each component and column, and one: enough to tell one model from another
 _LEAST, _MOST = 1000, 20_000
 _AREA = 10_000  # rows times components, at least
+_CENTRE = 40  # rows for each centre of k-means
 _WHOLE = 1.5  # so much more than the sample would be is taken whole
 _FLAT = 0.5  # the share of the ridge in a variance at which a component is suspected to be flat
 
@@ -74,27 +75,44 @@ class SearchRows:
         away = self.x - w @ self.x
         return np.asarray((away * w[:, None]).T @ away)
 
-    def views(self) -> list[Floats]:
-        """The rows as k-means is to see them: columns in equal units, in their own, and without correlations."""
-        width = np.sqrt(np.diagonal(self.whole))
-        width = np.where(width > 0, width, 1.0)
-        own = np.ascontiguousarray((self.x * self.ratio).T)
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        """How k-means is to see the rows: columns in equal units, in their own, and without correlations."""
         if self.covariance.compares_columns:
-            return [own]
-        found = [np.ascontiguousarray((self.x / width).T)]
-        if (width * self.ratio).max() > 1.1 * (width * self.ratio).min():
-            found.append(own)
-        if self.covariance.d > 1:
-            try:
-                factor = np.linalg.cholesky(self.whole / width / width[:, None])
-            except np.linalg.LinAlgError:  # some column follows from others
-                return found
-            found.append(np.ascontiguousarray(np.linalg.solve(factor, found[0])))
-        return found
+            return ("own",)
+        own = self._width * self.ratio
+        differ = ("own",) if own.max() > 1.1 * own.min() else ()
+        return ("scaled", *differ, "white") if self.covariance.d > 1 else ("scaled",)
 
-    def labels(self, view: Floats, steps: int, swaps: int, trials: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    @cached_property
+    def _width(self) -> Floats:
+        width = np.sqrt(np.diagonal(self.whole))
+        return np.where(width > 0, width, 1.0)
+
+    @cached_property
+    def _views(self) -> dict[str, Floats]:
+        return {}
+
+    def view(self, name: str) -> Floats:
+        """The rows in one of the views, transposed."""
+        if name not in self._views:
+            seen = self.x * self.ratio if name == "own" else self.x / self._width
+            if name == "white":
+                width = self._width
+                try:
+                    factor = np.linalg.cholesky(self.whole / width / width[:, None])
+                    seen = np.linalg.solve(factor, seen.T).T
+                except np.linalg.LinAlgError:  # some column follows from others
+                    pass
+            self._views[name] = np.ascontiguousarray(seen.T)
+        return self._views[name]
+
+    def labels(self, view: str, steps: int, swaps: int, trials: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Clusters of k-means in one of the views."""
-        return kmeans_labels(view, self.weights, self.k, trials, steps, swaps, rng)
+        every = max(1, len(self.x) // max(_LEAST, _CENTRE * self.k))
+        return kmeans_labels(
+            self.view(view), self.weights, self.k, rng, trials=trials, steps=steps, swaps=swaps, every=every
+        )
 
     def moments(self, labels: NDArray[np.int32]) -> tuple[Floats, Floats, Floats]:
         """Weights, means and covariance matrices of labelled rows; those with too few have the shape of all."""
