@@ -50,6 +50,7 @@ class MixtureSearch:
     def __init__(self, rows: SearchRows, seed: int, number: int) -> None:
         self.rows, self.seed, self.number = rows, seed, number
         self.steps = self.each = 0.0
+        self.atoms: Model | None = None  # the first model that was found to sit on many rows that are alike
         self.views = rows.views
 
     def start(self, data: FitData, within: Floats | None) -> Start | None:
@@ -63,7 +64,9 @@ class MixtureSearch:
             return None
         begin = _model(runs, counts, means, matrices)
         best = self._search(runs, begin)
-        if not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
+        if self.atoms is not None:  # EM leaves such components as they are, and says so
+            best = self.atoms
+        elif not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
             best = begin
         return Start(best.weights, best.means + data.pivot, best.covariances, within)
 
@@ -71,9 +74,11 @@ class MixtureSearch:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
         taken = int(self.steps)
+        if self.atoms is not None:
+            return self.atoms
         budget = (taken + 3) * (_TIMES * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
         short = max(4, int(taken * _SHORT))
-        self.each = _CALLS / (len(rows.x) * k)
+        self.each = _CALLS / (max(len(rows.x), 500) * k)
         further = int(min(_SHARE * budget / (short + 2 + self.each), _STARTS))
         if not np.isfinite(first.bound):
             further = max(further, _AT_LEAST)
@@ -82,11 +87,18 @@ class MixtureSearch:
         some = [found[i] for i in order[: 1 + (further >= 2) + (further >= 8)]]
         best = max((self._better(runs, one, max(6, taken // 2)) for one in some), key=lambda one: one.bound)
         apart = taken <= _QUICK and best.bound <= first.bound + _GAIN
-        if k > 2 and not apart and np.isfinite(best.bound):
-            best = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
-        return self._better(runs, best, _POLISH * (taken + 10), _FINE)
+        bests = [best]
+        if k > 2 and not apart and np.isfinite(best.bound) and self.atoms is None:
+            bests = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
+        for one in reversed(bests):  # the best that does not collapse in the end
+            best = self._run(runs, one, _POLISH * (taken + 10), _FINE)
+            if np.isfinite(best.bound):
+                return best
+        return bests[0]
 
-    def _split_and_merge(self, runs: Runs, best: Model, until: float) -> Model:
+    def _split_and_merge(self, runs: Runs, best: Model, until: float) -> list[Model]:
+        """The models that were the best, one after the other."""
+        bests = [best]
         failed, here = 0, Posteriors(runs, best)
         moves = here.moves(_PATIENCE)
         while moves and failed < _PATIENCE and self.steps < until:
@@ -94,11 +106,12 @@ class MixtureSearch:
             other = self._judged(runs, here.apply(runs, moves.pop(0)), best.bound)
             if other.bound > best.bound + _GAIN:
                 best, failed = other, 0
+                bests.append(best)
                 here = Posteriors(runs, best)
                 moves = here.moves(_PATIENCE)
             else:
                 failed += 1
-        return best
+        return bests
 
     def _judged(self, runs: Runs, model: Model, aim: float) -> Model:
         """A run for as long as it may still reach the aim."""
@@ -133,11 +146,13 @@ class MixtureSearch:
     def _run(self, runs: Runs, model: Model, steps: int, tol: float) -> Model:
         after, done, _ = runs(model, steps, tol)
         self.steps += done
+        if self.atoms is None and not np.isfinite(after.bound) and runs.has_atoms(after):
+            self.atoms = after
         return after
 
-    def _better(self, runs: Runs, model: Model, steps: int, tol: float = _TOL) -> Model:
+    def _better(self, runs: Runs, model: Model, steps: int) -> Model:
         """After more steps; as it is if they make it collapse."""
-        after = self._run(runs, model, steps, tol)
+        after = self._run(runs, model, steps, _TOL)
         return after if np.isfinite(after.bound) else model
 
 
@@ -147,11 +162,14 @@ def _model(runs: Runs, counts: Floats, means: Floats, matrices: Floats) -> Model
 
 
 def searched_start(data: FitData, k: int, seed: int, number: int, within: Floats | None) -> Start | None:
-    """Start `number` by a search; None if this kind of covariance has no compiled runs, or none of them led to a model."""
+    """Start `number` by a search; None if there are no compiled runs for this kind of covariance.
+
+    Nor for rows many of which are equal, where the likelihood has no bound: EM finds them from a plain start, and says so.
+    """
     if k == 1 or data.covariance.name not in KINDS:
         return None
     rows = SearchRows.of(data, k, seed)
-    if len(rows.x) < 2 * k:
+    if len(rows.x) < 2 * k or rows.has_atom:
         return None
     try:
         return MixtureSearch(rows, seed, number).start(data, within)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,6 +21,10 @@ _LEAST, _MOST = 1000, 20_000
 _AREA = 10_000  # rows times components, at least
 _CENTRE = 40  # rows for each centre of k-means
 _WHOLE = 1.5  # so much more than the sample would be is taken whole
+_SORTED = 4  # columns by which rows are sorted
+_MANY, _MUCH = 5, 0.5  # as in collapse.py: so many rows that are alike are no accident
+_ROWS = 2  # times the rows that determine a covariance: fewer are a spike, whose likelihood says nothing
+_LIGHT = 0.1  # of an even share of the weight
 _FLAT = 0.5  # the share of the ridge in a variance at which a component is suspected to be flat
 
 
@@ -59,9 +64,24 @@ class SearchRows:
         x = x.astype(np.float64) - data.pivot
         if weights is not None:
             x, weights = x[weights > 0], weights[weights > 0]
-            weights = weights / weights.mean() if len(weights) else weights
+        order = np.lexsort(x.T[:_SORTED])  # neither the order of rows nor whether equal ones are counted once should matter
+        x, weights = x[order], None if weights is None else _comfortable(weights[order])
         factor = data.units.factor
         return cls(np.ascontiguousarray(x), weights, data.covariance, n, k, factor.min() / factor)
+
+    @property
+    def total(self) -> float:
+        """The weight of these rows."""
+        return float(len(self.x)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def has_atom(self) -> bool:
+        """Whether so many rows are equal that a component may well be for them alone."""
+        same = np.r_[False, (self.x[1:] == self.x[:-1]).all(axis=1)]
+        if not same.any():
+            return False
+        groups = np.bincount(np.cumsum(~same) - 1, self.weights)
+        return bool(groups.max() >= max(_MANY * self.covariance.least_rows(), _MUCH * self.total / self.k))
 
     @property
     def share(self) -> float:
@@ -144,6 +164,21 @@ class Runs:
             return None
         return cls(rows, ridge, _FLAT + flat)
 
+    @property
+    def least(self) -> float:
+        """The weight below which a component has collapsed."""
+        return min(_ROWS * self.rows.covariance.least_rows(), _LIGHT * self.rows.total / self.rows.k)
+
+    def has_atoms(self, model: Model) -> bool:
+        """Whether a component of a model that collapsed is flat with many rows, which are then alike."""
+        kind, total = self.rows.covariance, self.rows.total
+        many = model.weights * total >= min(_MANY * kind.least_rows(), _MUCH * total / self.rows.k)
+        try:
+            traces = np.atleast_1d(kind.traces(kind.whiten(model.covariances), self.ridge))
+        except np.linalg.LinAlgError:
+            return False
+        return bool((many & (traces >= self.limit)).any())
+
     def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
         """A model of the kind that is fitted, from covariance matrices."""
         kind = self.rows.covariance
@@ -162,10 +197,16 @@ class Runs:
             model[1:],
             steps=steps,
             tol=tol,
-            least=kind.least_rows(),
+            least=self.least,
             limit=self.limit,
         )
         return Model(-np.inf if status == COLLAPSED else bound, *after), done, status == SETTLED
+
+
+def _comfortable(weights: Floats) -> Floats:
+    """Weights whose products stay in range: multiplied by a power of two if they are very large or small."""
+    power = math.frexp(float(weights.max(initial=1.0)))[1]
+    return weights if abs(power) <= 30 else np.ldexp(weights, -power)
 
 
 def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
