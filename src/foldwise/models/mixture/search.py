@@ -39,7 +39,7 @@ _TIMES = 2.0  # passes over all rows for each step of the first run
 _QUICK = 4  # steps after which clusters are far apart
 _PATIENCE = 10  # splits and merges that fail
 _JUDGED = (3, 8, 16)  # steps of a split after the first five, while it gains
-_CALLS = 8000  # rows times components: what a start or a split costs besides its steps
+_CALLS = 2000  # rows times components: what a start or a split costs besides its steps
 _AHEAD = 10  # steps over which its gain is projected
 _GAIN = 1e-4  # in the bound of a row: less is not better
 
@@ -50,7 +50,6 @@ class MixtureSearch:
     def __init__(self, rows: SearchRows, seed: int, number: int) -> None:
         self.rows, self.seed, self.number = rows, seed, number
         self.steps = self.each = 0.0
-        self.atoms: Model | None = None  # the first model that was found to sit on many rows that are alike
         self.views = rows.views
 
     def start(self, data: FitData, within: Floats | None) -> Start | None:
@@ -64,9 +63,7 @@ class MixtureSearch:
             return None
         begin = _model(runs, counts, means, matrices)
         best = self._search(runs, begin)
-        if self.atoms is not None:  # EM leaves such components as they are, and says so
-            best = self.atoms
-        elif not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
+        if not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
             best = begin
         return Start(best.weights, best.means + data.pivot, best.covariances, within)
 
@@ -74,8 +71,6 @@ class MixtureSearch:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
         taken = int(self.steps)
-        if self.atoms is not None:
-            return self.atoms
         budget = (taken + 3) * (_TIMES * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
         short = max(4, int(taken * _SHORT))
         self.each = _CALLS / (max(len(rows.x), 500) * k)
@@ -88,7 +83,7 @@ class MixtureSearch:
         best = max((self._better(runs, one, max(6, taken // 2)) for one in some), key=lambda one: one.bound)
         apart = taken <= _QUICK and best.bound <= first.bound + _GAIN
         bests = [best]
-        if k > 2 and not apart and np.isfinite(best.bound) and self.atoms is None:
+        if k > 2 and not apart and np.isfinite(best.bound):
             bests = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
         for one in reversed(bests):  # the best that does not collapse in the end
             best = self._run(runs, one, _POLISH * (taken + 10), _FINE)
@@ -146,8 +141,6 @@ class MixtureSearch:
     def _run(self, runs: Runs, model: Model, steps: int, tol: float) -> Model:
         after, done, _ = runs(model, steps, tol)
         self.steps += done
-        if self.atoms is None and not np.isfinite(after.bound) and runs.has_atoms(after):
-            self.atoms = after
         return after
 
     def _better(self, runs: Runs, model: Model, steps: int) -> Model:

@@ -169,16 +169,6 @@ class Runs:
         """The weight below which a component has collapsed."""
         return min(_ROWS * self.rows.covariance.least_rows(), _LIGHT * self.rows.total / self.rows.k)
 
-    def has_atoms(self, model: Model) -> bool:
-        """Whether a component of a model that collapsed is flat with many rows, which are then alike."""
-        kind, total = self.rows.covariance, self.rows.total
-        many = model.weights * total >= min(_MANY * kind.least_rows(), _MUCH * total / self.rows.k)
-        try:
-            traces = np.atleast_1d(kind.traces(kind.whiten(model.covariances), self.ridge))
-        except np.linalg.LinAlgError:
-            return False
-        return bool((many & (traces >= self.limit)).any())
-
     def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
         """A model of the kind that is fitted, from covariance matrices."""
         kind = self.rows.covariance
