@@ -65,9 +65,25 @@ _PLANE = (
     "wingnut",
 )
 _TABLES = {
-    **{"banknote": 2, "cassini": 3, "crabs": 4, "decathlon": 2, "diabetes": 3, "faithful": 2, "fgl_glass": 6},
-    **{"galaxies": 4, "geyser": 3, "groundbeef": 2, "iris": 3, "mtcars": 2, "precip": 2, "quine": 2, "rivers": 3},
-    **{"ruspini": 4, "swiss": 2, "usarrests": 3, "wine": 3},
+    "banknote": 2,
+    "cassini": 3,
+    "crabs": 4,
+    "decathlon": 2,
+    "diabetes": 3,
+    "faithful": 2,
+    "fgl_glass": 6,
+    "galaxies": 4,
+    "geyser": 3,
+    "groundbeef": 2,
+    "iris": 3,
+    "mtcars": 2,
+    "precip": 2,
+    "quine": 2,
+    "rivers": 3,
+    "ruspini": 4,
+    "swiss": 2,
+    "usarrests": 3,
+    "wine": 3,
 }
 _MIXED = {"mpg": 3, "penguins": 3, "planets": 3, "taxis": 5, "tips": 3}
 
@@ -262,7 +278,10 @@ _MADE: dict[str, Callable[[], tuple[np.ndarray, int]]] = {
             *((10, 5, 1.0, 3000), (10, 10, 1.5, 5000), (20, 5, 1.0, 4000), (20, 20, 2.0, 8000), (40, 4, 0.8, 4000)),
         )
     },
-    **{f"skewed, {d} columns, k={k}": partial(_skewed, d, k, n) for d, k, n in ((2, 4, 800), (4, 6, 3000), (8, 3, 2000))},
+    **{
+        f"skewed, {d} columns, k={k}": partial(_skewed, d, k, n)
+        for d, k, n in ((2, 4, 800), (4, 6, 3000), (8, 3, 2000))
+    },
     "letters": _letters,
     **{f"rings, k={k}": partial(_rings, k) for k in (3, 12)},
     **{f"zigzag, k={k}": partial(_zigzag, k) for k in (4, 6)},

@@ -139,7 +139,9 @@ def test_scikit_learn_from_the_same_start(kind: str, name: str, ridge: float, wi
     # They stop at a small step, we where all further ones together would be small: theirs has to be smaller.
     ours, theirs = fw.GaussianMixture(k, **options).fit(x), Theirs(k, **{**options, "tol": 1e-16}).fit(x)
     for attribute in ("weights_", "means_", "covariances_"):
-        np.testing.assert_allclose(getattr(ours, attribute), getattr(theirs, attribute), atol=5 * within, err_msg=attribute)
+        np.testing.assert_allclose(
+            getattr(ours, attribute), getattr(theirs, attribute), atol=5 * within, err_msg=attribute
+        )
     np.testing.assert_allclose(ours.precisions_cholesky_, theirs.precisions_cholesky_, atol=within, rtol=10 * within)
     np.testing.assert_array_equal(ours.predict(x), theirs.predict(x))
     np.testing.assert_allclose(ours.score_samples(x), theirs.score_samples(x), atol=100 * within)

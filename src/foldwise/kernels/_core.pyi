@@ -181,7 +181,6 @@ def batch_of(arrays: list[NDArray[Any]]) -> Batch: ...
 def copy_into(
     batch: Batch, first: int, start: int, stop: int, out: NDArray[Any], out_row: int
 ) -> tuple[int, int] | None: ...
-
 def kmeans_seed(
     xt: NDArray[np.float64],
     row_weights: NDArray[np.float64] | None,

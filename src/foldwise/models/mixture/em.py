@@ -189,7 +189,11 @@ class Polish:
             return None
         gone_on = {name: last[name] for name in ("within", "ridge", "flat", "repairs")}
         run = int(last["run"]) + 1
-        return {**best, **gone_on, **_numbers(before=float(best["bound"]), run=run, rough=False, gain=math.nan, small=0, settled=False)}
+        return {
+            **best,
+            **gone_on,
+            **_numbers(before=float(best["bound"]), run=run, rough=False, gain=math.nan, small=0, settled=False),
+        }
 
     def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
         """Nothing more."""

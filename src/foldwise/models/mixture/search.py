@@ -6,12 +6,16 @@ gains less than 1e-3. The budget of steps over the sample is
 
     (f + 3) (2 n / m + 4000 / (max(m, 500) (1 + d^2 / 25)))
 
-so that a search takes a few times as long as one plain fit would where that is slow, and hardly any time where one run
-settles at once. Four tenths of it go to further starts: k-means with swaps in each view of the rows (columns in equal units,
-in their own, without correlations), for two components also one that is cut in two, then k-means of few steps from other
-seeds. Each runs for max(4, f / 4) steps, the best up to three go on. The rest goes to splits and merges, each judged by 8 steps,
-or up to 32 while it keeps gaining, until eight in a row have failed. Where a run settles in 4 steps and no other start is
-better, clusters are far apart, and nothing is split.
+so that a search takes a few times as long as one plain fit where that is slow, and hardly any time where one run settles at
+once. Three tenths of it go to further starts: k-means in each view of the rows (columns in equal units, in their own, without
+correlations), for two components also one that is cut in two, then k-means of few steps from other seeds. Each runs for
+max(4, f / 4) steps, and the best one to three go on. The rest goes to splits and merges, each judged by 5 steps, or up to 32
+while it may still gain, until ten in a row have failed. The last run has at most 3 (f + 10) steps. Where the first one settles
+in 4 and no other start is better, clusters are far apart, and nothing is split.
+
+Runs in which a component gets fewer than twice the rows that determine its covariance, or becomes flat, count as collapsed: the
+likelihood of such spikes says nothing. All of it is done by one thread in this process, so that neither threads nor engines
+matter, and on rows that are sorted, so that their order does not matter either.
 """
 
 from __future__ import annotations

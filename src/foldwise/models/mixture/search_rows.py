@@ -50,7 +50,7 @@ class SearchRows:
     x: Floats
     weights: Floats | None
     covariance: CovarianceType
-    n_rows: int  # of the whole table
+    share: float  # all rows over those that were looked at
     k: int
     ratio: Floats  # from the units of the fit to those of the data
 
@@ -64,10 +64,12 @@ class SearchRows:
         x = x.astype(np.float64) - data.pivot
         if weights is not None:
             x, weights = x[weights > 0], weights[weights > 0]
-        order = np.lexsort(x.T[:_SORTED])  # neither the order of rows nor whether equal ones are counted once should matter
+        order = np.lexsort(
+            x.T[:_SORTED]
+        )  # neither the order of rows nor whether equal ones are counted once should matter
         x, weights = x[order], None if weights is None else _comfortable(weights[order])
         factor = data.units.factor
-        return cls(np.ascontiguousarray(x), weights, data.covariance, n, k, factor.min() / factor)
+        return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor)
 
     @property
     def total(self) -> float:
@@ -82,11 +84,6 @@ class SearchRows:
             return False
         groups = np.bincount(np.cumsum(~same) - 1, self.weights)
         return bool(groups.max() >= max(_MANY * self.covariance.least_rows(), _MUCH * self.total / self.k))
-
-    @property
-    def share(self) -> float:
-        """All rows over those here."""
-        return max(1.0, self.n_rows / max(len(self.x), 1))
 
     @cached_property
     def whole(self) -> Floats:
@@ -176,7 +173,7 @@ class Runs:
         return Model(-np.inf, weights, means, np.ascontiguousarray(covariances))
 
     def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int, bool]:
-        """The model after so many steps, or fewer, how many it took, and whether it settled; its bound is -inf if it collapsed."""
+        """The model after at most so many steps, how many it took, and whether it settled; if it collapsed, its bound is -inf."""
         rows, kind = self.rows, self.rows.covariance
         bound, after, done, status = em_run(
             kind.layout,

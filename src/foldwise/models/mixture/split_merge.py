@@ -42,11 +42,9 @@ class Posteriors:
     def moves(self, most: int) -> list[Move]:
         """The most promising ones first: components whose rows look least like them, pairs that share most rows."""
         k, d = len(self.counts), self.rows.x.shape[1]
-        local = self.shares / self.counts
-        # The divergence of the rows of a component, as weighted points, from its density.
+        # The divergence of the rows of a component, as weighted points, from its density; rows counted twice are two points.
         log_density = self.logs + self.total[:, None] - np.log(self.model.weights)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            misfit = np.where(local > 0, local * (np.log(local) - log_density), 0.0).sum(axis=0)
+        misfit = (self.shares / self.counts * (self.logs - np.log(self.counts) - log_density)).sum(axis=0)
         together = self.shares.T @ self.shares
         size = np.sqrt(np.maximum(np.diagonal(together), 1e-300))
         upper = np.triu_indices(k, 1)
