@@ -58,12 +58,15 @@ class GaussianMixture(FittedMixture):
     n_components : how many.
     covariance_type : "full", "tied" (one for all), "diag", "spherical", "ppca": `n_latent` directions (2) with variances of
         their own and equal noise in all others, for many columns; or another of `mixture.covariance.COVARIANCE_TYPES`.
-    tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
+    tol, max_iter : a start ends when the lower bound for each row is projected to gain less than tol in all further steps
+        together, or after 20 steps in a row that gained less, or after max_iter steps.
     reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
         variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
         as it is, as scikit-learn does.
     n_init : how many starts, of which the best is kept.
     init_params : "kmeans" (of standardised columns, except for spherical and ppca), "k-means++", "random_from_data", "random".
+    search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
+        20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.

@@ -173,7 +173,7 @@ class Runs:
         return Model(-np.inf, weights, means, np.ascontiguousarray(covariances))
 
     def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int, bool]:
-        """The model after at most so many steps, how many it took, and whether it settled; if it collapsed, its bound is -inf."""
+        """The model after at most so many steps, how many it took, whether it settled; collapsed ones have a bound of -inf."""
         rows, kind = self.rows, self.rows.covariance
         bound, after, done, status = em_run(
             kind.layout,
