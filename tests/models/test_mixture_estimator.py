@@ -474,7 +474,7 @@ def test_bounds_after_a_repair_are_those_of_the_last_run() -> None:
         gm = fw.GaussianMixture(3, tol=1e-8, max_iter=300).fit(rows)
     assert gm.manifest_.repairs
     assert len({step["run"] for step in gm.trace_}) > 1
-    assert (np.diff(gm.lower_bounds_) >= -1e-9).all()
+    assert (np.diff(gm.lower_bounds_) >= -1e-8).all()  # a component on two equal rows is as narrow as rounding allows
     assert gm.lower_bounds_[-1] == gm.lower_bound_
 
 

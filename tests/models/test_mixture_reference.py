@@ -42,7 +42,7 @@ IRIS = {
 SHORT = {
     ("faithful", "tied", 3): 0.021,
     ("faithful", "full", 3): 25.518,
-    ("faithful", "diag", 3): 0.248,
+    ("faithful", "diag", 3): 9.870,
     ("faithful", "spherical", 2): 0.006,
     ("faithful", "spherical", 3): 0.065,
     ("iris", "tied", 3): 0.0014,

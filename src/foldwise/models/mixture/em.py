@@ -153,8 +153,8 @@ class EM:
         if not gain < self.tol:
             return False
         last = float(state["gain"])
-        if math.isnan(last):
-            return gain < self.tol / 10
+        if math.isnan(last):  # there is nothing to project from; a warm start has been judged before
+            return math.isfinite(self.before) or gain < self.tol / 10
         return small >= _PATIENT or (gain < last and gain * gain / (last - gain) < self.tol)
 
     def _within(self, within: Floats) -> State:
