@@ -14,6 +14,7 @@ _ALL = (
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
     "benchmarks.accuracy.mixture",
+    "benchmarks.accuracy.mixture_optima",
     "benchmarks.speed.kmeans",
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",

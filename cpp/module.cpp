@@ -6,6 +6,8 @@ void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
+void register_em_run(nanobind::module_ &);
+void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
@@ -17,6 +19,8 @@ NB_MODULE(_core, m) {
     register_targets(m);
     register_sparse(m);
     register_mixture(m);
+    register_em_run(m);
+    register_quick_kmeans(m);
     register_similarity(m);
     register_small_table(m);
     register_distance_sums(m);

@@ -686,7 +686,7 @@ class Search {
             const double before = best_value();
             if (before == 0) return;
             make(2, [&](Maker &maker, size_t which, uint64_t seed) { return maker.child(kept_, which == 1, seed); });
-            failed = best_value() < before * (1 - kSame) ? 0 : failed + 2;
+            failed = best_value() < before * (1 - kGain) ? 0 : failed + 2;
         }
     }
 
@@ -695,6 +695,7 @@ class Search {
 
   private:
     static constexpr size_t kKept = 10;
+    static constexpr double kGain = 1e-4;  // an attempt that gains less has failed
     static constexpr double kSame = 1e-9;  // values nearer than this are the same clustering
 
     template <class Make> void make(size_t count, const Make &one) {

@@ -189,6 +189,43 @@ def batch_of(arrays: list[NDArray[Any]]) -> Batch: ...
 def copy_into(
     batch: Batch, first: int, start: int, stop: int, out: NDArray[Any], out_row: int
 ) -> tuple[int, int] | None: ...
+def kmeans_seed(
+    xt: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    uniforms: NDArray[np.float64],
+    chosen: NDArray[np.int32],
+) -> None: ...
+def kmeans_run(
+    xt: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    centres: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    steps: int,
+    swaps: int,
+) -> float: ...
+def label_moments(
+    rows: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    counts: NDArray[np.float64],
+    means: NDArray[np.float64],
+    scatter: NDArray[np.float64],
+) -> None: ...
+def em_run(
+    kind: int,
+    squares: int,
+    x: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    pivot: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    covariances: NDArray[np.float64],
+    steps: int,
+    tol: float,
+    least: float,
+    limit: float,
+) -> tuple[float, int, int]: ...
 
 class Components:
     """Gaussians that rows are compared with; see `foldwise.kernels.mixture`."""

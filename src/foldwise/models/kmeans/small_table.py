@@ -38,7 +38,7 @@ class Effort:
     @classmethod
     def brief(cls, k: int) -> Effort:
         """For search="auto": about as long as one start of a plain implementation."""
-        return cls(1 << 16, 4, 8 + min(k * k, 30), int(3e4 * (1 - 2 / k)))
+        return cls(1 << 15, 3, 4 + min(k * k, 16), int(1e4 * (1 - 2 / k)))
 
 
 EFFORTS = {"auto": Effort.brief, "breathing": Effort.thorough}

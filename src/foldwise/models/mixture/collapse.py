@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
 from foldwise.models.mixture.fit_data import FitData, Ridge
-from foldwise.models.mixture.starts import Start
+from foldwise.models.mixture.start import Start
 
 _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is the new mean
 _SHARE = 0.1  # of an even share: below it a component may be too light

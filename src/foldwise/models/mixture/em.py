@@ -22,9 +22,11 @@ from foldwise.fold.multistart import Value
 from foldwise.fold.outcome import Reason
 from foldwise.models.mixture import collapse
 from foldwise.models.mixture.fit_data import FitData, Ridge
-from foldwise.models.mixture.starts import Start, Starts
+from foldwise.models.mixture.start import Start
+from foldwise.models.mixture.starts import Starts
 
 _REPAIRS = 5  # in one start: then the components are left as they are, and the model says so
+_PATIENT = 20  # steps that gain less than tol, after which a start ends however slowly their gains fall
 _NARROWER = 1 / 16  # of the variances that the ridge was taken from: below, it is taken anew
 
 ILL_DEFINED = (
@@ -39,7 +41,8 @@ class EM:
     `within`, the variances that the ridge is taken from, and with it `ridge` and `flat`; `bound`, the lower bound that the last
     step found, and `before`, what the next one is compared with (NaN after a repair); `number` of the start; `run` (a repair
     begins a new one); `repairs` in this start; `ill`, whether components are collapsed; `atoms`, whether some sit on many rows
-    that are alike; `rough`, whether a coarse tolerance will do; `settled`.
+    that are alike; `rough`, whether a coarse tolerance will do; `gain` of the last step and how many in a row were `small`;
+    `settled`.
     """
 
     kept: Iterable[str] | None = None
@@ -72,6 +75,7 @@ class EM:
             **_of_start(begin, self._whiten(begin.covariances)),
             **self._within(within),
             **_numbers(bound=self.before, before=self.before),
+            **_numbers(gain=math.nan, small=0),
             **_numbers(number=number, run=run, repairs=0, ill=False, atoms=False, rough=True, settled=False),
         }
 
@@ -92,8 +96,12 @@ class EM:
         if not np.isfinite(bound):
             raise DataError(ILL_DEFINED)
         raw = covariance.raw(found)
-        new = Start(found.counts / found.counts.sum(), state["means"] + found.moves, data.with_ridge(raw, ridge))
-        whiten = _try_whiten(data, new.covariances)
+        covariances = covariance.with_ridge(raw, ridge.added)
+        whiten = _try_whiten(data, covariances)
+        if whiten is None:
+            covariances = data.sound(covariances, ridge)
+            whiten = _try_whiten(data, covariances)
+        new = Start(found.counts / found.counts.sum(), state["means"] + found.moves, covariances)
         bad, left = collapse.ill(data, ridge, found.counts, raw, whiten)
         mend, repairs, run = bad & ~left, int(state["repairs"]), int(state["run"])
         figures = {
@@ -117,9 +125,9 @@ class EM:
             whiten, repairs = _try_whiten(data, new.covariances), repairs + 1
         if whiten is None:  # a model that has no density is not handed out
             raise DataError(ILL_DEFINED)
-        # A bound that does not rise any more has reached what rounding allows.
-        tol = self.rough if state["rough"] else self.tol
-        settled = not mended and narrower is None and (abs(bound - before) < tol or bound <= before)
+        gain = bound - before
+        small = int(state["small"]) + 1 if gain < self.tol else 0
+        settled = not mended and narrower is None and self._settled(state, gain, small)
         if settled:
             narrower = self._narrower(within, raw, found.counts)
         fresh = mended or narrower is not None  # bounds are not to be compared across
@@ -128,9 +136,26 @@ class EM:
             **_of_start(new, whiten),
             **({} if narrower is None else self._within(narrower)),
             **_numbers(bound=bound, before=math.nan if fresh else bound, run=run + fresh, repairs=repairs),
+            **_numbers(gain=math.nan if fresh else gain, small=0 if fresh else small),
             **_numbers(ill=bool(mend.any()) and not fresh, atoms=left.any(), settled=settled and not fresh),
         }
         return after, figures
+
+    def _settled(self, state: State, gain: float, small: int) -> bool:
+        """Whether all further steps together would gain less than tol, if gains go on falling as they just did (Aitken).
+
+        On a plateau each step gains little, but the next one hardly less, or more.
+        """
+        if gain <= 0:  # a bound that does not rise any more has reached what rounding allows
+            return True
+        if state["rough"] and self.rough > self.tol:
+            return gain < self.rough
+        if not gain < self.tol:
+            return False
+        last = float(state["gain"])
+        if math.isnan(last):  # there is nothing to project from; a warm start has been judged before
+            return math.isfinite(self.before) or gain < self.tol / 10
+        return small >= _PATIENT or (gain < last and gain * gain / (last - gain) < self.tol)
 
     def _within(self, within: Floats) -> State:
         ridge = self.data.ridge(within)
@@ -164,7 +189,11 @@ class Polish:
             return None
         gone_on = {name: last[name] for name in ("within", "ridge", "flat", "repairs")}
         run = int(last["run"]) + 1
-        return {**best, **gone_on, **_numbers(before=float(best["bound"]), run=run, rough=False, settled=False)}
+        return {
+            **best,
+            **gone_on,
+            **_numbers(before=float(best["bound"]), run=run, rough=False, gain=math.nan, small=0, settled=False),
+        }
 
     def after(self, ended: State, best: State, best_value: Value, run: int) -> tuple[State | None, bool]:
         """Nothing more."""

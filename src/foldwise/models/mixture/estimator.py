@@ -58,12 +58,15 @@ class GaussianMixture(FittedMixture):
     n_components : how many.
     covariance_type : "full", "tied" (one for all), "diag", "spherical", "ppca": `n_latent` directions (2) with variances of
         their own and equal noise in all others, for many columns; or another of `mixture.covariance.COVARIANCE_TYPES`.
-    tol, max_iter : a start ends when the lower bound for each row changes by less than tol, or after max_iter steps.
+    tol, max_iter : a start ends when the lower bound for each row is projected to gain less than tol in all further steps
+        together, or after 20 steps in a row that gained less, or after max_iter steps.
     reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
         variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
         as it is, as scikit-learn does.
     n_init : how many starts, of which the best is kept.
     init_params : "kmeans" (of standardised columns, except for spherical and ppca), "k-means++", "random_from_data", "random".
+    search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
+        20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
@@ -100,6 +103,7 @@ class GaussianMixture(FittedMixture):
         means_init: Any = None,
         precisions_init: Any = None,
         n_latent: int | None = None,
+        search: str = "split-merge",
         scale: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
@@ -120,6 +124,7 @@ class GaussianMixture(FittedMixture):
         self.means_init = means_init
         self.precisions_init = precisions_init
         self.n_latent = n_latent
+        self.search = search
         self.scale = scale
         self.random_state = random_state
         self.warm_start = warm_start
@@ -163,7 +168,7 @@ class GaussianMixture(FittedMixture):
             data = FitData.of(opened.passes, covariance, self.reg_covar, extent)
             given = checked(self.weights_init, self.means_init, self.precisions_init, self.n_components, covariance)
             n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
-            starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or ())
+            starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or (), self.search)
             n_starts, rough = len(starts), _ROUGH if further is not None and len(starts) > 1 else 0.0
             descent = EM(data, starts, self.tol, opened.seed, rough=rough)
             beside: dict[str, Any] = {} if further is None else {"starts": [vars(one) for one in starts.further]}

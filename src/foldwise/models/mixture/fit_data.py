@@ -83,7 +83,7 @@ class FitData:
 
     def with_ridge(self, raw: Floats, ridge: Ridge) -> Floats:
         """The covariances of the M-step: with a ridge and, unless that is the caller's, with a density."""
-        return self._sound(self.covariance.with_ridge(raw, ridge.added), ridge)
+        return self.sound(self.covariance.with_ridge(raw, ridge.added), ridge)
 
     def broadened(self, covariances: Floats, which: NDArray[np.bool_], ridge: Ridge) -> Floats:
         """Some components as if they knew nothing yet: with the shape of all rows, k of them filling the same room."""
@@ -92,10 +92,11 @@ class FitData:
             return covariances
         broad = covariance.broad(self.whole, len(which) ** (-2 / covariance.d), ridge.flat)
         out = covariances.copy()
-        out[which] = self._sound(broad[None], ridge)[0]
+        out[which] = self.sound(broad[None], ridge)[0]
         return out
 
-    def _sound(self, covariances: Floats, ridge: Ridge) -> Floats:
+    def sound(self, covariances: Floats, ridge: Ridge) -> Floats:
+        """Covariances with a density, unless the ridge is the caller's."""
         if not isinstance(self.reg_covar, str):
             return covariances
         return self.covariance.sound(covariances, ridge.added, self.share)

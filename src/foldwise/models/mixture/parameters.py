@@ -16,6 +16,7 @@ MIXTURE: dict[str, Parameter] = {
     "reg_covar": number(0, None, "left", words("auto")),
     "max_iter": whole(0),
     "init_params": one_of("kmeans", "random", "random_from_data", "k-means++"),
+    "search": one_of("split-merge", "none"),
     "weights_init": ARRAY_OR_NONE,
     "means_init": ARRAY_OR_NONE,
     "precisions_init": ARRAY_OR_NONE,

@@ -18,6 +18,8 @@ from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import STARTS
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.search import searched_start
+from foldwise.models.mixture.start import Start
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 Labels: TypeAlias = NDArray[np.int32]
@@ -36,6 +38,11 @@ class UserInit:
         """Whether nothing is left to be found."""
         return self.weights is not None and self.means is not None and self.covariances is not None
 
+    @property
+    def nothing(self) -> bool:
+        """Whether all is left to be found."""
+        return self.weights is None and self.means is None and self.covariances is None
+
 
 @dataclass(frozen=True)
 class MixtureStart:
@@ -44,19 +51,6 @@ class MixtureStart:
     weights: Floats
     means: Floats
     covariances: Floats
-
-
-@dataclass(frozen=True)
-class Start:
-    """Weights, means and covariances of the model's type to start from, in the units of the fit.
-
-    `within` are the variances that the ridge is taken from, if the start has found them.
-    """
-
-    weights: Floats
-    means: Floats
-    covariances: Floats
-    within: Floats | None = None
 
 
 def checked(weights: Any, means: Any, precisions: Any, k: int, covariance: CovarianceType) -> UserInit:
@@ -102,6 +96,7 @@ class Starts:
     seed: int
     own: int
     further: tuple[MixtureStart, ...] = ()
+    search: str = "none"
 
     def __len__(self) -> int:
         return self.own + len(self.further)
@@ -133,6 +128,10 @@ class Starts:
             shares = _RandomShares(int(rng.integers(2**62)), self.k)
             return _m_step(data, np.repeat(data.mean[None], self.k, axis=0), shares, within)
         if self.method == "kmeans":
+            if self.search != "none" and self.given.nothing:
+                searched = searched_start(data, self.k, self.seed, number, within)
+                if searched is not None:
+                    return searched
             seed = self.seed if number == 0 else int(rng.integers(2**31))
             centres, labels = kmeans_start(data, self.k, seed)
             return _m_step(data, centres, partial(_one_each, self.k), within, labels)

@@ -10,7 +10,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
 from foldwise.models.mixture.fit_data import FitData
-from foldwise.models.mixture.starts import Start
+from foldwise.models.mixture.start import Start
 
 _ADVICE = "Set warm_start=False for a new fit."
 

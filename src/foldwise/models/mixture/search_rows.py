@@ -1,0 +1,213 @@
+"""The rows that the search for a start works on: all of a small table, a sample of a large one, in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.kernels.short_runs import COLLAPSED, SETTLED, em_run, kmeans_labels, label_moments
+from foldwise.models.mixture.covariance import CovarianceType
+from foldwise.models.mixture.fit_data import FitData
+
+KINDS = ("full", "tied", "diag", "spherical")  # what the compiled runs know
+_EACH = 30  # rows for each component and column, and one: enough to tell one model from another
+_LEAST, _MOST = 1000, 20_000
+_AREA = 10_000  # rows times components, at least
+_CENTRE = 40  # rows for each centre of k-means
+_WHOLE = 1.5  # so much more than the sample would be is taken whole
+_SORTED = 4  # columns by which rows are sorted
+_MANY, _MUCH = 5, 0.5  # as in collapse.py: so many rows that are alike are no accident
+_ROWS = 2  # times the rows that determine a covariance: fewer are a spike, whose likelihood says nothing
+_LIGHT = 0.1  # of an even share of the weight
+_FLAT = 0.5  # the share of the ridge in a variance at which a component is suspected to be flat
+
+
+class Model(NamedTuple):
+    """Weights, means (about the pivot) and covariances, and the bound that the step before found."""
+
+    bound: float
+    weights: Floats
+    means: Floats
+    covariances: Floats
+
+
+def sample_size(n: int, k: int, d: int) -> int:
+    """How many of `n` rows the search looks at."""
+    size = min(max(_LEAST, _EACH * k * (d + 1), _AREA // k), _MOST)
+    return n if n < _WHOLE * size else size
+
+
+@dataclass(frozen=True)
+class SearchRows:
+    """Rows less the pivot, in float64, and what runs of EM over them need."""
+
+    x: Floats
+    weights: Floats | None
+    covariance: CovarianceType
+    share: float  # all rows over those that were looked at
+    k: int
+    ratio: Floats  # from the units of the fit to those of the data
+
+    @classmethod
+    def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
+        """Drawn by row number, so that it does not matter where the rows are."""
+        n = data.extent.count
+        size = sample_size(n, k, data.covariance.d)
+        which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
+        x, weights = taken(data, which)
+        x = x.astype(np.float64) - data.pivot
+        if weights is not None:
+            x, weights = x[weights > 0], weights[weights > 0]
+        order = np.lexsort(
+            x.T[:_SORTED]
+        )  # neither the order of rows nor whether equal ones are counted once should matter
+        x, weights = x[order], None if weights is None else _comfortable(weights[order])
+        factor = data.units.factor
+        return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor)
+
+    @property
+    def total(self) -> float:
+        """The weight of these rows."""
+        return float(len(self.x)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def has_atom(self) -> bool:
+        """Whether so many rows are equal that a component may well be for them alone."""
+        same = np.r_[False, (self.x[1:] == self.x[:-1]).all(axis=1)]
+        if not same.any():
+            return False
+        groups = np.bincount(np.cumsum(~same) - 1, self.weights)
+        return bool(groups.max() >= max(_MANY * self.covariance.least_rows(), _MUCH * self.total / self.k))
+
+    @cached_property
+    def whole(self) -> Floats:
+        """The covariance matrix of these rows."""
+        w = np.full(len(self.x), 1.0 / len(self.x)) if self.weights is None else self.weights / self.weights.sum()
+        away = self.x - w @ self.x
+        return np.asarray((away * w[:, None]).T @ away)
+
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        """How k-means is to see the rows: columns in equal units, in their own, and without correlations."""
+        if self.covariance.compares_columns:
+            return ("own",)
+        own = self._width * self.ratio
+        differ = ("own",) if own.max() > 1.1 * own.min() else ()
+        return ("scaled", *differ, "white") if self.covariance.d > 1 else ("scaled",)
+
+    @cached_property
+    def _width(self) -> Floats:
+        width = np.sqrt(np.diagonal(self.whole))
+        return np.where(width > 0, width, 1.0)
+
+    @cached_property
+    def _views(self) -> dict[str, Floats]:
+        return {}
+
+    def view(self, name: str) -> Floats:
+        """The rows in one of the views, transposed."""
+        if name not in self._views:
+            seen = self.x * self.ratio if name == "own" else self.x / self._width
+            if name == "white":
+                width = self._width
+                try:
+                    factor = np.linalg.cholesky(self.whole / width / width[:, None])
+                    seen = np.linalg.solve(factor, seen.T).T
+                except np.linalg.LinAlgError:  # some column follows from others
+                    pass
+            self._views[name] = np.ascontiguousarray(seen.T)
+        return self._views[name]
+
+    def labels(self, view: str, steps: int, swaps: int, trials: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Clusters of k-means in one of the views."""
+        every = max(1, len(self.x) // max(_LEAST, _CENTRE * self.k))
+        return kmeans_labels(
+            self.view(view), self.weights, self.k, rng, trials=trials, steps=steps, swaps=swaps, every=every
+        )
+
+    def moments(self, labels: NDArray[np.int32]) -> tuple[Floats, Floats, Floats]:
+        """Weights, means and covariance matrices of labelled rows; those with too few have the shape of all."""
+        counts, means, scatter = label_moments(self.x, self.weights, labels, self.k)
+        few = counts < self.covariance.d + 1
+        matrices = scatter / np.maximum(counts, 1e-300)[:, None, None]
+        if few.any():
+            matrices[few] = self.whole * self.k ** (-2 / self.covariance.d)
+        return counts, means, matrices
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of EM over the rows with one ridge."""
+
+    rows: SearchRows
+    ridge: Floats
+    limit: float
+
+    @classmethod
+    def of(cls, rows: SearchRows, ridge: Floats) -> Runs | None:
+        """None if not even one component has a density with this ridge."""
+        kind = rows.covariance
+        try:
+            one = kind.with_ridge(kind.of_matrices(rows.whole[None], np.ones(1)), ridge)
+            # Where all rows are flat, no component is at fault for being so.
+            flat = float(np.max(kind.traces(kind.whiten(one), ridge)))
+        except np.linalg.LinAlgError:
+            return None
+        return cls(rows, ridge, _FLAT + flat)
+
+    @property
+    def least(self) -> float:
+        """The weight below which a component has collapsed."""
+        return min(_ROWS * self.rows.covariance.least_rows(), _LIGHT * self.rows.total / self.rows.k)
+
+    def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
+        """A model of the kind that is fitted, from covariance matrices."""
+        kind = self.rows.covariance
+        covariances = kind.with_ridge(kind.of_matrices(matrices, weights), self.ridge)
+        return Model(-np.inf, weights, means, np.ascontiguousarray(covariances))
+
+    def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int, bool]:
+        """The model after at most so many steps, how many it took, whether it settled; collapsed ones have a bound of -inf."""
+        rows, kind = self.rows, self.rows.covariance
+        bound, after, done, status = em_run(
+            kind.layout,
+            kind.scatter,
+            rows.x,
+            rows.weights,
+            self.ridge,
+            model[1:],
+            steps=steps,
+            tol=tol,
+            least=self.least,
+            limit=self.limit,
+        )
+        return Model(-np.inf if status == COLLAPSED else bound, *after), done, status == SETTLED
+
+
+def _comfortable(weights: Floats) -> Floats:
+    """Weights whose products stay in range: multiplied by a power of two if they are very large or small."""
+    power = math.frexp(float(weights.max(initial=1.0)))[1]
+    return weights if abs(power) <= 30 else np.ldexp(weights, -power)
+
+
+def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
+    """Some rows by number, in order, and their weights."""
+    passes = data.passes
+    of_block = which // passes.block_rows
+    inside = {int(number): which[of_block == number] - number * passes.block_rows for number in np.unique(of_block)}
+    found = passes.ask(_rows_and_weights, inside)
+    parts = [found[number] for number in sorted(found)]
+    rows = np.concatenate([part[0] for part in parts])
+    if any(part[1] is None for part in parts):
+        return rows, None
+    return rows, np.concatenate([part[1] for part in parts])
+
+
+def _rows_and_weights(block: Block, state: Any, inside: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
+    return dense_rows(block.unchecked[inside]), None if block.weights is None else block.weights[inside]

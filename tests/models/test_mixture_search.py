@@ -1,0 +1,118 @@
+"""The search for a start: optima that one start missed, the moves it makes, and what it must not depend on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture as Theirs
+
+import foldwise as fw
+from foldwise.fold.passes import Passes
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES
+from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.search import MixtureSearch
+from foldwise.models.mixture.search_rows import SearchRows, sample_size
+from foldwise.models.mixture.split_merge import halves
+from foldwise.stats.extent import Extent
+
+KINDS = ("full", "tied", "diag", "spherical")
+
+
+def grid() -> np.ndarray:
+    rng = np.random.default_rng(9)
+    centres = np.stack(np.meshgrid(np.arange(5), np.arange(5)), -1).reshape(-1, 2)
+    return centres[rng.integers(25, size=2000)] + rng.normal(0, 0.17, (2000, 2))
+
+
+def zigzag() -> np.ndarray:
+    rng = np.random.default_rng(8)
+    t = rng.uniform(0, 6, 1500)
+    return np.column_stack([t, np.abs((t % 2) - 1) * 3]) + rng.normal(0, 0.08, (1500, 2))
+
+
+def nested(d: int = 16) -> np.ndarray:
+    """A dense core in the middle of a wide group: k-means cuts through both, and EM leaves that slowly."""
+    rng = np.random.default_rng(3)
+    return np.concatenate([rng.standard_normal((600, d)), 3 * rng.standard_normal((600, d))])
+
+
+@pytest.mark.parametrize(("x", "k"), [(grid(), 25), (zigzag(), 6)], ids=["grid", "zigzag"])
+def test_one_call_is_as_good_as_ten_starts_elsewhere(x: np.ndarray, k: int) -> None:
+    ten = Theirs(k, n_init=10, random_state=0).fit(x).score(x)
+    assert fw.GaussianMixture(k).fit(x).score(x) > ten - 1e-3
+    assert fw.GaussianMixture(k, search="none").fit(x).score(x) < ten - 1e-3
+
+
+def test_mclusts_bic_is_reached(table: Any) -> None:
+    """Mclust(iris[, 1:4], G, modelNames) of mclust 6.0.0 in R: BIC as 2 log L - p log n."""
+    x = table("iris")
+    for kind, k, theirs in (("tied", 6, -609.854322), ("spherical", 7, -698.541343), ("spherical", 9, -700.027560)):
+        assert -fw.GaussianMixture(k, covariance_type=kind).fit(x).bic(x) > theirs
+
+
+def rows_of(x: np.ndarray, k: int, kind: str) -> tuple[FitData, SearchRows]:
+    passes = Passes(fw.scan(x))
+    covariance = COVARIANCE_TYPES[kind].of_columns(x.shape[1], None)
+    data = FitData.of(passes, covariance, "auto", passes.fold(Extent.of))
+    return data, SearchRows.of(data, k, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_found_is_a_start_with_the_bound_it_has(kind: str) -> None:
+    """The compiled runs climb the bound of EM itself: a step from their end changes next to nothing."""
+    x = np.random.default_rng(1).standard_normal((400, 3)) @ np.diag([1.0, 5.0, 0.2])
+    data, rows = rows_of(x, 3, kind)
+    search = MixtureSearch(rows, 0, 0)
+    start = search.start(data, None)
+    assert start is not None
+    assert search.steps > 0
+    assert start.weights.sum() == pytest.approx(1.0)
+    ridge = data.ridge(start.within)
+    found = data.expected(start.weights, start.means, data.covariance.whiten(start.covariances), ridge)
+    fitted = fw.GaussianMixture(3, covariance_type=kind, search="split-merge").fit(x)
+    assert found.log_likelihood / len(x) == pytest.approx(fitted.lower_bounds_[0], abs=1e-12)
+    assert fitted.lower_bounds_[-1] - fitted.lower_bounds_[0] < 1e-3
+
+
+def test_a_large_table_is_searched_on_a_sample() -> None:
+    assert sample_size(900, 3, 2) == 900
+    assert sample_size(100_000, 3, 2) < 10_000
+    assert sample_size(10**8, 100, 100) == 20_000
+    x = np.random.default_rng(0).standard_normal((60_000, 2))
+    _, rows = rows_of(x, 2, "full")
+    assert len(rows.x) == sample_size(60_000, 2, 2)
+    assert rows.share == pytest.approx(60_000 / len(rows.x))
+
+
+def test_halves_have_the_moments_of_the_whole() -> None:
+    whole = np.array([[4.0, 1.0], [1.0, 2.0]])
+    for how in (0, 1, -1):
+        (left, a), (right, b) = halves(whole, how)
+        np.testing.assert_allclose(left, -right)
+        np.testing.assert_allclose((a + b) / 2 + np.outer(left, left), whole)
+
+
+def test_neither_order_nor_repetition_nor_threads_matter() -> None:
+    x = zigzag()[:400]
+    weights = np.random.default_rng(0).integers(0, 3, len(x)).astype(float)
+    once = fw.GaussianMixture(4).fit(x, sample_weight=weights)
+    for other in (np.repeat(x, weights.astype(int), axis=0), np.repeat(x, weights.astype(int), axis=0)[::-1]):
+        again = fw.GaussianMixture(4, n_threads=2).fit(np.ascontiguousarray(other))
+        np.testing.assert_allclose(again.means_, once.means_, atol=1e-4)
+        assert again.lower_bound_ == pytest.approx(once.lower_bound_, abs=1e-6)
+
+
+def test_plateaus_do_not_end_a_fit() -> None:
+    """Steps that gain little, each hardly less than the last, are not the end."""
+    x = nested(8)
+    rng = np.random.default_rng(0)
+    means = x.mean(axis=0) + 0.05 * rng.standard_normal((2, 8))
+    options: dict[str, Any] = {"means_init": means, "weights_init": [0.5, 0.5], "precisions_init": [np.eye(8) / 5] * 2}
+    theirs = Theirs(2, **options, max_iter=500).fit(x)
+    ours = fw.GaussianMixture(2, **options, max_iter=500).fit(x)
+    best = fw.GaussianMixture(2, **options, max_iter=5000, tol=1e-10).fit(x).score(x)
+    assert best - ours.score(x) <= max(best - theirs.score(x), 1e-3)
+    gains = np.diff(ours.lower_bounds_)
+    assert (gains > -1e-12).all()
