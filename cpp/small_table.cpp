@@ -375,7 +375,7 @@ class Steps {
     }
 
   private:
-    static constexpr double kNear = 0.01;
+    static constexpr double kNear = 1e-3;
 
     void add(size_t i, size_t cluster, double w) {
         const double *row = t_.row(i);
@@ -733,6 +733,7 @@ using Line = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cp
 using Out = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr size_t kMost = 200;
+constexpr double kEven = 2e4;
 constexpr size_t kThreadsPay = 30'000;  // values compared in one pass, below which a second thread costs more than it gains
 
 // Writes the centres found into `out` (k x d). The search for better ones ends after `patience` failures in a row, and
@@ -746,7 +747,8 @@ void search_small_table(Rows x, std::optional<Line> weights, std::optional<Rows>
     for (size_t i = 0; given && i < k * d; ++i) begin.push_back(given->data()[i] - table.mean[i % d]);
     Search search(table, k, unit, seed, threads > 1 && table.n * k * d >= kThreadsPay);
     search.start(given ? begin.data() : nullptr, starts);
-    if (table.n > k && k > 1) search.breed(patience + std::min(spare / (table.n * d), kMost));
+    const double size = double(table.n * d * k), share = std::min(1.0, std::sqrt(kEven / size));
+    if (table.n > k && k > 1) search.breed(size_t(share * double(patience)) + std::min(spare / (table.n * d), kMost));
     const Doubles &centres = search.best().centres;
     for (size_t i = 0; i < k * d; ++i) out.data()[i] = centres[i] + table.mean[i % d];
 }

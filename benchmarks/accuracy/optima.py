@@ -28,7 +28,7 @@ from benchmarks.common import show
 from benchmarks.sets import Set, all_sets
 
 _ABOVE = 1e-6
-_SMALL = 1 << 16  # rows times columns times clusters: what search="auto" calls small
+_SMALL = 1 << 15  # rows times columns times clusters: what search="auto" calls small
 ONE, TEN, AUTO, BREATHING = "n_init=1", "n_init=10", "default", "breathing"
 
 

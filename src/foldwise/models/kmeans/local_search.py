@@ -17,6 +17,7 @@ from foldwise.models.kmeans.tasks import SecondNearest
 
 _OFFSET = 0.01  # of a new centre from its parent, in root mean square distances of the parent's rows
 _BREATH = 5  # centres added and removed at first
+_MIDDLING = 1 << 24  # rows times columns times clusters
 _PATIENCE = 12  # unsuccessful split-and-merge attempts before stopping
 _GAIN = 1e-4  # relative gain in inertia below which an attempt does not count
 _NEAR = 1.1  # centres within this many mean neighbour distances of a removed one are kept
@@ -172,14 +173,20 @@ class LocalSearch:
 class Breathing(LocalSearch):
     """Add centres where the inertia is largest, let them settle, and remove the least useful (Fritzke 2020)."""
 
+    def __init__(self, assignment: Assignment, k: int, seed: int) -> None:
+        super().__init__(assignment, k, seed)
+        # In middling tables every number of centres is tried twice: there are seconds to spend, and single starts are poor.
+        self.tries = 2 if assignment.data.n * assignment.data.d * k <= _MIDDLING else 1
+
     def is_over(self, progress: _Progress) -> bool:
-        """Each unsuccessful attempt reduces the number of centres added by one; stop at zero."""
-        return progress.breath == 0
+        """Each unsuccessful attempt, or two, reduces the number of centres added by one; stop at zero."""
+        return progress.breath <= _BREATH * (1 - self.tries)
 
     def change(self, best: NDArray[Any], found: Errors, progress: _Progress, rng: np.random.Generator) -> NDArray[Any]:
         """The centres and some extra ones."""
         progress.adding = 1
-        m = min(progress.breath, self.k, self.assignment.data.n - self.k)
+        breath = -(-(progress.breath + _BREATH * (self.tries - 1)) // self.tries)
+        m = min(breath, self.k, self.assignment.data.n - self.k)
         return breathe_in(self.assignment, best, found, m, rng)
 
 
