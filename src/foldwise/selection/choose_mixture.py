@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,16 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
+from foldwise.fold.passes import Passes
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture import GaussianMixture, MixtureStart, TooFewRowsError
+from foldwise.models.mixture.collinear import Collinear, collinear_columns
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES, TooFewColumnsError, complexity, simpler_types
 from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
 
+_WITH_MATRIX = frozenset(("full", "tied"))
 CRITERIA = ("bic", "icl", "aic")
 _FIGURES = ("log_likelihood", "parameters", "bic", "icl", "aic", "entropy")
 
@@ -58,6 +61,7 @@ class MixtureChoice:
     best: MixtureEntry
     best_model: GaussianMixture
     interrupted: bool = False  # by Ctrl-C: only finished fits are listed
+    collinear: tuple[str, ...] = ()  # columns that are linear combinations of others
 
     @property
     def table(self) -> LabelledMatrix:
@@ -93,6 +97,8 @@ class MixtureChoice:
             f"{self.criterion.upper()}, lower is better. *: the best ({best.covariance_type}, {best.n_components})"
             + ("; !: with collapsed components" if any(e.collapsed for e in self.entries) else "")
         )
+        if self.collinear:
+            lines.append(f"Linear combinations of other columns: {', '.join(self.collinear)}")
         return "\n".join(lines)
 
 
@@ -111,6 +117,10 @@ def choose_mixture(
     Each model is fitted from its own starts, from the solution with fewer components after splitting one in two (the heaviest,
     and the one of largest volume), and from solutions of simpler covariance types with the same number; the best is kept.
     Other parameters are those of `GaussianMixture`; the defaults are tol=1e-7 and max_iter=2000, since criteria differ little.
+
+    Columns that are linear combinations of others, or nearly so, are found first and told; the floor of the variances is then the
+    same for all fits (reg_covar="total"), since densities in such directions are as high as it allows. With fewer rows than
+    columns, covariance types with a matrix are listed as collapsed.
 
     Fits that are impossible, for instance with fewer rows than components, are listed with a `reason`. After Ctrl-C the choice
     is among the finished fits, if any (`interrupted`).
@@ -137,11 +147,16 @@ def choose_mixture(
     models: dict[tuple[str, int], GaussianMixture] = {}
     entries: dict[tuple[str, int], MixtureEntry] = {}
     with open_passes(scan(X, weights=sample_weight), engine=engine) as passes:
+        collinear = _collinear(passes, kinds)
+        if collinear:
+            parameters = {"reg_covar": "total", **parameters}
         try:
             for k in numbers:
                 for kind in sorted(kinds, key=complexity):
                     model = GaussianMixture(k, covariance_type=kind, **parameters)
                     entry = _tried(model, passes.source, _starts(model, models))
+                    if collinear.few_rows and kind in _WITH_MATRIX:
+                        entry = replace(entry, collapsed=True)
                     if not math.isnan(entry.bic):
                         models[kind, k] = model
                     entries[kind, k] = entry
@@ -164,7 +179,18 @@ def choose_mixture(
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
     chosen = models[best.covariance_type, best.n_components]
     chosen.warn_of_constant_columns()
-    return MixtureChoice(criterion, listed, best, chosen, interrupted)
+    names = passes.source.names
+    collinear.warn(names, stacklevel=2)
+    told = () if collinear.few_rows else tuple(names[j] if names else f"x{j}" for j in collinear.columns)
+    return MixtureChoice(criterion, listed, best, chosen, interrupted, told)
+
+
+def _collinear(passes: Passes, kinds: list[str]) -> Collinear:
+    """Linear combinations among the columns, if any covariance type has to do with them."""
+    source = passes.source
+    if source.n_columns < 2 or source.sparse or not _WITH_MATRIX & set(kinds):
+        return Collinear()
+    return collinear_columns(passes)
 
 
 def _asked(

@@ -61,8 +61,8 @@ class GaussianMixture(FittedMixture):
     tol, max_iter : a start ends when the lower bound for each row is projected to gain less than tol in all further steps
         together, or after 20 steps in a row that gained less, or after max_iter steps.
     reg_covar : the variance added to every column of every covariance. "auto" is 1e-10 (1e-7 for float32) of the column's
-        variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); a number is taken
-        as it is, as scikit-learn does.
+        variance within components, the median of them, so that neither units nor gaps matter (`ridge_`); "total" the
+        same share of its variance over all rows, whatever the components; a number is taken as it is, as scikit-learn does.
     n_init : how many starts, of which the best is kept.
     init_params : "kmeans" (of standardised columns, except for spherical and ppca), "k-means++", "random_from_data", "random".
     search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most

@@ -105,7 +105,10 @@ class FitData:
         """The variances, one for each column, within the component of a row in the middle: the median by weight.
 
         Neither a few rows far away, which make one component wide, nor a few that are alike, which make one flat, change it.
+        With reg_covar="total" it is the variance of all rows.
         """
+        if self.reg_covar == "total":
+            return self.variances
         each = self.covariance.variances(raw)
         if self.covariance.shared:
             return np.array(np.maximum(each[0], 0.0))

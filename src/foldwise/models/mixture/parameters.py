@@ -13,7 +13,7 @@ MIXTURE: dict[str, Parameter] = {
     **_COMMON,
     "n_components": whole(),
     "covariance_type": one_of(*COVARIANCE_TYPES),
-    "reg_covar": number(0, None, "left", words("auto")),
+    "reg_covar": number(0, None, "left", words("auto", "total")),
     "max_iter": whole(0),
     "init_params": one_of("kmeans", "random", "random_from_data", "k-means++"),
     "search": one_of("split-merge", "none"),

@@ -1,0 +1,85 @@
+"""Columns that are linear combinations of others: in those directions a density is as high as its floor allows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.errors import FoldwiseWarning
+from foldwise.fold.passes import Passes
+from foldwise.stats.moments import Moments
+
+# The share of a column's variance that the columns before it leave unexplained, below which it is a combination of them: well
+# above the rounding of such rows, and above the floor of the variances.
+_UNEXPLAINED = {"float64": 1e-8, "float32": 1e-5}
+
+
+class CollinearColumnsWarning(FoldwiseWarning):
+    """Some columns are linear combinations of others."""
+
+
+@dataclass(frozen=True)
+class Collinear:
+    """The columns that are combinations of columns before them, and whether there are simply too few rows to tell."""
+
+    columns: tuple[int, ...] = ()
+    few_rows: bool = False
+    rows: int = 0
+    n_columns: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+    def message(self, names: Sequence[str] | None) -> str:
+        """What a user should know and do."""
+        if self.few_rows:
+            return (
+                f"{self.rows} rows are too few for covariances of {self.n_columns} columns: full and tied densities are as "
+                "high as reg_covar allows and are not compared with others. Use fw.PCA first, or covariance types diag and "
+                "spherical."
+            )
+        shown = ", ".join(names[j] if names is not None else f"number {j}" for j in self.columns[:5])
+        more = ", ..." if len(self.columns) > 5 else ""
+        return (
+            f"{len(self.columns)} column(s) are linear combinations of others, or nearly so ({shown}{more}): they say nothing "
+            "new, and full and tied densities there are as high as reg_covar allows, the same for every number of components. "
+            "Leave them out."
+        )
+
+    def warn(self, names: Sequence[str] | None, stacklevel: int) -> None:
+        """Warn, if there is reason to."""
+        if self:
+            warnings.warn(self.message(names), CollinearColumnsWarning, stacklevel=stacklevel + 1)
+
+
+def collinear_columns(passes: Passes) -> Collinear:
+    """Found in one pass, by regressing every column on those before it."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        moments = passes.fold(Moments.of)
+        upper = np.triu(moments.scatter)
+        scatter = upper + np.triu(upper, 1).T
+        deviation = np.sqrt(np.diagonal(scatter))
+        correlation = scatter / np.outer(deviation, deviation)
+    varies = np.flatnonzero(deviation > 0)  # the others are constant, which is told elsewhere
+    correlation = correlation[np.ix_(varies, varies)]
+    if not np.isfinite(correlation).all():
+        return Collinear()
+    found = _dependent(correlation, _UNEXPLAINED[passes.source.dtype.name])
+    few = moments.rows <= len(varies)
+    return Collinear(tuple(int(varies[j]) for j in found), few and bool(found), moments.rows, len(varies))
+
+
+def _dependent(correlation: Floats, least: float) -> list[int]:
+    """A Cholesky factorisation that passes over columns of which less than `least` is left."""
+    left, dependent = correlation.copy(), []
+    for j in range(len(left)):
+        if left[j, j] < least:
+            dependent.append(j)
+            continue
+        column = left[j:, j] / np.sqrt(left[j, j])
+        left[j:, j:] -= np.outer(column, column)
+    return dependent
