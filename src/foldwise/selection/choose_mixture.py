@@ -118,9 +118,9 @@ def choose_mixture(
     and the one of largest volume), and from solutions of simpler covariance types with the same number; the best is kept.
     Other parameters are those of `GaussianMixture`; the defaults are tol=1e-7 and max_iter=2000, since criteria differ little.
 
-    Columns that are linear combinations of others, or nearly so, are found first and told; the floor of the variances is then the
-    same for all fits (reg_covar="total"), since densities in such directions are as high as it allows. With fewer rows than
-    columns, covariance types with a matrix are listed as collapsed.
+    Columns that are linear combinations of others, or nearly so, are found first, and a warning names them; the floor of the
+    variances is then the same for all fits (reg_covar="total"), since densities in such directions are as high as it allows.
+    With fewer rows than columns, full and tied covariances are listed as collapsed.
 
     Fits that are impossible, for instance with fewer rows than components, are listed with a `reason`. After Ctrl-C the choice
     is among the finished fits, if any (`interrupted`).
