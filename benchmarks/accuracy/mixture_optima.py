@@ -107,6 +107,9 @@ def main() -> None:
         except FileNotFoundError as error:
             print(data.missing(error))
             continue
+        except ModuleNotFoundError as error:
+            print(f"skipped: {one.name} needs {error.name}")
+            continue
         found = known[key] = measure(x, k, kind, given.seed, given.rounds, known.get(key))
         if given.cache:
             given.cache.write_text(json.dumps(known, indent=1))
