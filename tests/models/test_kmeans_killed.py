@@ -140,9 +140,9 @@ def test_out_of_time_and_resumed(rows: np.ndarray, options: dict[str, Any], tmp_
     options = {"tol": 0, **options}
     checkpoint = tmp_path / "fit.checkpoint"
     undisturbed = fw.KMeans(7, **options).fit(rows)
-    slow = fw.KMeans(7, **options, checkpoint=checkpoint, time_budget=0.05)
+    slow = fw.KMeans(7, **options, checkpoint=checkpoint, time_budget=0.3)
     with (
-        events.listening(lambda event: time.sleep(0.01) if isinstance(event, events.StepDone) else None),
+        events.listening(lambda event: time.sleep(0.06) if isinstance(event, events.StepDone) else None),
         pytest.warns(NotFinishedWarning, match="out of time"),
     ):
         slow.fit(rows)

@@ -94,21 +94,21 @@ def test_awkward_shapes(shared_data: Path, name: str, k: int) -> None:
 def test_order_threads_weights_and_sources_change_nothing(
     blobs: Make, tmp_path: Path, search: str, metric: str, dtype: Any
 ) -> None:
-    x = (blobs(1500, 3, 7, spread=0.8) + 5).astype(dtype)  # above the limit below which the seeding sorts rows
-    model = fw.KMeans(9, search=search, metric=metric)
+    x = (blobs(1200, 3, 7, spread=0.8) + 5).astype(dtype)  # above the limit below which the seeding sorts rows
+    model = fw.KMeans(7, search=search, metric=metric)
     plain = model.fit(x)
     want = plain.cluster_centers_, plain.labels_, plain.inertia_
     order = np.random.default_rng(0).permutation(len(x))
-    shuffled = fw.KMeans(9, search=search, metric=metric, n_threads=1).fit(x[order])
+    shuffled = fw.KMeans(7, search=search, metric=metric, n_threads=1).fit(x[order])
     np.testing.assert_allclose(shuffled.cluster_centers_, want[0], rtol=1e-6 if dtype == np.float32 else 1e-14)
     np.testing.assert_array_equal(shuffled.labels_, want[1][order])
     np.save(tmp_path / "x.npy", x)
     for source in (tmp_path / "x.npy", sp.csr_array(x)):
-        other = fw.KMeans(9, search=search, metric=metric).fit(source)
+        other = fw.KMeans(7, search=search, metric=metric).fit(source)
         np.testing.assert_allclose(other.inertia_, want[2], rtol=1e-5 if dtype == np.float32 else 1e-12)
     counts = np.random.default_rng(1).integers(0, 3, size=len(x))
-    weighted = fw.KMeans(9, search=search, metric=metric).fit(x, sample_weight=counts)
-    repeated = fw.KMeans(9, search=search, metric=metric).fit(np.repeat(x, counts, axis=0))
+    weighted = fw.KMeans(7, search=search, metric=metric).fit(x, sample_weight=counts)
+    repeated = fw.KMeans(7, search=search, metric=metric).fit(np.repeat(x, counts, axis=0))
     np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
 
 

@@ -68,7 +68,7 @@ def test_wrong_parameters_and_early_stops(three):
     with pytest.raises(ParameterError, match="checkpoint"):
         fw.inertia_curve(three, [2], checkpoint="c")
     with pytest.warns(NotFinishedWarning) as told:
-        curve = fw.inertia_curve(np.random.default_rng(2).random((500, 4)), [5, 6, 7], max_iter=1)
+        curve = fw.inertia_curve(np.random.default_rng(2).random((3_000, 4)), [5, 6, 7], max_iter=1)
     assert len(told) == 1
     assert not curve.converged
 
@@ -138,7 +138,7 @@ def test_the_data_are_summarised_once_and_neighbours_help(monkeypatch):
     x = np.random.default_rng(3).random((3_000, 4))
     curve = fw.inertia_curve(x, range(1, 11))
     assert len(made) == 1
-    assert curve.parameters["search"] == "none"
+    assert curve.parameters["search"] == "auto"
     from sklearn.cluster import KMeans
 
     for k, inertia in zip(curve.n_clusters, curve.inertias, strict=True):

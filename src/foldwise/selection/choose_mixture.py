@@ -136,7 +136,7 @@ def choose_mixture(
     components        full    spherical
     1               728.50       777.90
     2               719.20       704.07*
-    3               738.30       719.67
+    3               736.61       719.03
     BIC, lower is better. *: the best (spherical, 2)
     """
     numbers, kinds = _asked(n_components, covariance_types, criterion, parameters)

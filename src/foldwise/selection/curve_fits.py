@@ -118,7 +118,8 @@ class CurveFits:
     def _own(self, k: int) -> Fit:
         """From the number's own start, as KMeans would."""
         make_start = KMeans(k, **self.parameters)._make_start(self.data, self.X, self.fit.seed)
-        return self._descend(k, make_start, self.starts, self.search, rough=True)
+        plusplus = isinstance(self.fit.model.init, str) and self.fit.model.init == "k-means++"
+        return self._descend(k, make_start, self.starts, self.search, rough=True, plusplus=plusplus)
 
     def _grown(self, known: int, k: int) -> Fit:
         """From the centres of fewer clusters, and new ones beside those of the clusters with the largest inertias."""
@@ -148,7 +149,14 @@ class CurveFits:
         return self._descend(len(start), lambda number: start, 1, self.search_from_neighbours, rough=True)
 
     def _descend(
-        self, k: int, make_start: Callable[[int], NDArray[Any]], starts: int, search: str, *, rough: bool
+        self,
+        k: int,
+        make_start: Callable[[int], NDArray[Any]],
+        starts: int,
+        search: str,
+        *,
+        rough: bool,
+        plusplus: bool = False,
     ) -> Fit:
         model: KMeans = self.fit.model
         found = find_clusters(
@@ -159,6 +167,7 @@ class CurveFits:
             max_iter=model.max_iter,
             tol=max(model.tol, _ROUGH) if rough else model.tol,
             search=search,
+            plusplus=plusplus,
             seed=self.fit.seed,
             geometry=self.geometry,
         )

@@ -32,10 +32,11 @@ class KMeans(CentreModel):
     algorithm : "lloyd" compares every row with every centre, "bounded" (alias "elkan") skips comparisons that bounds rule
         out, "auto" switches between the two as it pays. The result is the same.
     search : how to escape poor optima. "breathing" is recommended when quality matters more than a few seconds: it adds and
-        removes centres (Fritzke 2020); in tables with rows x columns x clusters up to 524,288 it makes eight starts, then moves
-        single centres of the best and recombines them until 50 to 290 attempts in a row have failed. "auto" does the same up to
-        65,536, with four starts and 8 to 138 attempts, and nothing beyond, nor if `init` or `n_init` are given. "split-merge"
-        splits one cluster and merges two. "none" is plain k-means.
+        removes centres (Fritzke 2020). Where rows x columns x clusters are at most 524,288 it makes eight starts in memory,
+        then moves single centres of the best or recombines them, until a number of attempts in a row (54 to 290, fewer in the
+        larger of these tables) have failed. "auto" does the same up to 32,768, with three starts and at least 8 attempts, and
+        nothing beyond, nor if `init` or `n_init` are given. "split-merge" splits one cluster and merges two. "none" is plain
+        k-means.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
