@@ -70,7 +70,7 @@ def mixture(
     max_iter
         The largest number of iterations from one start.
     tol
-        Stop when the mean log-likelihood of a row changes by less than this.
+        Stop when further iterations are projected to raise the mean log-likelihood of a row by less than this.
     """
     import foldwise as fw
     from foldwise.cli.options import check_outputs, number_or_range, spooled_scan

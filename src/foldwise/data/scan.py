@@ -36,7 +36,7 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
         warnings.warn(
             f"{source.where}: {len(source.left_out)} non-numeric column(s) left out: {shown}. "
-            "Pass columns='numeric', or name the columns, to silence this warning.",
+            "fw.scan(..., columns='numeric'), or naming the columns there, silences this warning.",
             LeftOutWarning,
             stacklevel=2,
         )

@@ -148,8 +148,8 @@ def choose_mixture(
     entries: dict[tuple[str, int], MixtureEntry] = {}
     with open_passes(scan(X, weights=sample_weight), engine=engine) as passes:
         collinear = _collinear(passes, kinds)
-        if collinear:
-            parameters = {"reg_covar": "total", **parameters}
+        if collinear and parameters.get("reg_covar", "auto") == "auto":
+            parameters = {**parameters, "reg_covar": "total"}
         try:
             for k in numbers:
                 for kind in sorted(kinds, key=complexity):

@@ -99,6 +99,7 @@ class Clusters:
     outcome: Outcome
     resumed_at: int = 0
     iterations: int = 0
+    searched: bool = False  # as a small table, before the first step
 
     @property
     def labels(self) -> Labels:
@@ -148,7 +149,7 @@ def find_clusters(
         except KeyboardInterrupt:  # only this pass remains; a second Ctrl-C aborts it
             outcome = replace(outcome, reason=Reason.INTERRUPTED)
             assignment.assign(centres)
-    return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations)
+    return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations, effort is not None)
 
 
 @dataclass(frozen=True)

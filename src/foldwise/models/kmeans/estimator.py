@@ -126,7 +126,7 @@ class KMeans(CentreModel):
             found = self._finish(fit, found)
             fit.finish(
                 found.outcome,
-                f"k-means ({self.algorithm})",
+                f"k-means ({self.algorithm}{', searched in memory' if found.searched else ''})",
                 data.n,
                 resumed_at=found.resumed_at,
                 repairs=found.repairs,

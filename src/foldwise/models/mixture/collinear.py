@@ -42,12 +42,12 @@ class Collinear:
                 "high as reg_covar allows and are not compared with others. Use fw.PCA first, or covariance types diag and "
                 "spherical."
             )
-        shown = ", ".join(names[j] if names is not None else f"number {j}" for j in self.columns[:5])
+        shown = ", ".join(names[j] if names is not None else f"x{j}" for j in self.columns[:5])
         more = ", ..." if len(self.columns) > 5 else ""
         return (
             f"{len(self.columns)} column(s) are linear combinations of others, or nearly so ({shown}{more}): they say nothing "
-            "new, and full and tied densities there are as high as reg_covar allows, the same for every number of components. "
-            "Leave them out."
+            "new, and full and tied densities there are as high as reg_covar allows. Numbers of components can be compared, for "
+            "it is the same for all, but covariance types cannot. Leave them out."
         )
 
     def warn(self, names: Sequence[str] | None, stacklevel: int) -> None:

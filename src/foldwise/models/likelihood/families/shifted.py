@@ -98,7 +98,8 @@ class Shifted(Family):
         if away <= nearest * (1 + 1e-9):
             return {
                 "location": "the likelihood rises as the location comes close to the least value, and may be unbounded there: "
-                "the location is held below it by the mean distance over n, and the other parameters are the best for that"
+                "the location is held below it by the mean distance over n, or at 0 if that is nearer, and the other "
+                "parameters are the best for that"
             }
         if away >= furthest * (1 - 1e-9):
             return {
@@ -122,7 +123,10 @@ def reach(values: Univariate) -> tuple[float, float]:
     """The bounds of the distance of the location from the least value."""
     low = edges(values)[0]
     mean = float((values.centre[0] - low) + values.centre[1])
-    nearest = max(mean / max(values.weight, 2.0), 4.0 * math.ulp(low))
+    nearest = mean / max(values.weight, 2.0)
+    if 0.0 < low < nearest:  # so that the family without a shift is never better
+        nearest = low
+    nearest = max(nearest, 4.0 * math.ulp(low))
     furthest = _FURTHEST * math.sqrt(values.variance)
     return (nearest, furthest) if nearest < furthest else (0.0, furthest)
 
