@@ -46,8 +46,8 @@ class Collinear:
         more = ", ..." if len(self.columns) > 5 else ""
         return (
             f"{len(self.columns)} column(s) are linear combinations of others, or nearly so ({shown}{more}): they say nothing "
-            "new, and full and tied densities there are as high as reg_covar allows. Numbers of components can be compared, for "
-            "it is the same for all, but covariance types cannot. Leave them out."
+            "new, and full and tied densities there are as high as reg_covar allows. Numbers of components can be compared, "
+            "but not covariance types. Leave them out."
         )
 
     def warn(self, names: Sequence[str] | None, stacklevel: int) -> None:
