@@ -20,7 +20,7 @@
 
 namespace nb = nanobind;
 
-#if defined(FW_X86) && defined(__GNUC__) && !defined(__clang__)
+#if defined(FW_X86) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
 #define FW_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define FW_CLONES

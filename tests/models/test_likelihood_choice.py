@@ -225,3 +225,10 @@ def test_float32_decimals_are_recognised() -> None:
         fit: Any = fw.fit_distribution(x.astype(dtype), "normal")
         assert fit.statistics.rounding.decimals == 2
     assert fw.fit_distribution(np.random.default_rng(0).normal(size=50), "normal").statistics.rounding is None
+
+
+def test_float32_values_are_not_rounded_ones() -> None:
+    """The spacing of float32 was taken for a unit, and the values for heaped ones."""
+    for mean, deviation in ((80.0, 5.0), (50.0, 3.1), (1000.0, 7.0)):
+        x = np.random.default_rng(0).normal(mean, deviation, 500).astype(np.float32)
+        assert not any("multiples" in note for note in fw.fit_distribution(x, "normal").notes)

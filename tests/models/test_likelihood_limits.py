@@ -149,3 +149,21 @@ def test_chi_square_p_values_are_about_uniform() -> None:
         p_values.append(fit.goodness_of_fit().p_value)
     assert 0.4 < np.mean(p_values) < 0.6
     assert np.mean(np.array(p_values) <= 0.1) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("family", "draw"),
+    [
+        ("uniform", lambda rng: np.round(rng.uniform(0, 10, 500))),
+        ("shifted-exponential", lambda rng: np.round(5 + 3 * rng.exponential(size=200))),
+        ("pareto", lambda rng: np.round(10 * (1 + rng.pareto(3.0, size=200)))),
+    ],
+)
+def test_rounded_values_whose_limit_is_a_multiple_of_the_unit(family: str, draw: Any) -> None:
+    """Half as many are rounded to the limit as to its neighbour; the right family was rejected nearly always."""
+    rejected = 0
+    for seed in range(12):
+        fit = fw.fit_distribution(draw(np.random.default_rng(seed)), family)
+        p = fit.goodness_of_fit(resamples=19, random_state=seed).p_values["Anderson-Darling"]
+        rejected += p <= 0.05
+    assert rejected <= 4

@@ -24,7 +24,7 @@ from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
 
-_WITH_MATRIX = frozenset(("full", "tied"))
+_WITH_MATRIX = frozenset(("full", "tied", "ppca"))
 CRITERIA = ("bic", "icl", "aic")
 _FIGURES = ("log_likelihood", "parameters", "bic", "icl", "aic", "entropy")
 

@@ -60,7 +60,8 @@ class CurveFits:
         self.data = KMeansData(fit.passes)
         model: KMeans = fit.model
         few = self.data.n <= _SEARCHED_ROWS
-        self.search: str = parameters.get("search", "breathing" if few else model.search)
+        plain = model.search == "auto" and model.n_init != "auto"  # counted starts are just those
+        self.search: str = parameters.get("search", "breathing" if few else "none" if plain else model.search)
         self.search_from_neighbours = self.search if few else "none"
         self.geometry, self.starts = model.geometry, model._n_starts()
         self.assignment = Assignment(self.data, bounds=BOUNDS[model.algorithm])

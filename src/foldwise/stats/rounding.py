@@ -43,7 +43,7 @@ class Rounding:
         >>> Rounding.of(np.array([1.0, 5.0, 20.0]), None), Rounding.of(np.array([0.1, np.pi]), None)
         (Rounding(decimals=0, weight=3.0, fives=2.0, tens=1.0), None)
         """
-        if not _multiples(x[:_HEAD], _MOST_DECIMALS, exact).all():
+        if exact and not _multiples(x[:_HEAD], _MOST_DECIMALS, exact).all():
             return None
         x, w = x[some_rows(len(x))], None if w is None else w[some_rows(len(x))]
         decimals = 0
@@ -85,6 +85,8 @@ def _multiples(x: Floats, decimals: int, exact: bool) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", invalid="ignore"):
         nearest = np.rint(x * power) / power if decimals >= 0 else np.rint(x / power) * power
         # Beyond 2^51 units every value looks like a multiple, which says nothing.
-        inside = np.abs(x) < 2.0**51 / power if decimals > 0 else np.abs(x) < 2.0**51
+        # Of float32's 24 bits a unit leaves some to spare, or it is their spacing.
+        most = 2.0**51 if exact else (2.0**19 if decimals > 0 else 2.0**24)
+        inside = np.abs(x) < most / power if decimals > 0 else np.abs(x) < most
         close = nearest == x if exact else np.abs(nearest - x) <= 6e-8 * np.abs(x)
     return np.asarray(close & inside)

@@ -55,7 +55,10 @@ def fit(opened: Session, data: KernelFitData | PrecomputedFitData) -> Fitted:
     with blas.single():  # once, rather than for every pass
         starts = Starts(opened, data, weights)
         matrix = data.matrix(deadline)
-        checkpoint = opened.checkpoint(weights, *data.figures, resumable_cap=starts.number == 1)
+        # The width may have been chosen under a time budget; another one is another model.
+        checkpoint = opened.checkpoint(
+            weights, *data.figures, resumable_cap=starts.number == 1, gamma=getattr(data, "gamma", None)
+        )
         k, normalize = int(model.n_clusters), bool(model.normalize)
         try:
             matrix.keep(model.memory_budget)

@@ -21,8 +21,9 @@ from foldwise.models.kmeans.geometry import Geometry
 class Effort:
     """How long to search: the number of starts, and of consecutive failures to improve on them after which to stop.
 
-    `spare` divided by the number of values in the table is the number of further failures allowed, at most 200. The search is
-    only made if comparing every row with every centre once takes at most `comparisons` of values.
+    Where rows x columns x clusters exceed 20,000, `patience` shrinks with their root. `spare` divided by the number of values in
+    the table is the number of further failures allowed, at most 200. The search is only made if rows x columns x clusters are at
+    most `comparisons`.
     """
 
     comparisons: int
@@ -49,7 +50,7 @@ def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
     if search not in EFFORTS or not 1 < k < data.counted:
         return None
     effort = EFFORTS[search](k)
-    return effort if data.n * data.d * k <= effort.comparisons else None
+    return effort if data.counted * data.d * k <= effort.comparisons else None
 
 
 def best_start(

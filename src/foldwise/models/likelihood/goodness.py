@@ -126,7 +126,7 @@ def _by_bootstrap(fit: Any, sample: Floats, resamples: int, seed: int) -> Goodne
     if found is None:
         return Goodness({}, {}, fit.n, "too few values for a test beside those that determine where the support ends")
     half = 0.0 if rounding is None else rounding.step / 2
-    above, made, frozen = np.zeros(2), 0, family.scipy(family.widened(theta, fit.free, half))
+    above, made, frozen = np.zeros(2), 0, family.scipy(family.widened(theta, fit.free, half, _ends(sample)))
     for _ in range(resamples):
         drawn = np.asarray(frozen.rvs(size=n, random_state=rng), dtype=np.float64)
         drawn = drawn if rounding is None else np.rint(drawn * 10.0**rounding.decimals) / 10.0**rounding.decimals
@@ -190,10 +190,15 @@ def _levels(
         return frozen.cdf(x), frozen.sf(x)
     half = rounding.step / 2
     values, first, of, times = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
-    lower, upper = interval(family.scipy(family.widened(theta, free, half)), values, half)
+    lower, upper = interval(family.scipy(family.widened(theta, free, half, _ends(x))), values, half)
     share = (np.arange(len(x)) - first[of] + 0.5) / times[of]
     below = lower[0][of] + (upper[0] - lower[0])[of] * share
     return below, upper[1][of] + (lower[1] - upper[1])[of] * (1.0 - share)
+
+
+def _ends(x: Floats) -> tuple[float, float]:
+    """The shares of values that equal the least and the greatest one."""
+    return float(np.mean(x == x.min())), float(np.mean(x == x.max()))
 
 
 def _repetitions(passes: Passes) -> NDArray[np.int64]:

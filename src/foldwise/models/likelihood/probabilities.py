@@ -30,7 +30,8 @@ def log_probabilities(passes: Passes, values: Univariate, fits: Sequence[Any]) -
         return {}
     terms = {}
     for fit in smooth:
-        theta = FAMILIES[fit.family].widened(fit.parameters, fit.free, 0.5)
+        ends = (values.low_weight / values.weight, values.high_weight / values.weight)
+        theta = FAMILIES[fit.family].widened(fit.parameters, fit.free, 0.5, ends)
         terms[fit.family] = (partial(_log_mass, family=fit.family, theta=theta), 1)
     if values.counts is not None:
         x = np.flatnonzero(values.counts).astype(np.float64)

@@ -21,7 +21,6 @@ _LEAST, _MOST = 1000, 20_000
 _AREA = 10_000  # rows times components, at least
 _CENTRE = 40  # rows for each centre of k-means
 _WHOLE = 1.5  # so much more than the sample would be is taken whole
-_SORTED = 4  # columns by which rows are sorted
 _MANY, _MUCH = 5, 0.5  # as in collapse.py: so many rows that are alike are no accident
 _ROWS = 2  # times the rows that determine a covariance: fewer are a spike, whose likelihood says nothing
 _LIGHT = 0.1  # of an even share of the weight
@@ -64,9 +63,7 @@ class SearchRows:
         x = x.astype(np.float64) - data.pivot
         if weights is not None:
             x, weights = x[weights > 0], weights[weights > 0]
-        order = np.lexsort(
-            x.T[:_SORTED]
-        )  # neither the order of rows nor whether equal ones are counted once should matter
+        order = np.lexsort(x.T)  # neither the order of rows nor whether equal ones are counted once should matter
         x, weights = x[order], None if weights is None else _comfortable(weights[order])
         factor = data.units.factor
         return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor)

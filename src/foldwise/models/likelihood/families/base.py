@@ -81,6 +81,10 @@ class SufficientStatistics(Univariate):
     second_sums: Floats | None = None
 
 
+Ends: TypeAlias = tuple[float, float]
+FULL_ENDS: Ends = (1.0, 1.0)
+
+
 class Family:
     """A family: frozen, without state; parameters are dicts by name, in units of 2 to the record's exponent.
 
@@ -130,8 +134,12 @@ class Family:
         """
         return len(free) + sum(name in free for name in (self.begins, self.ends))
 
-    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
-        """The parameters for values rounded by up to `half`: limits of the support that were read off them lie further out."""
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float, ends: Ends = FULL_ENDS) -> Theta:
+        """The parameters for values rounded by up to `half`: a limit of the support read off them is uncertain by that.
+
+        `ends` are the shares of the values that equal the least and the greatest one: if few are rounded to these, the support
+        begins or ends inside their interval, and not at its outer edge.
+        """
         return dict(theta)
 
     def levels(self, fixed: Mapping[str, float]) -> tuple[float, ...]:

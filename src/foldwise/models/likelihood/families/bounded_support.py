@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from foldwise.models.likelihood.families.base import (
+    FULL_ENDS,
+    Ends,
     Family,
     Parameter,
     Point,
@@ -45,8 +47,16 @@ class Uniform(Family):
         if fixed.get("low", low) == fixed.get("high", high):
             spread(values, "low and high meet")
 
-    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
-        return {"low": theta["low"] - half * ("low" in free), "high": theta["high"] + half * ("high" in free)}
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float, ends: Ends = FULL_ENDS) -> Theta:
+        if half == 0:
+            return dict(theta)
+        inner = (theta["high"] - theta["low"]) / (2.0 * half) - 1.0  # units that are all inside
+        share = (1.0 - ends[0] - ends[1]) / inner if inner > 0.5 else 0.0
+        first, last = (min(max(end / share, 0.01), 1.0) if share > 0 else 1.0 for end in ends)
+        return {
+            "low": theta["low"] + (half - 2.0 * half * first) * ("low" in free),
+            "high": theta["high"] - (half - 2.0 * half * last) * ("high" in free),
+        }
 
     def closed(self, values: Univariate, fixed: Mapping[str, float]) -> Theta | None:
         low, high = edges(values)
@@ -82,13 +92,22 @@ class Pareto(Family):
         if "shape" not in fixed and fixed.get("scale", edges(values)[0]) == edges(values)[0]:
             spread(values, "the shape does")
 
-    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float, ends: Ends = FULL_ENDS) -> Theta:
         if "scale" not in free or half == 0:
             return dict(theta)
-        scale = max(theta["scale"] - half, theta["scale"] / 2)
-        further = math.log(theta["scale"] / scale)
-        shape = 1.0 / (1.0 / theta["shape"] + further) if "shape" in free else theta["shape"]
-        return {"scale": scale, "shape": shape}
+        top = theta["scale"] + half
+
+        def shape_for(scale: float) -> float:
+            if "shape" not in free:
+                return theta["shape"]
+            above = 1.0 / theta["shape"] + math.log(theta["scale"] / scale)  # the mean of log(x / scale)
+            return 1.0 / above if above > 0 else math.inf
+
+        def first(scale: float) -> float:
+            return -math.expm1(shape_for(scale) * math.log(scale / top))
+
+        scale = _begins(first, max(theta["scale"] - half, theta["scale"] / 2), top, ends[0])
+        return {"scale": scale, "shape": shape_for(scale)}
 
     def _above(self, values: Univariate, scale: float) -> float:
         """The mean of log(x / scale)."""
@@ -134,11 +153,21 @@ class ShiftedExponential(Family):
         if "rate" not in fixed and fixed.get("location", low) == low:
             spread(values, "the rate does")
 
-    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float) -> Theta:
-        if "location" not in free:
+    def widened(self, theta: Mapping[str, float], free: Collection[str], half: float, ends: Ends = FULL_ENDS) -> Theta:
+        if "location" not in free or half == 0:
             return dict(theta)
-        rate = 1.0 / (1.0 / theta["rate"] + half) if "rate" in free else theta["rate"]
-        return {"location": theta["location"] - half, "rate": rate}
+        top, mean = theta["location"] + half, theta["location"] + 1.0 / theta["rate"]
+
+        def rate_for(location: float) -> float:
+            if "rate" not in free:
+                return theta["rate"]
+            return 1.0 / (mean - location) if mean > location else math.inf
+
+        def first(location: float) -> float:
+            return -math.expm1(rate_for(location) * (location - top))
+
+        location = _begins(first, theta["location"] - half, top, ends[0])
+        return {"location": location, "rate": rate_for(location)}
 
     def _above(self, values: Univariate, location: float) -> float:
         """The mean distance from the location."""
@@ -159,3 +188,17 @@ class ShiftedExponential(Family):
             value = -math.inf
         gradient = np.array([n * rate, n * (1.0 / rate - above)])
         return Point(value, gradient, np.array([[0.0, n], [n, -n / rate**2]]))
+
+
+def _begins(first: Callable[[float], float], low: float, top: float, share: float) -> float:
+    """Where the support begins between `low` and `top`, the interval that is rounded to the least value.
+
+    `first` is the probability of that interval, which falls as the beginning moves up; `share` is what was seen of it.
+    """
+    if first(low) <= share:
+        return low
+    at, end = low, top
+    for _ in range(60):
+        middle = (at + end) / 2
+        at, end = (middle, end) if first(middle) > share else (at, middle)
+    return at
