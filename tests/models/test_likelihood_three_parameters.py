@@ -203,3 +203,10 @@ def test_a_shift_is_never_worse_than_none(family: str, table: Callable[[str], np
     x = table("aircondit")[:, 0]
     plain, shifted = fw.fit_distribution(x, family), fw.fit_distribution(x, f"shifted-{family}")
     assert shifted.log_likelihood() >= plain.log_likelihood() - 1e-6
+
+
+@pytest.mark.parametrize("family", ["shifted-gamma", "shifted-weibull", "shifted-lognormal"])
+def test_a_narrow_sample_far_from_zero_comes_to_an_end(family: str) -> None:
+    """The climb was stuck at a bound of the location that rounding blurs, and began there anew for ever."""
+    x = 1e6 + np.random.default_rng(0).random(60) * 1e-3
+    assert np.isfinite(fw.fit_distribution(x, family).max_log_likelihood)

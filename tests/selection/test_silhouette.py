@@ -287,3 +287,12 @@ def test_many_rows_are_sampled_and_all_values_are_all(monkeypatch):
     every = fw.silhouette(x, labels, values=True)
     assert every.exact
     assert len(every.values) == 1_001
+
+
+def test_weights_that_are_shares_are_told() -> None:
+    from foldwise.errors import FoldwiseWarning
+
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    labels = (x[:, 0] > 0).astype(int)
+    with pytest.warns(FoldwiseWarning, match="number of repetitions"):
+        fw.silhouette(x, labels, sample_weight=np.full(60, 1 / 60))

@@ -21,9 +21,9 @@ from foldwise.models.kmeans.geometry import Geometry
 class Effort:
     """How long to search: the number of starts, and of consecutive failures to improve on them after which to stop.
 
-    Where rows x columns x clusters exceed 20,000, `patience` shrinks with their root. `spare` divided by the number of values in
-    the table is the number of further failures allowed, at most 200. The search is only made if rows x columns x clusters are at
-    most `comparisons`.
+    Where rows x columns x clusters exceed 20,000, `patience` shrinks with their root. `spare` divided by the number of values
+    in the table is the number of further failures allowed, at most 200. The search is only made if rows x columns x clusters
+    are at most `comparisons`.
     """
 
     comparisons: int

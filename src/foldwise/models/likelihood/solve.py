@@ -97,7 +97,7 @@ def solve(passes: Passes, problems: Mapping[str, Problem], method: str, limits: 
                 one = some[name]
                 theta = one.chart.theta(done.eta)
                 bounded = one.problem.family.bounded(one.problem.statistics, theta) if done.stuck else None
-                if bounded is not None and not one.held:
+                if bounded is not None and not one.held and until is limits:  # once: it may be stuck there, too
                     again[name] = _attempt(one.problem, bounded)
                 else:
                     found[name] = _finished(passes, one.problem, theta, way, one.held, done, one.chart)
@@ -290,7 +290,8 @@ def estimate(family: Family, block: Block, fixed: Mapping[str, float]) -> Theta:
             objective = Objective(chart, statistics.weight, _nothing_shown)
             done = climb({"one": objective}, "newton", partial(_one, partial(at, chart)), max_iter=200)["one"]
             theta = chart.theta(done.eta)
-            origin = family.bounded(statistics, theta) if done.stuck and not hold else None
+            # Once: it may be stuck there, too.
+            origin = family.bounded(statistics, theta) if done.stuck and not hold and origin is start else None
         assert theta is not None
     return scaled_parameters(family, theta, values.exponent)
 

@@ -69,7 +69,7 @@ class MixtureSearch:
         best = self._search(runs, begin)
         if not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
             best = begin
-        return Start(best.weights, best.means + data.pivot, best.covariances, within)
+        return Start(best.weights, best.means + rows.centre, best.covariances, within)
 
     def _search(self, runs: Runs, begin: Model) -> Model:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d

@@ -28,7 +28,7 @@ _FLAT = 0.5  # the share of the ridge in a variance at which a component is susp
 
 
 class Model(NamedTuple):
-    """Weights, means (about the pivot) and covariances, and the bound that the step before found."""
+    """Weights, means (about the centre) and covariances, and the bound that the step before found."""
 
     bound: float
     weights: Floats
@@ -44,7 +44,7 @@ def sample_size(n: int, k: int, d: int) -> int:
 
 @dataclass(frozen=True)
 class SearchRows:
-    """Rows less the pivot, in float64, and what runs of EM over them need."""
+    """Rows less one of them, in float64, and what runs of EM over them need."""
 
     x: Floats
     weights: Floats | None
@@ -52,6 +52,7 @@ class SearchRows:
     share: float  # all rows over those that were looked at
     k: int
     ratio: Floats  # from the units of the fit to those of the data
+    centre: Floats  # what was subtracted
 
     @classmethod
     def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
@@ -60,13 +61,15 @@ class SearchRows:
         size = sample_size(n, k, data.covariance.d)
         which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
         x, weights = taken(data, which)
-        x = x.astype(np.float64) - data.pivot
+        x = x.astype(np.float64)
         if weights is not None:
             x, weights = x[weights > 0], weights[weights > 0]
         order = np.lexsort(x.T)  # neither the order of rows nor whether equal ones are counted once should matter
         x, weights = x[order], None if weights is None else _comfortable(weights[order])
+        centre = x[len(x) // 2]  # any row: the mean would be rounded by the order in which it was added up
+        x = x - centre
         factor = data.units.factor
-        return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor)
+        return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor, centre)
 
     @property
     def total(self) -> float:
