@@ -682,10 +682,14 @@ class Search {
 
     // Children of the best clusterings until `patience` of them in a row found nothing better.
     void breed(size_t patience) {
-        for (size_t failed = 0; failed < patience;) {
+        for (size_t failed = 0, turn = 0; failed < patience;) {
             const double before = best_value();
             if (before == 0) return;
-            make(2, [&](Maker &maker, size_t which, uint64_t seed) { return maker.child(kept_, which == 1, seed); });
+            // Now and then a fresh start: children alone come to be all alike.
+            const bool fresh = turn++ % kFresh == kFresh - 1;
+            make(2, [&](Maker &maker, size_t which, uint64_t seed) {
+                return which == 1 && fresh ? maker.start(nullptr, before, seed) : maker.child(kept_, which == 1, seed);
+            });
             failed = best_value() < before * (1 - kGain) ? 0 : failed + 2;
         }
     }
@@ -695,6 +699,7 @@ class Search {
 
   private:
     static constexpr size_t kKept = 10;
+    static constexpr size_t kFresh = 3;
     static constexpr double kGain = 1e-4;  // an attempt that gains less has failed
     static constexpr double kSame = 1e-9;  // values nearer than this are the same clustering
 
