@@ -75,7 +75,7 @@ def inertia_curve(
     1  209.5000         nan       0.0000
     2  101.5000      0.5127       0.2667
     3    1.5000      0.9005       0.4952
-    4    1.0000      0.5993       0.2476
+    4    1.0000      0.5981       0.2476
     5    0.5000      0.2990       0.0000
     """
     given = [n_clusters] if isinstance(n_clusters, (int, np.integer)) else list(n_clusters)
