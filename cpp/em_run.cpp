@@ -1,337 +1,355 @@
-// Many steps of EM over rows in memory without returning to Python, which takes longer than a step over a few thousand
-// rows. For the search among starts; the fit itself goes over blocks, step by step.
+// Runs of EM in memory, and the search for a better optimum by moves away from one.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
-#include <cmath>
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "component_storage.h"
-#include "isa.h"
+#include "em_run.h"
 
 namespace nb = nanobind;
 
 namespace {
 
+using fw::Shape;
+using namespace fw::em;
+
 template <class... Extra> using Array = nb::ndarray<nb::c_contig, nb::device::cpu, Extra...>;
 using Doubles = Array<const double, nb::ndim<1>>;
 using Doubles2 = Array<const double, nb::ndim<2>>;
+using Ints = Array<const int64_t, nb::ndim<1>>;
 using DoublesOut = Array<double, nb::ndim<1>>;
 using Doubles2Out = Array<double, nb::ndim<2>>;
 using DoublesAnyOut = Array<double>;
 
-enum Status : int { going_on, settled, collapsed };
+constexpr size_t most_splits = 5, most_merges = 4;
+constexpr double apart = 0.8;                // of a standard deviation: halves of a component are moved so far to either side
+constexpr double narrow = 0.3, wide = 1.7;   // of the covariance: a core and what is around it
+constexpr double no_share = 1e-9;            // of a row: not counted
+constexpr int first_steps = 5;               // of each move
+constexpr int power_steps = 60;              // of the iteration that finds an axis
 
-// U, upper triangular, with U U' the inverse of the covariance; false if there is none. Works on correlations, so that
-// units do not matter.
-bool inverse_factor(const double *covariance, size_t d, double *work, double *u) {
-    std::vector<double> size(d);
-    for (size_t f = 0; f < d; ++f) {
-        const double variance = covariance[f * d + f];
-        if (!(variance > 0) || !std::isfinite(variance)) return false;
-        size[f] = std::sqrt(variance);
-    }
-    double *l = work;  // the Cholesky factor of the correlations, by rows
-    for (size_t i = 0; i < d; ++i)
-        for (size_t j = 0; j <= i; ++j) {
-            double sum = covariance[i * d + j] / size[i] / size[j];
-            for (size_t f = 0; f < j; ++f) sum -= l[i * d + f] * l[j * d + f];
-            if (i == j) {
-                if (!(sum > 1e-15)) return false;
-                l[i * d + i] = std::sqrt(sum);
-            } else
-                l[i * d + j] = sum / l[j * d + j];
-        }
-    // Row g of the inverse of L is column g of U.
-    std::memset(u, 0, d * d * sizeof(double));
-    for (size_t g = 0; g < d; ++g) {
-        u[g * d + g] = 1 / l[g * d + g];
-        for (size_t f = 0; f < g; ++f) {
+// Two components are merged, and another is split along its longest axis (0), the next (1), or into core and surroundings (-1).
+struct Move {
+    size_t first, second, split;
+    int how;
+};
+
+// A covariance matrix and its two longest axes, each as long as the standard deviation along it.
+struct Axes {
+    std::vector<double> covariance;
+    std::array<std::vector<double>, 2> along;
+};
+
+void longest_axis(std::vector<double> c, size_t d, std::vector<double> &along) {
+    size_t start = 0;
+    for (size_t f = 1; f < d; ++f)
+        if (c[f * d + f] > c[start * d + start]) start = f;
+    along.assign(c.begin() + long(start * d), c.begin() + long((start + 1) * d));
+    double length = 0;
+    std::vector<double> next(d);
+    for (int step = 0; step <= power_steps; ++step) {
+        length = 0;
+        for (const double a : along) length += a * a;
+        length = std::sqrt(length);
+        if (!(length > 0)) return;
+        for (double &a : along) a /= length;
+        if (step == power_steps) break;
+        for (size_t f = 0; f < d; ++f) {
             double sum = 0;
-            for (size_t i = f; i < g; ++i) sum += l[g * d + i] * u[f * d + i];
-            u[f * d + g] = -sum / l[g * d + g];
+            for (size_t g = 0; g < d; ++g) sum += c[f * d + g] * along[g];
+            next[f] = sum;
         }
+        std::swap(along, next);
     }
-    for (size_t f = 0; f < d; ++f)
-        for (size_t g = f; g < d; ++g) u[f * d + g] /= size[f];
-    return true;
+    // The length of the last product is the variance along the axis. Whichever way round it was found, it points one way.
+    size_t largest = 0;
+    for (size_t f = 1; f < d; ++f)
+        if (std::abs(along[f]) > std::abs(along[largest])) largest = f;
+    const double scale = std::copysign(std::sqrt(length), along[largest]);
+    for (double &a : along) a *= scale;
 }
 
-struct Model {
-    std::vector<double> weights, means, covariances;
-};
-
-constexpr double longest_first = 4, longest_most = 256;  // how far a jump may go beyond two steps
-
-class Run {
-    const fw::Shape shape_;
-    const fw::Squares squares_;
-    const size_t k_, d_, n_;
-    const double *x_, *w_, *pivot_, *ridge_;
-    const double least_, limit_;
-    double total_ = 0;
-    fw::Storage<double> storage_;
-    std::vector<double> whiten_, logs_, counts_, shift_, scatter_, work_, width_, a_, b_, c_;
-    double mean_width_ = 0;
-
-    size_t own() const { return shape_ == fw::Shape::full ? d_ * d_ : shape_ == fw::Shape::diag ? d_ : 1; }
-
-    // What densities need of the covariances; false if there are none, or the ridge is too much of a
-    // variance.
-    bool prepare(const Model &m) {
-        const double constant = -0.5 * double(d_) * std::log(2 * M_PI);
-        const bool tied = shape_ == fw::Shape::tied, matrix = tied || shape_ == fw::Shape::full;
-        double logdet = 0, trace = 0;
-        for (size_t j = 0; j < k_; ++j) {
-            if (j == 0 || !tied) {
-                logdet = trace = 0;
-                if (matrix) {
-                    double *u = whiten_.data() + (tied ? 0 : j * d_ * d_);
-                    if (!inverse_factor(m.covariances.data() + (tied ? 0 : j * d_ * d_), d_, work_.data(), u)) return false;
-                    for (size_t f = 0; f < d_; ++f) {
-                        logdet += std::log(u[f * d_ + f]);
-                        double sum = 0;
-                        for (size_t g = f; g < d_; ++g) sum += u[f * d_ + g] * u[f * d_ + g];
-                        trace += ridge_[f] * sum;
-                    }
-                } else
-                    for (size_t f = 0; f < d_; ++f) {
-                        const size_t at = shape_ == fw::Shape::diag ? j * d_ + f : j;
-                        const double variance = m.covariances[at];
-                        if (!(variance > 0) || !std::isfinite(variance)) return false;
-                        whiten_[at] = 1 / std::sqrt(variance);
-                        logdet += std::log(whiten_[at]);
-                        trace += ridge_[f] / variance;
-                    }
-            }
-            if (!(trace < limit_)) return false;
-            logs_[j] = std::log(m.weights[j]) + logdet + constant - trace / 2;
-        }
-        return true;
-    }
+// What can be tried from one model.
+class Moves {
+    const Run &run_;
+    const Model &from_;
+    const size_t n_, k_, d_;
+    std::vector<double> shares_, counts_;
+    std::map<size_t, Axes> axes_;
 
 public:
-    Run(fw::Shape shape, fw::Squares squares, const double *x, const double *w, const double *pivot, const double *ridge,
-        size_t n, size_t k, size_t d, double least, double limit)
-        : shape_(shape), squares_(squares), k_(k), d_(d), n_(n), x_(x), w_(w), pivot_(pivot), ridge_(ridge), least_(least),
-          limit_(limit) {
-        for (size_t i = 0; i < n; ++i) total_ += w ? w[i] : 1.0;
-        width_.assign(d, 0.0);
-        for (size_t i = 0; i < n; ++i)
-            for (size_t f = 0; f < d; ++f) width_[f] += (w ? w[i] : 1.0) * x[i * d + f] * x[i * d + f];
-        for (double &width : width_) {
-            width = width > 0 ? std::sqrt(width / total_) : 1.0;
-            mean_width_ += width / double(d);
-        }
-        const size_t matrices = shape == fw::Shape::tied ? d * d : k * own();
-        whiten_.resize(matrices);
-        logs_.resize(k), counts_.resize(k), shift_.resize(k * d), work_.resize(d * d);
-        scatter_.resize(squares == fw::Squares::full ? k * d * d : squares == fw::Squares::tied ? d * d : k * d);
-    }
+    std::vector<Move> list;  // the most promising first: components whose rows look least like them, pairs that share most rows
 
-    // The E-step: the bound of the model, and the sums kept here; false if the model has collapsed.
-    bool expect(const Model &m, double &bound) {
-        if (!prepare(m)) return false;
-        storage_.fill(shape_, squares_, logs_.data(), m.means.data(), whiten_.data(), pivot_, k_, d_);
-        std::fill(counts_.begin(), counts_.end(), 0.0);
-        std::fill(shift_.begin(), shift_.end(), 0.0);
-        std::fill(scatter_.begin(), scatter_.end(), 0.0);
-        const fw::Mixture mixture{nullptr, &storage_.view};
-        const auto &kernels = fw::active_kernels().mixture_f64;
-        bound = kernels.step(x_, w_, n_, mixture, counts_.data(), shift_.data(), scatter_.data()) / total_;
-        return std::isfinite(bound);
-    }
-
-    // Weights, weighted means and weighted second moments, in which the parameters of EM are linear. Columns in units of their
-    // width, so that distances between models make sense.
-    void moments(const Model &m, std::vector<double> &out) const {
-        out.clear();
-        const bool full = shape_ == fw::Shape::full;
-        for (size_t j = 0; j < k_; ++j) {
-            const double weight = m.weights[j], *mean = m.means.data() + j * d_;
-            out.push_back(weight);
-            for (size_t f = 0; f < d_; ++f) out.push_back(weight * mean[f] / width_[f]);
-            if (full) {
-                for (size_t f = 0; f < d_; ++f)
-                    for (size_t g = 0; g <= f; ++g) {
-                        const double c = m.covariances[(j * d_ + f) * d_ + g] - (f == g ? ridge_[f] : 0);
-                        out.push_back(weight * (c + mean[f] * mean[g]) / width_[f] / width_[g]);
-                    }
-            } else if (shape_ == fw::Shape::diag) {
-                for (size_t f = 0; f < d_; ++f)
-                    out.push_back(weight * (m.covariances[j * d_ + f] - ridge_[f] + mean[f] * mean[f]) / width_[f] / width_[f]);
-            } else if (shape_ == fw::Shape::spherical) {
-                double sum = double(d_) * m.covariances[j];
-                for (size_t f = 0; f < d_; ++f) sum += mean[f] * mean[f] - ridge_[f];
-                out.push_back(weight * sum / mean_width_ / mean_width_);
+    Moves(Run &run, const Model &from, size_t most)
+        : run_(run), from_(from), n_(run.rows()), k_(run.components()), d_(run.columns()) {
+        std::vector<double> total(n_);
+        shares_.resize(n_ * k_);
+        run.set_power(1);
+        if (k_ < 3 || !run.compare(from, total.data(), shares_.data())) return;
+        counts_.assign(k_, 1e-300);
+        std::vector<double> misfit(k_), together(k_ * k_);
+        std::vector<size_t> some(k_);
+        for (size_t i = 0; i < n_; ++i) {
+            double *share = shares_.data() + i * k_;
+            size_t found = 0;
+            for (size_t j = 0; j < k_; ++j) {
+                share[j] = std::exp(share[j]) * run.weight(i);
+                if (share[j] > no_share * run.weight(i)) some[found++] = j;
+            }
+            for (size_t a = 0; a < found; ++a) {
+                counts_[some[a]] += share[some[a]];
+                misfit[some[a]] -= share[some[a]] * total[i];
+                for (size_t b = 0; b <= a; ++b) together[some[b] * k_ + some[a]] += share[some[a]] * share[some[b]];
             }
         }
-        if (shape_ == fw::Shape::tied)
-            for (size_t f = 0; f < d_; ++f)
-                for (size_t g = 0; g <= f; ++g) {
-                    double sum = m.covariances[f * d_ + g] - (f == g ? ridge_[f] : 0);
-                    for (size_t j = 0; j < k_; ++j) sum += m.weights[j] * m.means[j * d_ + f] * m.means[j * d_ + g];
-                    out.push_back(sum / width_[f] / width_[g]);
-                }
-    }
-
-    // The model with these moments; false if there is none.
-    bool from_moments(const std::vector<double> &from, Model &m) const {
-        const double *at = from.data();
-        double all = 0;
-        for (size_t j = 0; j < k_; ++j) {
-            const double weight = *at++;
-            if (!(weight * total_ >= least_)) return false;
-            m.weights[j] = weight;
-            all += weight;
-            double *mean = m.means.data() + j * d_;
-            for (size_t f = 0; f < d_; ++f) mean[f] = *at++ / weight * width_[f];
-            if (shape_ == fw::Shape::full) {
-                double *c = m.covariances.data() + j * d_ * d_;
-                for (size_t f = 0; f < d_; ++f)
-                    for (size_t g = 0; g <= f; ++g)
-                        c[f * d_ + g] = c[g * d_ + f] =
-                            *at++ / weight * width_[f] * width_[g] - mean[f] * mean[g] + (f == g ? ridge_[f] : 0);
-            } else if (shape_ == fw::Shape::diag) {
-                for (size_t f = 0; f < d_; ++f)
-                    m.covariances[j * d_ + f] = *at++ / weight * width_[f] * width_[f] - mean[f] * mean[f] + ridge_[f];
-            } else if (shape_ == fw::Shape::spherical) {
-                double sum = *at++ / weight * mean_width_ * mean_width_;
-                for (size_t f = 0; f < d_; ++f) sum += ridge_[f] - mean[f] * mean[f];
-                m.covariances[j] = sum / double(d_);
+        // The divergence of the rows of a component, as weighted points, from its density.
+        for (size_t j = 0; j < k_; ++j) misfit[j] = misfit[j] / counts_[j] + std::log(from.weights[j] / counts_[j]);
+        std::vector<std::pair<double, std::pair<size_t, size_t>>> pairs;
+        for (size_t a = 0; a < k_; ++a)
+            for (size_t b = a + 1; b < k_; ++b) {
+                const double sizes = std::max(together[a * k_ + a] * together[b * k_ + b], 1e-300);
+                pairs.push_back({-together[a * k_ + b] / std::sqrt(sizes), {a, b}});
+            }
+        std::sort(pairs.begin(), pairs.end());
+        if (pairs.size() > 4 * most_merges) pairs.resize(4 * most_merges);
+        std::vector<size_t> splits(k_);
+        for (size_t j = 0; j < k_; ++j) splits[j] = j;
+        std::stable_sort(splits.begin(), splits.end(), [&](size_t a, size_t b) { return misfit[a] > misfit[b]; });
+        splits.resize(std::min(k_, most_splits));
+        std::vector<int> ways{0};
+        if (run.shape() != Shape::tied) ways.push_back(-1);
+        if (d_ > 1) ways.push_back(1);
+        std::vector<std::pair<std::array<size_t, 4>, Move>> ranked;
+        for (size_t s = 0; s < splits.size(); ++s) {
+            size_t m = 0;
+            for (const auto &[_, pair] : pairs) {
+                if (splits[s] == pair.first || splits[s] == pair.second) continue;
+                for (size_t w = 0; w < ways.size(); ++w)
+                    ranked.push_back({{s + m + w, w, s, m}, {pair.first, pair.second, splits[s], ways[w]}});
+                if (++m == most_merges) break;
             }
         }
-        for (double &weight : m.weights) weight /= all;
-        if (shape_ == fw::Shape::tied)
+        std::sort(ranked.begin(), ranked.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+        for (size_t i = 0; i < ranked.size() && i < most; ++i) list.push_back(ranked[i].second);
+    }
+
+    // The model after a move: a start for a run.
+    void apply(const Move &move, Model &to) {
+        to = from_;
+        const auto [a, b, split, how] = move;
+        const double both = from_.weights[a] + from_.weights[b], share = from_.weights[a] / both;
+        const Axes &axes = axes_of(split);
+        to.weights[a] = both;
+        to.weights[b] = to.weights[split] = from_.weights[split] / 2;
+        std::vector<double> away(d_), along(d_);
+        for (size_t f = 0; f < d_; ++f) {
+            away[f] = from_.means[a * d_ + f] - from_.means[b * d_ + f];
+            if (how >= 0) along[f] = apart * axes.along[size_t(how)][f];
+            to.means[a * d_ + f] = from_.means[b * d_ + f] + share * away[f];
+            to.means[b * d_ + f] = from_.means[split * d_ + f] - along[f];
+            to.means[split * d_ + f] = from_.means[split * d_ + f] + along[f];
+        }
+        const double first = how < 0 ? narrow : 1, second = how < 0 ? wide : 1;
+        const auto old = [&](size_t j, size_t f, size_t g) {
+            return run_.shape() == Shape::full   ? from_.covariances[(j * d_ + f) * d_ + g]
+                   : run_.shape() == Shape::diag ? from_.covariances[j * d_ + f]
+                                                 : from_.covariances[j];
+        };
+        const auto merged = [&](size_t f, size_t g) {
+            return share * old(a, f, g) + (1 - share) * old(b, f, g) + share * (1 - share) * away[f] * away[g];
+        };
+        const auto half = [&](double factor, size_t f, size_t g) {
+            return factor * axes.covariance[f * d_ + g] - along[f] * along[g] + (f == g ? run_.ridge(f) : 0);
+        };
+        if (run_.shape() == Shape::full) {
             for (size_t f = 0; f < d_; ++f)
-                for (size_t g = 0; g <= f; ++g) {
-                    double sum = *at++ * width_[f] * width_[g] + (f == g ? ridge_[f] : 0);
-                    for (size_t j = 0; j < k_; ++j) sum -= m.weights[j] * m.means[j * d_ + f] * m.means[j * d_ + g];
-                    m.covariances[f * d_ + g] = m.covariances[g * d_ + f] = sum;
+                for (size_t g = 0; g < d_; ++g) {
+                    to.covariances[(a * d_ + f) * d_ + g] = merged(f, g);
+                    to.covariances[(b * d_ + f) * d_ + g] = half(second, f, g);
+                    to.covariances[(split * d_ + f) * d_ + g] = half(first, f, g);
                 }
-        return true;
+        } else if (run_.shape() == Shape::diag) {
+            for (size_t f = 0; f < d_; ++f) {
+                to.covariances[a * d_ + f] = merged(f, f);
+                to.covariances[b * d_ + f] = half(second, f, f);
+                to.covariances[split * d_ + f] = half(first, f, f);
+            }
+        } else if (run_.shape() == Shape::spherical) {
+            double of_a = 0, of_b = 0, of_split = 0;
+            for (size_t f = 0; f < d_; ++f) of_a += merged(f, f), of_b += half(second, f, f), of_split += half(first, f, f);
+            to.covariances[a] = of_a / double(d_);
+            to.covariances[b] = of_b / double(d_);
+            to.covariances[split] = of_split / double(d_);
+        }
     }
 
-    // Where two steps of EM point to (SQUAREM, Varadhan and Roland 2008); false if no further than they went.
-    bool jump(const Model &before, const Model &middle, const Model &after, double longest, Model &to) {
-        moments(before, a_);
-        moments(middle, b_);
-        moments(after, c_);
-        double first = 0, change = 0;
-        for (size_t i = 0; i < a_.size(); ++i) {
-            const double r = b_[i] - a_[i], v = c_[i] - b_[i] - r;
-            first += r * r;
-            change += v * v;
-        }
-        const double far = std::min(std::sqrt(first / change), longest);
-        if (!(far > 1.5)) return false;
-        for (size_t i = 0; i < a_.size(); ++i) {
-            const double r = b_[i] - a_[i], v = c_[i] - b_[i] - r;
-            a_[i] += 2 * far * r + far * far * v;
-        }
-        return from_moments(a_, to);
-    }
-
-    // The M-step for the sums kept; false if a component has too little weight to have a shape.
-    bool maximise(const Model &from, Model &to) const {
-        double all = 0;
-        for (const double count : counts_) all += count;
-        for (const double count : counts_)
-            if (!(count >= least_)) return false;
-        std::vector<double> pooled;
-        if (shape_ == fw::Shape::tied) pooled = scatter_;
-        for (size_t j = 0; j < k_; ++j) {
-            const double n = counts_[j];
-            to.weights[j] = n / all;
-            const double *shift = shift_.data() + j * d_;
-            for (size_t f = 0; f < d_; ++f) to.means[j * d_ + f] = from.means[j * d_ + f] + shift[f] / n;
-            if (shape_ == fw::Shape::full) {
-                double *c = to.covariances.data() + j * d_ * d_;
-                const double *s = scatter_.data() + j * d_ * d_;
-                for (size_t f = 0; f < d_; ++f)
-                    for (size_t g = 0; g <= f; ++g)
-                        c[f * d_ + g] = c[g * d_ + f] = s[f * d_ + g] / n - shift[f] / n * (shift[g] / n) + (f == g ? ridge_[f] : 0);
-            } else if (shape_ == fw::Shape::tied) {
-                for (size_t f = 0; f < d_; ++f)
-                    for (size_t g = 0; g < d_; ++g) pooled[f * d_ + g] -= shift[f] * shift[g] / n;
-            } else {
-                double sum = 0;
-                for (size_t f = 0; f < d_; ++f) {
-                    const double value = scatter_[j * d_ + f] / n - shift[f] / n * (shift[f] / n) + ridge_[f];
-                    if (shape_ == fw::Shape::diag) to.covariances[j * d_ + f] = value;
-                    sum += value;
-                }
-                if (shape_ == fw::Shape::spherical) to.covariances[j] = sum / double(d_);
+private:
+    // Of a component's rows, whatever shape its type allows.
+    const Axes &axes_of(size_t j) {
+        const auto [at, fresh] = axes_.try_emplace(j);
+        Axes &axes = at->second;
+        if (!fresh) return axes;
+        std::vector<double> &c = axes.covariance, away(d_);
+        c.assign(d_ * d_, 0.0);
+        const double *mean = from_.means.data() + j * d_;
+        for (size_t i = 0; i < n_; ++i) {
+            const double share = shares_[i * k_ + j] / counts_[j];
+            if (!(share * counts_[j] > no_share * run_.weight(i))) continue;
+            for (size_t f = 0; f < d_; ++f) away[f] = run_.row(i)[f] - mean[f];
+            for (size_t f = 0; f < d_; ++f) {
+                const double by = share * away[f];
+                for (size_t g = 0; g <= f; ++g) c[f * d_ + g] += by * away[g];
             }
         }
-        if (shape_ == fw::Shape::tied)
+        for (size_t f = 0; f < d_; ++f)
+            for (size_t g = 0; g < f; ++g) c[g * d_ + f] = c[f * d_ + g];
+        longest_axis(c, d_, axes.along[0]);
+        if (d_ > 1) {
+            std::vector<double> less = c;
             for (size_t f = 0; f < d_; ++f)
-                for (size_t g = 0; g < d_; ++g) to.covariances[f * d_ + g] = pooled[f * d_ + g] / all + (f == g ? ridge_[f] : 0);
-        return true;
+                for (size_t g = 0; g < d_; ++g) less[f * d_ + g] -= axes.along[0][f] * axes.along[0][g];
+            longest_axis(std::move(less), d_, axes.along[1]);
+        }
+        return axes;
     }
 };
 
-std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w, Doubles pivot, Doubles ridge,
-                                    DoublesOut weights, Doubles2Out means, DoublesAnyOut covariances, int steps, double tol,
-                                    double least, double limit) {
+// Moves from one best model to the next.
+class Improving {
+    Run &run_;
+    const double tol_, gain_, ahead_, each_, until_;
+    const int64_t *judged_;
+    const size_t judgements_;
+    Interrupts interrupts_;
+
+public:
+    double steps = 0;  // taken
+
+    Improving(Run &run, double tol, double gain, double ahead, double each, double until, const int64_t *judged, size_t judgements)
+        : run_(run), tol_(tol), gain_(gain), ahead_(ahead), each_(each), until_(until), judged_(judged),
+          judgements_(judgements) {}
+
+    double from(Model &best, double bound, size_t patience, const double *powers, size_t n_powers) {
+        Model other = best;
+        size_t power = 0;
+        for (bool better = true; better;) {
+            better = false;
+            Moves moves(run_, best, patience);
+            for (size_t turn = 0; !better && (turn < moves.list.size() || turn < n_powers); ++turn) {
+                for (const bool soft : {false, true}) {
+                    if (better || turn >= (soft ? n_powers : moves.list.size())) continue;
+                    if (steps >= until_) return bound;
+                    steps += each_;
+                    if (soft) {
+                        other = best;
+                        const double *with = powers + 2 * (power++ % n_powers);
+                        if (go(other, int(with[1]), with[0]) == -INFINITY) continue;
+                    } else
+                        moves.apply(moves.list[turn], other);
+                    const double found = judge(other, bound);
+                    if (!(found > bound + gain_)) continue;
+                    bound = found;
+                    std::swap(best, other);
+                    better = true;
+                }
+            }
+        }
+        return bound;
+    }
+
+private:
+    double go(Model &model, int most, double power) {
+        const Ended ended = run_steps(run_, model, most, tol_, power, interrupts_);
+        steps += ended.done;
+        return ended.status == collapsed ? -INFINITY : ended.bound;
+    }
+
+    // The bound after a run for as long as it may still reach the aim.
+    double judge(Model &model, double aim) {
+        double bound = go(model, first_steps, 1);
+        for (size_t i = 0; i < judgements_; ++i) {
+            if (bound == -INFINITY || bound > aim + gain_) break;
+            const double before = bound;
+            bound = go(model, int(judged_[i]), 1);
+            if (bound + (bound - before) / double(judged_[i]) * ahead_ < aim) break;
+        }
+        return bound;
+    }
+};
+
+// A run and a model in arrays that fit each other.
+struct Given {
+    Run run;
+    Model model;
+    double *weights, *means, *covariances;
+
+    Given(int kind, int squares, const Doubles2 &x, const Doubles &w, const Doubles &ridge, DoublesOut &weights_,
+          Doubles2Out &means_, DoublesAnyOut &covariances_, double least, double limit)
+        : run(Shape(kind), fw::Squares(squares), x.data(), w.is_valid() ? w.data() : nullptr, ridge.data(), x.shape(0),
+              means_.shape(0), x.shape(1), least, limit),
+          model{{weights_.data(), weights_.data() + weights_.size()}, {means_.data(), means_.data() + means_.size()},
+                {covariances_.data(), covariances_.data() + covariances_.size()}},
+          weights(weights_.data()), means(means_.data()), covariances(covariances_.data()) {}
+
+    void give_back() const {
+        std::copy(model.weights.begin(), model.weights.end(), weights);
+        std::copy(model.means.begin(), model.means.end(), means);
+        std::copy(model.covariances.begin(), model.covariances.end(), covariances);
+        fw::trim_scratch();
+    }
+};
+
+void check(int kind, const Doubles2 &x, const Doubles &w, const Doubles &ridge, const DoublesOut &weights,
+           const Doubles2Out &means, const DoublesAnyOut &covariances) {
     const size_t n = x.shape(0), d = x.shape(1), k = means.shape(0);
     const size_t sizes[] = {k * d * d, d * d, k * d, k};
-    if (kind < 0 || kind > 3 || n == 0 || k == 0 || means.shape(1) != d || weights.shape(0) != k ||
-        pivot.shape(0) != d || ridge.shape(0) != d || covariances.size() != sizes[kind] || (w.is_valid() && w.shape(0) != n))
+    if (kind < 0 || kind > 3 || n == 0 || k == 0 || means.shape(1) != d || weights.shape(0) != k || ridge.shape(0) != d ||
+        covariances.size() != sizes[kind] || (w.is_valid() && w.shape(0) != n))
         throw nb::value_error("rows and components do not fit each other");
-    const double *row_weights = w.is_valid() ? w.data() : nullptr;
+}
+
+std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w, Doubles ridge, DoublesOut weights,
+                                    Doubles2Out means, DoublesAnyOut covariances, int steps, double tol, double least,
+                                    double limit, double power) {
+    check(kind, x, w, ridge, weights, means, covariances);
     nb::gil_scoped_release released;
-    Run run(fw::Shape(kind), fw::Squares(squares), x.data(), row_weights, pivot.data(), ridge.data(), n, k, d, least, limit);
-    Model now{{weights.data(), weights.data() + k}, {means.data(), means.data() + k * d},
-              {covariances.data(), covariances.data() + sizes[kind]}};
-    Model next = now, middle = now, earlier = now, far = now;
-    double bound = -INFINITY, before = -INFINITY, longest = longest_first;
-    int done = 0, small = 0, plain = 0;  // plain steps since the last jump
-    Status status = going_on;
-    while (done < steps && status == going_on) {
-        if (!run.expect(now, bound) || !run.maximise(now, next)) {
-            status = collapsed;
-            break;
-        }
-        ++done;
-        small = bound - before < tol ? small + 1 : 0;
-        if (small == 2) status = settled;
-        before = bound;
-        std::swap(earlier, middle);  // the models before the last two steps, and after them
-        std::swap(middle, now);
-        std::swap(now, next);
-        if (++plain < 2 || status == settled || done + 1 >= steps) continue;
-        plain = 0;
-        if (!run.jump(earlier, middle, now, longest, far)) continue;
-        double there;
-        const bool lands = run.expect(far, there);
-        ++done;
-        if (lands && there > before && run.maximise(far, next)) {
-            small = there - before < tol ? small + 1 : 0;
-            if (small == 2) status = settled;
-            before = there;
-            longest = std::min(4 * longest, longest_most);
-            std::swap(middle, far);
-            std::swap(now, next);
-            plain = 1;
-        } else
-            longest = std::max(longest / 4, longest_first);
-    }
-    std::copy(now.weights.begin(), now.weights.end(), weights.data());
-    std::copy(now.means.begin(), now.means.end(), means.data());
-    std::copy(now.covariances.begin(), now.covariances.end(), covariances.data());
-    fw::trim_scratch();
-    return {before, done, int(status)};
+    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit);
+    Interrupts interrupts;
+    const Ended ended = run_steps(given.run, given.model, steps, tol, power, interrupts);
+    given.give_back();
+    return {ended.bound, ended.done, int(ended.status)};
+}
+
+std::tuple<double, double> em_improve(int kind, int squares, Doubles2 x, Doubles w, Doubles ridge, DoublesOut weights,
+                                      Doubles2Out means, DoublesAnyOut covariances, double bound, double until, double each,
+                                      int patience, Doubles2 powers, Ints judged, double ahead, double gain, double tol,
+                                      double least, double limit) {
+    check(kind, x, w, ridge, weights, means, covariances);
+    if (patience < 0 || powers.shape(1) != 2) throw nb::value_error("a power comes with its steps");
+    nb::gil_scoped_release released;
+    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit);
+    Improving improving(given.run, tol, gain, ahead, each, until, judged.data(), judged.shape(0));
+    bound = improving.from(given.model, bound, size_t(patience), powers.data(), powers.shape(0));
+    given.give_back();
+    return {bound, improving.steps};
 }
 
 }  // namespace
 
 void register_em_run(nb::module_ &m) {
     m.def("em_run", &em_run, nb::arg("kind"), nb::arg("squares"), nb::arg("x").noconvert(),
-          nb::arg("row_weights").noconvert().none(), nb::arg("pivot").noconvert(), nb::arg("ridge").noconvert(),
-          nb::arg("weights").noconvert(), nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("steps"),
+          nb::arg("row_weights").noconvert().none(), nb::arg("ridge").noconvert(), nb::arg("weights").noconvert(),
+          nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("steps"), nb::arg("tol"), nb::arg("least"),
+          nb::arg("limit"), nb::arg("power"));
+    m.def("em_improve", &em_improve, nb::arg("kind"), nb::arg("squares"), nb::arg("x").noconvert(),
+          nb::arg("row_weights").noconvert().none(), nb::arg("ridge").noconvert(), nb::arg("weights").noconvert(),
+          nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("bound"), nb::arg("until"), nb::arg("each"),
+          nb::arg("patience"), nb::arg("powers").noconvert(), nb::arg("judged").noconvert(), nb::arg("ahead"), nb::arg("gain"),
           nb::arg("tol"), nb::arg("least"), nb::arg("limit"));
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from scipy.stats import multivariate_normal
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
@@ -55,6 +57,24 @@ def test_bounds_rise_and_end_in_a_fixed_point(kind: str, weighted: bool) -> None
         repeated = np.repeat(x, weights.astype(int), axis=0)
         bound, *_ = em_run(kind, SCATTER[kind], repeated, None, np.full(3, 1e-9), model, steps=8, **options)
         assert bound == pytest.approx(bounds[4], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", SCATTER)
+def test_a_step_with_a_power_shares_rows_by_that_power(kind: str) -> None:
+    x, model = start(kind)
+    matrices = {"full": model[2], "tied": [np.eye(3)] * 3, "diag": [np.eye(3)] * 3, "spherical": [np.eye(3)] * 3}[kind]
+    logs = [multivariate_normal(mean, matrix).logpdf(x) for mean, matrix in zip(model[1], matrices, strict=True)]
+    shares = softmax(0.2 * (np.log(1 / 3) + np.transpose(logs)), axis=1)
+    _, after, done, _ = em_run(
+        kind, SCATTER[kind], x, None, np.zeros(3), model, steps=1, tol=1e9, least=0, limit=1, power=0.2
+    )
+    assert done == 1
+    np.testing.assert_allclose(after[0], shares.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(after[1], shares.T @ x / shares.sum(axis=0)[:, None], atol=1e-12)
+    _, _, done, _ = em_run(
+        kind, SCATTER[kind], x, None, np.zeros(3), model, steps=7, tol=1e9, least=0, limit=1, power=0.2
+    )
+    assert done == 7  # neither settled nor with jumps
 
 
 def test_a_component_without_rows_has_collapsed() -> None:

@@ -216,7 +216,6 @@ def em_run(
     squares: int,
     x: NDArray[np.float64],
     row_weights: NDArray[np.float64] | None,
-    pivot: NDArray[np.float64],
     ridge: NDArray[np.float64],
     weights: NDArray[np.float64],
     means: NDArray[np.float64],
@@ -225,7 +224,29 @@ def em_run(
     tol: float,
     least: float,
     limit: float,
+    power: float,
 ) -> tuple[float, int, int]: ...
+def em_improve(
+    kind: int,
+    squares: int,
+    x: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    ridge: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    covariances: NDArray[np.float64],
+    bound: float,
+    until: float,
+    each: float,
+    patience: int,
+    powers: NDArray[np.float64],
+    judged: NDArray[np.int64],
+    ahead: float,
+    gain: float,
+    tol: float,
+    least: float,
+    limit: float,
+) -> tuple[float, float]: ...
 
 class Components:
     """Gaussians that rows are compared with; see `foldwise.kernels.mixture`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,13 +28,16 @@ def em_run(
     tol: float,
     least: float,
     limit: float,
+    power: float = 1.0,
 ) -> tuple[float, tuple[Floats, Floats, Floats], int, int]:
     """The bound that the last step found, the model after it, the steps taken, and why it ended.
 
     `model` is weights, means and covariances of the kind, in scikit-learn's shapes; rows and means are near zero. Steps are
     those of EM with `ridge` added to the variances, and their bound is that of `models/mixture/em.py`. A run settles after
     two steps that each gain less than `tol`. It has collapsed if a component has a weight below `least`, or if the trace of
-    ridge times precision reaches `limit`; the model is then that before the step.
+    ridge times precision reaches `limit`; the model is then that before the step. With `power` other than 1, densities and
+    weights are taken to that power before rows are shared out: the bound is then not one of the likelihood, and a run ends only
+    after all its steps.
     """
     weights, means, covariances = (np.array(part, dtype=np.float64) for part in model)
     bound, done, status = _core.em_run(
@@ -40,7 +45,6 @@ def em_run(
         _SCATTERS.index(scatter),
         rows,
         row_weights,
-        np.zeros(rows.shape[1]),
         ridge,
         weights,
         means,
@@ -49,8 +53,62 @@ def em_run(
         tol,
         least,
         limit,
+        power,
     )
     return bound, (weights, means, covariances), done, status
+
+
+def em_improve(
+    kind: Kind,
+    scatter: Scatter,
+    rows: Floats,
+    row_weights: Floats | None,
+    ridge: Floats,
+    model: tuple[Floats, Floats, Floats],
+    bound: float,
+    *,
+    budget: float,
+    each: float,
+    patience: int,
+    powers: Sequence[tuple[float, int]],
+    judged: Sequence[int],
+    ahead: float,
+    gain: float,
+    tol: float,
+    least: float,
+    limit: float,
+) -> tuple[float, tuple[Floats, Floats, Floats], float]:
+    """The best of the models found by moves away from `model`, its bound, and the steps taken.
+
+    A move merges two components and splits a third (Ueda and others 2000) or takes some steps with densities to a power below
+    one; the two kinds take turns, each of `powers` with its steps. Five steps of EM judge it, then those of `judged` while the
+    bound, going on for `ahead` steps as it did in the last ones, would reach that of the best. What gains more than `gain` is
+    the new best. It ends when `patience` splits and all powers have failed in a row, or when `budget` steps have been taken;
+    a move counts as `each` besides its own.
+    """
+    weights, means, covariances = (np.array(part, dtype=np.float64) for part in model)
+    bound, done = _core.em_improve(
+        _KINDS.index(kind),
+        _SCATTERS.index(scatter),
+        rows,
+        row_weights,
+        ridge,
+        weights,
+        means,
+        covariances,
+        bound,
+        budget,
+        each,
+        patience,
+        np.array(powers, dtype=np.float64).reshape(-1, 2),
+        np.array(judged, dtype=np.int64),
+        ahead,
+        gain,
+        tol,
+        least,
+        limit,
+    )
+    return bound, (weights, means, covariances), done
 
 
 def kmeans_labels(

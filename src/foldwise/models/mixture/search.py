@@ -1,17 +1,20 @@
-"""The search for a start of EM: several short runs on a sample of rows in memory, the best improved by splits and merges.
+"""The search for a start of EM: several short runs on a sample of rows in memory, the best improved by moves away from it.
 
 Its effort follows from the shape of the table and from the first run, never from the clock. Let `m` be the rows of the sample
 (`search_rows.sample_size`; all rows of a small table), and `f` the steps that EM takes from the first k-means until a step
 gains less than 1e-3. The budget of steps over the sample is
 
-    (f + 3) (2 n / m + 4000 / (max(m, 500) (1 + d^2 / 25)))
+    (f + 3) (2 n / m + _MORE / (max(m, 500) (1 + d^2 / 25)))
 
 so that a search takes a few times as long as one plain fit where that is slow, and hardly any time where one run settles at
-once. Three tenths of it go to further starts: k-means in each view of the rows (columns in equal units, in their own, without
+once. A fifth of it goes to further starts: k-means in each view of the rows (columns in equal units, in their own, without
 correlations), for two components also one that is cut in two, then k-means of few steps from other seeds. Each runs for
-max(4, f / 4) steps, and the best one to three go on. The rest goes to splits and merges, each judged by 5 steps, or up to 32
-while it may still gain, until ten in a row have failed. The last run has at most 3 (f + 10) steps. Where the first one settles
-in 4 and no other start is better, clusters are far apart, and nothing is split.
+max(4, f / 4) steps, and the best one to three go on. The rest goes to moves, each judged by 5 steps, or up to 32 while it may
+still gain: splits and merges (Ueda and others 2000), and by turns with them two to four steps with densities to a power below
+one (Ueda and Nakano 1998). The latter let go of rows that a start has bound to the wrong component; in many columns nearly
+all rows are bound from the first step. It ends when ten splits and three powers in a row have failed. The last run has at
+most 3 (f + 10) steps. Where the first one settles in 4 and no other start is better, clusters are far apart, and no move is
+tried.
 
 Runs in which a component gets fewer than twice the rows that determine its covariance, or becomes flat, count as collapsed: the
 likelihood of such spikes says nothing. All of it is done by one thread in this process, so that neither threads nor engines
@@ -20,6 +23,7 @@ matter, and on rows that are sorted, so that their order does not matter either.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,21 +31,22 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.search_rows import KINDS, Model, Runs, SearchRows
-from foldwise.models.mixture.split_merge import Posteriors, in_two
 from foldwise.models.mixture.start import Start
 
-_LLOYD, _SWAPS = 10, 3  # of k-means in each view
+_LLOYD, _SWAPS = 10, 6  # of k-means in each view
 _FEW = 3  # Lloyd steps of further starts, which are to differ
 _FIRST, _ROUGH = 50, 1e-3  # steps and tolerance of the first run
 _TOL, _FINE = 1e-5, 5e-6  # of the other runs, and of the last
 _STARTS = 16  # further ones, at most
 _AT_LEAST = 4  # if the first one collapses
-_SHARE = 0.3  # of the budget for starts
+_SHARE = 0.2  # of the budget for starts
 _POLISH = 3  # times the steps of the first run: the last one
 _SHORT = 0.25  # of the steps of the first run: those of further ones
 _TIMES = 2.0  # passes over all rows for each step of the first run
+_MORE, _SMALL = 6000, 150
 _QUICK = 4  # steps after which clusters are far apart
-_PATIENCE = 10  # splits and merges that fail
+_PATIENCE = 20  # splits and merges that fail
+_SOFT = ((0.1, 2), (0.3, 4), (0.03, 2))  # powers of the densities, and steps with them
 _JUDGED = (3, 8, 16)  # steps of a split after the first five, while it gains
 _CALLS = 2000  # rows times components: what a start or a split costs besides its steps
 _AHEAD = 10  # steps over which its gain is projected
@@ -75,9 +80,9 @@ class MixtureSearch:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
         taken = int(self.steps)
-        budget = (taken + 3) * (_TIMES * rows.share + 4000 / (max(len(rows.x), 500) * (1 + d * d / 25)))
+        budget = (taken + 3) * (_TIMES * rows.share + _MORE / (max(len(rows.x), _SMALL) * (1 + d * d / 25)))
         short = max(4, int(taken * _SHORT))
-        self.each = _CALLS / (max(len(rows.x), 500) * k)
+        self.each = _CALLS / (max(len(rows.x), _SMALL) * k)
         further = int(min(_SHARE * budget / (short + 2 + self.each), _STARTS))
         if not np.isfinite(first.bound):
             further = max(further, _AT_LEAST)
@@ -87,41 +92,19 @@ class MixtureSearch:
         best = max((self._better(runs, one, max(6, taken // 2)) for one in some), key=lambda one: one.bound)
         apart = taken <= _QUICK and best.bound <= first.bound + _GAIN
         bests = [best]
-        if k > 2 and not apart and np.isfinite(best.bound):
-            bests = self._split_and_merge(runs, best, self.steps + budget * (1 - _SHARE))
+        if not apart and np.isfinite(best.bound):
+            bests.append(self._improved(runs, best, budget * (1 - _SHARE)))
         for one in reversed(bests):  # the best that does not collapse in the end
             best = self._run(runs, one, _POLISH * (taken + 10), _FINE)
             if np.isfinite(best.bound):
                 return best
         return bests[0]
 
-    def _split_and_merge(self, runs: Runs, best: Model, until: float) -> list[Model]:
-        """The models that were the best, one after the other."""
-        bests = [best]
-        failed, here = 0, Posteriors(runs, best)
-        moves = here.moves(_PATIENCE)
-        while moves and failed < _PATIENCE and self.steps < until:
-            self.steps += self.each
-            other = self._judged(runs, here.apply(runs, moves.pop(0)), best.bound)
-            if other.bound > best.bound + _GAIN:
-                best, failed = other, 0
-                bests.append(best)
-                here = Posteriors(runs, best)
-                moves = here.moves(_PATIENCE)
-            else:
-                failed += 1
-        return bests
-
-    def _judged(self, runs: Runs, model: Model, aim: float) -> Model:
-        """A run for as long as it may still reach the aim."""
-        model = self._run(runs, model, 5, _TOL)
-        for steps in _JUDGED:
-            if not np.isfinite(model.bound) or model.bound > aim + _GAIN:
-                break
-            before, model = model.bound, self._run(runs, model, steps, _TOL)
-            if model.bound + (model.bound - before) / steps * _AHEAD < aim:
-                break
-        return model
+    def _improved(self, runs: Runs, best: Model, budget: float) -> Model:
+        options = {"patience": _PATIENCE, "powers": _SOFT, "judged": _JUDGED, "ahead": _AHEAD, "gain": _GAIN, "tol": _TOL}
+        best, done = runs.improved(best, budget=budget, each=self.each, **options)
+        self.steps += done
+        return best
 
     def _starts(self, runs: Runs, many: int) -> Iterator[Model]:
         views, d = len(self.views), self.rows.covariance.d
@@ -131,10 +114,21 @@ class MixtureSearch:
             cuts = (*cuts, 1) if d > 1 else cuts
         for number in range(many):
             if views - 1 <= number < views - 1 + len(cuts):
-                yield in_two(self.rows, runs, cuts[number - views + 1])
+                yield self._cut(runs, cuts[number - views + 1])
             else:
                 after = number >= views - 1
                 yield _model(runs, *self._kmeans(number + 1 - (len(cuts) if after else 0)))
+
+    def _cut(self, runs: Runs, how: int) -> Model:
+        """One component for all rows, cut in two along its longest axis (0), the next (1), or into core and surroundings (-1)."""
+        whole, mean = self.rows.whole, self.rows.mean
+        if how < 0:
+            return runs.model(np.full(2, 0.5), np.stack([mean, mean]), np.stack([0.3 * whole, 1.7 * whole]))
+        values, vectors = np.linalg.eigh(whole)
+        along = vectors[:, -1 - how] * math.sqrt(max(float(values[-1 - how]), 0.0)) * 0.8
+        along = along * np.sign(along[np.argmax(np.abs(along))] or 1.0)  # whichever way round the axis was found
+        less = whole - np.outer(along, along)
+        return runs.model(np.full(2, 0.5), np.stack([mean + along, mean - along]), np.stack([less, less]))
 
     def _kmeans(self, number: int) -> tuple[Floats, Floats, Floats]:
         rng = np.random.default_rng([self.seed, 5, self.number, number])
@@ -143,7 +137,7 @@ class MixtureSearch:
         return self.rows.moments(self.rows.labels(self.views[number % len(self.views)], steps, swaps, trials, rng))
 
     def _run(self, runs: Runs, model: Model, steps: int, tol: float) -> Model:
-        after, done, _ = runs(model, steps, tol)
+        after, done = runs(model, steps, tol)
         self.steps += done
         return after
 

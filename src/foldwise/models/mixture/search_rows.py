@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
-from foldwise.kernels.short_runs import COLLAPSED, SETTLED, em_run, kmeans_labels, label_moments
+from foldwise.kernels.short_runs import COLLAPSED, em_improve, em_run, kmeans_labels, label_moments
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
 
 KINDS = ("full", "tied", "diag", "spherical")  # what the compiled runs know
-_EACH = 30  # rows for each component and column, and one: enough to tell one model from another
+_EACH = 100  # rows for each component and column, and one: enough to tell one model from another
 _LEAST, _MOST = 1000, 20_000
 _AREA = 10_000  # rows times components, at least
 _CENTRE = 40  # rows for each centre of k-means
@@ -88,9 +88,17 @@ class SearchRows:
     @cached_property
     def whole(self) -> Floats:
         """The covariance matrix of these rows."""
-        w = np.full(len(self.x), 1.0 / len(self.x)) if self.weights is None else self.weights / self.weights.sum()
-        away = self.x - w @ self.x
-        return np.asarray((away * w[:, None]).T @ away)
+        away = self.x - self.mean
+        return np.asarray((away * self._shares[:, None]).T @ away)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The mean of these rows."""
+        return np.asarray(self._shares @ self.x)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        return np.full(len(self.x), 1.0 / len(self.x)) if self.weights is None else self.weights / self.weights.sum()
 
     @cached_property
     def views(self) -> tuple[str, ...]:
@@ -148,6 +156,7 @@ class Runs:
     rows: SearchRows
     ridge: Floats
     limit: float
+    least: float  # the weight below which a component has collapsed
 
     @classmethod
     def of(cls, rows: SearchRows, ridge: Floats) -> Runs | None:
@@ -159,12 +168,8 @@ class Runs:
             flat = float(np.max(kind.traces(kind.whiten(one), ridge)))
         except np.linalg.LinAlgError:
             return None
-        return cls(rows, ridge, _FLAT + flat)
-
-    @property
-    def least(self) -> float:
-        """The weight below which a component has collapsed."""
-        return min(_ROWS * self.rows.covariance.least_rows(), _LIGHT * self.rows.total / self.rows.k)
+        least = min(_ROWS * kind.least_rows(), _LIGHT * rows.total / rows.k)
+        return cls(rows, ridge, _FLAT + flat, least)
 
     def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
         """A model of the kind that is fitted, from covariance matrices."""
@@ -172,22 +177,24 @@ class Runs:
         covariances = kind.with_ridge(kind.of_matrices(matrices, weights), self.ridge)
         return Model(-np.inf, weights, means, np.ascontiguousarray(covariances))
 
-    def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int, bool]:
-        """The model after at most so many steps, how many it took, whether it settled; collapsed ones have a bound of -inf."""
+    def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int]:
+        """The model after at most so many steps, and how many it took; collapsed ones have a bound of -inf."""
+        bound, after, done, status = em_run(*self._fixed, model[1:], steps=steps, tol=tol, **self._limits)
+        return Model(-np.inf if status == COLLAPSED else bound, *after), done
+
+    def improved(self, model: Model, **options: Any) -> tuple[Model, float]:
+        """The best that moves away from a model find (see `em_improve` for the options), and the steps it took."""
+        bound, after, done = em_improve(*self._fixed, model[1:], model.bound, **options, **self._limits)
+        return Model(bound, *after), done
+
+    @property
+    def _fixed(self) -> tuple[Any, ...]:
         rows, kind = self.rows, self.rows.covariance
-        bound, after, done, status = em_run(
-            kind.layout,
-            kind.scatter,
-            rows.x,
-            rows.weights,
-            self.ridge,
-            model[1:],
-            steps=steps,
-            tol=tol,
-            least=self.least,
-            limit=self.limit,
-        )
-        return Model(-np.inf if status == COLLAPSED else bound, *after), done, status == SETTLED
+        return kind.layout, kind.scatter, rows.x, rows.weights, self.ridge
+
+    @property
+    def _limits(self) -> dict[str, float]:
+        return {"least": self.least, "limit": self.limit}
 
 
 def _comfortable(weights: Floats) -> Floats:
