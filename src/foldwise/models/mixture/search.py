@@ -12,7 +12,7 @@ correlations), for two components also one that is cut in two, then k-means of f
 max(4, f / 4) steps, and the best one to three go on. The rest goes to moves, each judged by 5 steps, or up to 32 while it may
 still gain: splits and merges (Ueda and others 2000), and by turns with them two to four steps with densities to a power below
 one (Ueda and Nakano 1998). The latter let go of rows that a start has bound to the wrong component; in many columns nearly
-all rows are bound from the first step. It ends when ten splits and three powers in a row have failed. The last run has at
+all rows are bound from the first step. It ends when twenty splits and three powers in a row have failed. The last run has at
 most 3 (f + 10) steps. Where the first one settles in 4 and no other start is better, clusters are far apart, and no move is
 tried.
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ _SHARE = 0.2  # of the budget for starts
 _POLISH = 3  # times the steps of the first run: the last one
 _SHORT = 0.25  # of the steps of the first run: those of further ones
 _TIMES = 2.0  # passes over all rows for each step of the first run
-_MORE, _SMALL = 6000, 150
+_MORE, _SMALL = 6000, 150  # rows times passes besides, and the fewest rows that they are divided by
 _QUICK = 4  # steps after which clusters are far apart
 _PATIENCE = 20  # splits and merges that fail
 _SOFT = ((0.1, 2), (0.3, 4), (0.03, 2))  # powers of the densities, and steps with them
@@ -101,8 +102,8 @@ class MixtureSearch:
         return bests[0]
 
     def _improved(self, runs: Runs, best: Model, budget: float) -> Model:
-        options = {"patience": _PATIENCE, "powers": _SOFT, "judged": _JUDGED, "ahead": _AHEAD, "gain": _GAIN, "tol": _TOL}
-        best, done = runs.improved(best, budget=budget, each=self.each, **options)
+        effort: dict[str, Any] = {"budget": budget, "each": self.each, "patience": _PATIENCE, "powers": _SOFT}
+        best, done = runs.improved(best, **effort, judged=_JUDGED, ahead=_AHEAD, gain=_GAIN, tol=_TOL)
         self.steps += done
         return best
 
@@ -120,7 +121,7 @@ class MixtureSearch:
                 yield _model(runs, *self._kmeans(number + 1 - (len(cuts) if after else 0)))
 
     def _cut(self, runs: Runs, how: int) -> Model:
-        """One component for all rows, cut in two along its longest axis (0), the next (1), or into core and surroundings (-1)."""
+        """One component for all rows, cut along its longest axis (0), the next (1), or into core and surroundings (-1)."""
         whole, mean = self.rows.whole, self.rows.mean
         if how < 0:
             return runs.model(np.full(2, 0.5), np.stack([mean, mean]), np.stack([0.3 * whole, 1.7 * whole]))

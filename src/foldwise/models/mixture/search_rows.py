@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.kernels.mixture import Kind, Scatter
 from foldwise.kernels.short_runs import COLLAPSED, em_improve, em_run, kmeans_labels, label_moments
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData
@@ -179,22 +180,22 @@ class Runs:
 
     def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int]:
         """The model after at most so many steps, and how many it took; collapsed ones have a bound of -inf."""
-        bound, after, done, status = em_run(*self._fixed, model[1:], steps=steps, tol=tol, **self._limits)
+        bound, after, done, status = em_run(
+            *self._fixed, model[1:], steps=steps, tol=tol, least=self.least, limit=self.limit
+        )
         return Model(-np.inf if status == COLLAPSED else bound, *after), done
 
     def improved(self, model: Model, **options: Any) -> tuple[Model, float]:
         """The best that moves away from a model find (see `em_improve` for the options), and the steps it took."""
-        bound, after, done = em_improve(*self._fixed, model[1:], model.bound, **options, **self._limits)
+        bound, after, done = em_improve(
+            *self._fixed, model[1:], model.bound, **options, least=self.least, limit=self.limit
+        )
         return Model(bound, *after), done
 
     @property
-    def _fixed(self) -> tuple[Any, ...]:
+    def _fixed(self) -> tuple[Kind, Scatter, Floats, Floats | None, Floats]:
         rows, kind = self.rows, self.rows.covariance
         return kind.layout, kind.scatter, rows.x, rows.weights, self.ridge
-
-    @property
-    def _limits(self) -> dict[str, float]:
-        return {"least": self.least, "limit": self.limit}
 
 
 def _comfortable(weights: Floats) -> Floats:
