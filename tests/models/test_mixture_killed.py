@@ -26,7 +26,7 @@ import foldwise as fw
 from foldwise.fold import events
 path, checkpoint, what = sys.argv[1:]
 model = {
-    "mixture": lambda: fw.GaussianMixture(4, n_init=2, tol=1e-5, max_iter=500, checkpoint=checkpoint),
+    "mixture": lambda: fw.GaussianMixture(4, n_init=2, tol=1e-5, max_iter=500, search="none", checkpoint=checkpoint),
     "soft": lambda: fw.SoftKMeans(4, checkpoint=checkpoint),
 }[what]()
 with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
