@@ -754,8 +754,15 @@ void search_small_table(Rows x, std::optional<Line> weights, std::optional<Rows>
     search.start(given ? begin.data() : nullptr, starts);
     const double size = double(table.n * d * k), share = std::min(1.0, std::sqrt(kEven / size));
     if (table.n > k && k > 1) search.breed(size_t(share * double(patience)) + std::min(spare / (table.n * d), kMost));
-    const Doubles &centres = search.best().centres;
-    for (size_t i = 0; i < k * d; ++i) out.data()[i] = centres[i] + table.mean[i % d];
+    // The largest cluster first, as the fit numbers them in the end, so that it need not.
+    const Clustering &best = search.best();
+    Doubles size_of(k, 0.0);
+    for (size_t i = 0; i < table.n; ++i) size_of[size_t(best.label[i])] += table.weight[i];
+    std::vector<size_t> order(k);
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size_of[a] > size_of[b]; });
+    for (size_t j = 0; j < k; ++j)
+        for (size_t f = 0; f < d; ++f) out.data()[j * d + f] = best.centres[order[j] * d + f] + table.mean[f];
 }
 
 }  // namespace
