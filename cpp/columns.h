@@ -38,7 +38,7 @@ double columns(const In *x, const double *w, size_t n, size_t d, double *mean, d
     double *sums = arena.take<double>(2 * padded), *sums_of_squares = sums + padded;
     In *pivot = arena.take<In>(padded * (group + 1));
 
-    find_pivot(x, w, n, d, sums, pivot);
+    find_pivot(x, w, n, d, pivot);
     for (size_t j = d; j < padded; ++j) pivot[j] = j < wide ? pivot[j - d] : In(0);
     for (size_t j = 0; j < 2 * padded; ++j) sums[j] = 0;
     const Rows<In> rows{x, n * d, wide, padded, pivot, pivot + padded};

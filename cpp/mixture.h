@@ -9,7 +9,7 @@ template <class T> struct ChunkWorkspace {
     static_assert(R % N == 0 && R % D == 0);
     const Components<T> &c;
     const Panels<T> panels;
-    T *y, *transposed, *z, *lengths, *packed, *zeros, *share, *nearest;
+    T *y, *transposed, *z, *lengths, *packed, *share, *nearest;
     double *logs, *total, *weight, *counts, *sums, *out;
     int *row_numbers;
     size_t count = 0;
@@ -37,12 +37,10 @@ template <class T> struct ChunkWorkspace {
         row_numbers = arena.take<int>(R);
         share = arena.take<T>(R);
         packed = arena.take<T>(matrix() ? rows_per_sum * panels.padded() : 0);
-        zeros = arena.take<T>(matrix() ? block : 0);
         counts = arena.take<double>(c.k * D);
         sums = arena.take<double>(c.k * sums_step());
         out = arena.take<double>(out_size());
         if (!arena.base) return;
-        for (size_t i = 0; matrix() && i < block; ++i) zeros[i] = 0;
         for (size_t i = 0; i < c.k * D; ++i) counts[i] = 0;
         for (size_t i = 0; i < c.k * sums_step(); ++i) sums[i] = 0;
         for (size_t i = 0; i < out_size(); ++i) out[i] = 0;
@@ -160,7 +158,7 @@ template <class T> struct ChunkWorkspace {
             const T *mean = c.means + j * c.columns;
             double *sum = sums + j * sums_step();
             if (matrix())
-                add_weighted_products(y, c.columns, mean, some, panels, packed, zeros, sum,
+                add_weighted_products(y, c.columns, mean, some, panels, packed, sum,
                                       out + (c.squares == Squares::tied ? 0 : j * Blocks<T>::total(panels.count)));
             else if (c.squares == Squares::diag)
                 add_weighted_columns<T, true>(y, c.d, c.columns, mean, some, sum, out + j * c.columns);

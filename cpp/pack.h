@@ -1,7 +1,7 @@
 // Copies rows, minus a pivot, into panels [panel][row][column of the panel], and adds up the columns.
 
 constexpr size_t group = 8;       // rows processed together; their sum is formed in T and added in float64
-constexpr size_t pivot_rows = 128;
+constexpr size_t pivot_rows = 32;
 
 // Rounds `value` to a multiple of about `spread` / 256. If the pivot had more bits, x - pivot would be rounded in
 // float32 in the same direction for most x. Such errors do not average out; they would shift the mean by about 1e-8
@@ -16,30 +16,33 @@ inline float round_to_spread(double value, double spread, float) {
 }
 inline double round_to_spread(double value, double, double) { return value; }
 
-// A weighted mean of a sample of rows spread over the block, in the dtype of x. It is computed relative to one row,
-// so that a constant column gives exactly its constant. That row is the one with the largest weight, in case it
-// outweighs all others. Rows with weight 0 are skipped: their values must not matter. `work` has room for 2 d values.
-template <class In>
-void find_pivot(const In *x, const double *w, size_t n, size_t d, double *work, In *pivot) {
-    size_t heaviest = 0;
+// The weighted median of each column over a sample of rows spread over the block, in the dtype of x. A mean would do for
+// most data, but one far row in the sample takes it away from all others, and products about such a pivot lose digits; a
+// median is within a standard deviation or two of the mean whatever the data. The row with the largest weight is in the
+// sample, in case it outweighs all others. Rows with weight 0 are skipped: their values must not matter.
+template <class In> void find_pivot(const In *x, const double *w, size_t n, size_t d, In *pivot) {
+    size_t heaviest = 0, count = 0, rows[pivot_rows + 2];
     if (w)
         for (size_t i = 1; i < n; ++i)
             if (w[i] > w[heaviest]) heaviest = i;
-    const In *origin = x + heaviest * d;
-    double total = w ? w[heaviest] : 1, *sums = work, *spreads = work + d;
-    for (size_t j = 0; j < 2 * d; ++j) work[j] = 0;
-    for (size_t i = 0; i < n; i += n / pivot_rows + 1) {
-        const double weight = w ? w[i] : 1;
-        if (weight == 0 || i == heaviest) continue;
-        total += weight;
-        for (size_t j = 0; j < d; ++j) {
-            const double away = weight * (double(x[i * d + j]) - double(origin[j]));
-            sums[j] += away;
-            spreads[j] += __builtin_fabs(away);
+    rows[count++] = heaviest;
+    for (size_t i = 0; i < n; i += n / pivot_rows + 1)
+        if (i != heaviest && !(w && w[i] == 0)) rows[count++] = i;
+    double total = 0;
+    for (size_t i = 0; i < count; ++i) total += w ? w[rows[i]] : 1;
+    for (size_t j = 0; j < d; ++j) {
+        double values[pivot_rows + 2], weights[pivot_rows + 2], below = 0, spread = 0;
+        for (size_t i = 0; i < count; ++i) {
+            const double value = double(x[rows[i] * d + j]), weight = w ? w[rows[i]] : 1;
+            size_t at = i;
+            for (; at > 0 && values[at - 1] > value; --at) values[at] = values[at - 1], weights[at] = weights[at - 1];
+            values[at] = value, weights[at] = weight;
         }
+        size_t middle = 0;
+        while (middle + 1 < count && (below += weights[middle]) < total / 2) ++middle;
+        for (size_t i = 0; i < count; ++i) spread += weights[i] * __builtin_fabs(values[i] - values[middle]);
+        pivot[j] = round_to_spread(values[middle], spread / total, In());
     }
-    for (size_t j = 0; j < d; ++j)
-        pivot[j] = round_to_spread(double(origin[j]) + sums[j] / total, spreads[j] / total, In());
 }
 
 // A matrix of rows that is read `group` rows at a time. Vectors may extend past the end of a row (the extra lanes are

@@ -43,11 +43,10 @@ inline void pack_width(size_t width, const T *y, size_t columns, const T *mean, 
     if constexpr (nv > 1) pack_width<T, nv - 1>(width, y, columns, mean, row, root_share, count, to, sums);
 }
 
-// `sums` is padded like the panels; `out` holds blocks of the upper triangle (scatter.h); `zeros` is one block of
-// zeros.
+// `sums` is padded like the panels; `out` holds blocks of the upper triangle (scatter.h).
 template <class T>
 void add_weighted_products(const T *y, size_t columns, const T *mean, const RowShares<T> &shares, const Panels<T> &panels,
-                           T *packed, const T *zeros, double *sums, double *out) {
+                           T *packed, double *sums, double *out) {
     constexpr size_t full = Panels<T>::full, size = full * full;
     for (size_t from = 0; from < shares.count; from += rows_per_sum) {
         const size_t count = least(rows_per_sum, shares.count - from);
@@ -58,9 +57,9 @@ void add_weighted_products(const T *y, size_t columns, const T *mean, const RowS
             const T *right = packed + panels.place(q) * rows_per_sum;
             double *column = out + q * (q + 1) / 2 * size;
             for (size_t p = 0; p < q; ++p)
-                off_diagonal<T>(packed + panels.place(p) * rows_per_sum, panels.width(p), panels.columns(p), right, count, zeros,
+                off_diagonal<T>(packed + panels.place(p) * rows_per_sum, panels.width(p), panels.columns(p), right, count,
                                 column + p * size);
-            diagonal<T>(right, right, panels.width(q), panels.columns(q), count, zeros, column + q * size);
+            diagonal<T>(right, right, panels.width(q), panels.columns(q), count, column + q * size);
         }
     }
 }

@@ -1,7 +1,9 @@
 // The scatter matrix about the mean: subtract a pivot, add up products of panels of columns, then shift from the
 // pivot to the mean.
 
-constexpr size_t chunk_rows = 128;  // maximum length of a float32 sum; two panels of this many rows fit in L1
+// Maximum length of a sum in T; two panels of this many rows fit in L1. Rounding errors of a float32 sum do not average out
+// if the data have only a few distinct values: then its relative error is up to a quarter of its length times 2^-24.
+template <class T> constexpr size_t chunk_rows = sizeof(T) < sizeof(double) ? 64 : 128;
 constexpr size_t block_rows = 768;  // maximum number of rows packed at a time,
 constexpr size_t block_bytes = 3 << 20;  // and their maximum size
 constexpr size_t resident_bytes = 256 << 10;  // size of the right-hand panels that should stay in L2
@@ -20,26 +22,12 @@ struct Arena {
 
 // The upper triangle of C, stored as contiguous blocks (panel by panel): adding to C in place would touch a different
 // page for every row.
-//
-// A sum in single precision starts not at zero but at `starts`: minus half of its expected value, as estimated from
-// the first chunk. It then stays half as large, and so do its rounding errors, which do not average out if the data
-// have only a few distinct values. The starting values are subtracted again at the end, once for every sum.
 template <class T> struct Blocks {
     static constexpr size_t full = Panels<T>::full, size = full * full;
     double *base;
-    T *starts;
     size_t place(size_t p, size_t q) const { return (q * (q + 1) / 2 + p) * size; }
     double *at(size_t p, size_t q) const { return base + place(p, q); }
     static size_t total(size_t panels) { return panels * (panels + 1) / 2 * size; }
-
-    void begin(size_t panels) const {
-        if (!single_precision<T>) return;
-        for (size_t i = 0; i < total(panels); ++i) starts[i] = T(base[i] * -0.5);
-    }
-    void complete(size_t panels, size_t sums) const {
-        if (!single_precision<T>) return;
-        for (size_t i = 0; i < total(panels); ++i) base[i] -= double(sums) * double(starts[i]);
-    }
 };
 
 template <class In, class T> struct ScatterWorkspace {
@@ -52,42 +40,39 @@ template <class In, class T> struct ScatterWorkspace {
         const size_t padded = panels.padded();
         pivot = arena.take<In>(padded);
         stage = arena.take<In>(padded * group);
-        sums = arena.take<double>(2 * padded);  // find_pivot uses the second half
+        sums = arena.take<double>(padded);
         bits_seen = arena.take<T>(padded);
         plain = arena.take<T>(padded * rows);
         weighted = has_weights ? arena.take<T>(padded * rows) : plain;
         blocks.base = arena.take<double>(blocks.total(panels.count));
-        blocks.starts = arena.take<T>(single_precision<T> ? blocks.total(panels.count) : 0);
     }
 };
 
 template <class T>
-void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t first, size_t rows, size_t p, size_t q,
+void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
                const Blocks<T> &blocks) {
     double *out = blocks.at(p, q);
-    const T *start = blocks.starts + blocks.place(p, q);
     for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
-    for (size_t k = first; k < rows; k += chunk_rows) {
-        const size_t depth = least(chunk_rows, rows - k);
-        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, start, out);
-        else off_diagonal<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, start, out);
+    for (size_t k = 0; k < rows; k += chunk_rows<T>) {
+        const size_t depth = least(chunk_rows<T>, rows - k);
+        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, out);
+        else off_diagonal<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, out);
     }
 }
 
-// Adds the products of the packed rows from `first` on. As many right-hand panels as fit in L2 are held there while
+// Adds the products of the packed rows. As many right-hand panels as fit in L2 are held there while
 // all left-hand panels pass by.
 template <class T>
-void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t first, size_t rows,
-                  const Blocks<T> &blocks) {
+void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
             for (size_t q = p > from ? p : from; q < to; ++q)
-                add_block(packed, panels, first, rows, p, q, blocks);
+                add_block(packed, panels, rows, p, q, blocks);
     }
 }
 
@@ -158,26 +143,22 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
     const Panels<T> panels(wide);
-    const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows * chunk_rows;
-    const size_t stride = least(least(block_rows, fit ? fit : chunk_rows), round_up(wide_rows, group));
+    const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows<T> * chunk_rows<T>;
+    const size_t stride = least(least(block_rows, fit ? fit : chunk_rows<T>), round_up(wide_rows, group));
 
     Arena arena{nullptr, 0};
     ScatterWorkspace<In, T>(arena, panels, stride, w);
     arena = {(char *)scratch(arena.used), 0};
     const ScatterWorkspace<In, T> work(arena, panels, stride, w);
-    find_pivot(x, w, n, d, work.sums, work.pivot);
+    find_pivot(x, w, n, d, work.pivot);
     for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
     for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.bits_seen[j] = 0;
-    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) {
-        work.blocks.base[i] = 0;
-        if (single_precision<T>) work.blocks.starts[i] = 0;
-    }
+    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) work.blocks.base[i] = 0;
 
     const size_t reach = panels.count > 1 ? wide : panels.padded();
     const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
     const Packed<T> packed{work.plain, work.weighted, stride, work.sums, work.bits_seen};
     double rounded_total = 0;  // of the weights rounded to T
-    size_t started = 0;
     for (size_t from = 0; from < wide_rows; from += stride) {
         const size_t here = least(stride, wide_rows - from);
         for (size_t k = 0; k < here; k += group) {
@@ -188,17 +169,8 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
             }
             pack_group(rows, from + k, w ? weights : nullptr, k, panels, packed);
         }
-        const size_t packed_rows = round_up(here, group);
-        size_t first = 0;
-        if (from == 0) {
-            first = least(chunk_rows, packed_rows);
-            add_products(packed, panels, 0, first, work.blocks);
-            work.blocks.begin(panels.count);
-        }
-        add_products(packed, panels, first, packed_rows, work.blocks);
-        started += (packed_rows - first + chunk_rows - 1) / chunk_rows;
+        add_products(packed, panels, round_up(here, group), work.blocks);
     }
-    work.blocks.complete(panels.count, started);
     if (!in_range(work.blocks, panels, work.bits_seen, n)) return false;
 
     if (fold > 1) unfold<T>(work.blocks.base, work.sums, d, wide);

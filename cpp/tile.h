@@ -10,9 +10,6 @@ constexpr size_t tile_rows = 4, tile_vectors = 4;  // 16 of 32
 constexpr size_t tile_rows = 4, tile_vectors = 2;  // 8 of 16: without FMA each product needs a register too
 #endif
 
-// Whether sums in T lose enough digits that they should start below zero (see Blocks in scatter.h).
-template <class T> constexpr bool single_precision = sizeof(T) < sizeof(double);
-
 // Divides columns into panels of `tile_vectors` vectors. The first panel takes the remainder and is padded to whole
 // vectors. Off the diagonal it is always on the broadcast side, where the padding is skipped.
 template <class T> struct Panels {
@@ -33,21 +30,14 @@ template <class T> struct Panels {
     size_t padded() const { return first + (count - 1) * full; }
 };
 
-// out[i][j] += start[i][j] + sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns.
+// out[i][j] += sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns.
 // The sum over k is formed in T and added in float64, so a float32 sum has at most `depth` terms.
 template <class T, size_t rows, size_t nv>
 inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth,
-                 const T *start, double *out, size_t out_step) {
+                 double *out, size_t out_step) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     V sum[rows][nv] = {};
-    if constexpr (single_precision<T>) {
-        FW_UNROLL(16)
-        for (size_t i = 0; i < rows; ++i) {
-            FW_UNROLL(4)
-            for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(start + i * out_step + v * L);
-        }
-    }
     FW_UNROLL(2)
     for (size_t k = 0; k < depth; ++k) {
         V right[nv];
@@ -77,31 +67,28 @@ inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t de
 
 // A diagonal block of C: a panel times itself, without the vectors left of the diagonal.
 template <class T, size_t nv>
-inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
-                        double *out) {
+inline void on_diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
     constexpr size_t L = lanes<T>, full = Panels<T>::full;
     // With only one vector of columns, more rows are needed to keep the FMA units busy.
     constexpr size_t wanted = nv == 1 ? 2 * tile_rows : tile_rows;
     constexpr size_t rows = wanted < L ? wanted : L;
     const size_t v = width / L - nv;
     for (size_t i = v * L; i < least(used, (v + 1) * L); i += rows)
-        tile<T, rows, nv>(a + i, width, b + v * L, width, depth, start + i * full + v * L, out + i * full + v * L, full);
-    if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
+        tile<T, rows, nv>(a + i, width, b + v * L, width, depth, out + i * full + v * L, full);
+    if constexpr (nv > 1) on_diagonal<T, nv - 1>(a, b, width, used, depth, out);
 }
 
 // The same for a panel whose number of vectors is known only at run time.
 template <class T, size_t nv = tile_vectors>
-inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, const T *start,
-                     double *out) {
-    if (width == nv * lanes<T>) return on_diagonal<T, nv>(a, b, width, used, depth, start, out);
-    if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, start, out);
+inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t depth, double *out) {
+    if (width == nv * lanes<T>) return on_diagonal<T, nv>(a, b, width, used, depth, out);
+    if constexpr (nv > 1) diagonal<T, nv - 1>(a, b, width, used, depth, out);
 }
 
 // A block of C to the right of the diagonal, where the right-hand panel is always full.
 template <class T>
-inline void off_diagonal(const T *a, size_t width, size_t used, const T *b, size_t depth, const T *start,
-                         double *out) {
+inline void off_diagonal(const T *a, size_t width, size_t used, const T *b, size_t depth, double *out) {
     constexpr size_t full = Panels<T>::full;
     for (size_t i = 0; i < used; i += tile_rows)
-        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, start + i * full, out + i * full, full);
+        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, out + i * full, full);
 }
