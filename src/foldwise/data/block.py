@@ -77,8 +77,8 @@ class DenseBlock:
         return moments
 
     def centred(self, centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
-        """(x - centre) / scale, subtracted in float64, in the block's own dtype."""
-        return kernels.centred(self.dense(), centre, scale)
+        """(x - centre) / scale, subtracted in float64, in the block's own dtype; the centre may be in two parts."""
+        return _less(self.dense(), centre, scale)
 
     def times(self, basis: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale) @ basis in float64."""
@@ -90,7 +90,7 @@ class DenseBlock:
 
     def _centred_wide(self, centre: Floats, scale: Floats | None) -> Floats:
         """(x - centre) / scale in float64: differences of extreme float32 values overflow float32."""
-        return kernels.centred(self.dense().astype(np.float64, copy=False), centre, scale)
+        return _less(self.dense().astype(np.float64, copy=False), centre, scale)
 
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """((X - centre) / scale) @ directions.T in the block's own dtype."""
@@ -261,12 +261,12 @@ class SparseBlock:
         """((X - centre) / scale) @ basis, with the centre subtracted from the product rather than from the rows."""
         rows, pivot = self._shifted
         scaled = basis if scale is None else basis / scale[:, None]
-        return np.asarray(rows @ scaled - (centre - pivot) @ scaled)
+        return np.asarray(rows @ scaled - _gap(centre, pivot) @ scaled)
 
     def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
         """((X - centre) / scale).T @ codes."""
         rows, pivot = self._shifted
-        product = np.asarray(rows.T @ codes) - np.outer(centre - pivot, codes.sum(axis=0))
+        product = np.asarray(rows.T @ codes) - np.outer(_gap(centre, pivot), codes.sum(axis=0))
         return product if scale is None else product / scale[:, None]
 
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
@@ -384,3 +384,17 @@ def join(blocks: Sequence[Block], start: int) -> Block:
 def dense_rows(rows: Any) -> NDArray[Any]:
     """Rows as an ordinary array, whether dense or sparse."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
+
+
+def _less(rows: NDArray[Any], centre: Floats, scale: Floats | None) -> NDArray[Any]:
+    """(rows - centre) / scale; of a centre in two parts float32 rows need only the first."""
+    if centre.ndim == 1 or rows.dtype == np.float32 or not centre[1].any():
+        return kernels.centred(rows, centre if centre.ndim == 1 else centre[0], scale)
+    away = kernels.centred(rows, centre[0], None)
+    away -= centre[1]
+    return away if scale is None else np.asarray(away / scale)
+
+
+def _gap(centre: Floats, pivot: Floats) -> Floats:
+    """centre - pivot, of a centre in one part or two."""
+    return centre - pivot if centre.ndim == 1 else (centre[0] - pivot) + centre[1]

@@ -27,7 +27,7 @@ class CachedSource(Derived):
             self._pieces = [_Kept(piece) for piece in self._source.pieces()]
         return iter(self._pieces if first == 0 and last is None else self._pieces[first:last])
 
-    def count(self) -> int:
+    def count(self, most: int | None = None) -> int:
         """How many rows there are; a source that does not know is read for it, and stays in memory."""
         if self.n_rows is None:
             self.n_rows = sum(piece.load().n_rows for piece in self.pieces())

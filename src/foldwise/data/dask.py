@@ -76,7 +76,7 @@ class DaskSource:
         self.names, self.left_out, self.dtype, self.n_columns = cut.names, left_out, cut.dtype, len(cut.chosen)
         self.n_rows = None if lengths is None else sum(lengths)
 
-    def count(self) -> int:
+    def count(self, most: int | None = None) -> int:
         """The number of rows; unknown chunk sizes are computed."""
         if self._lengths is None:
             import dask

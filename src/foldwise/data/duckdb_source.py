@@ -102,13 +102,16 @@ class DuckDBSource:
         self.in_memory = table.sql is None
         self.divisible = table.files is not None  # the rows of a query need not come in the same order twice
 
-    def count(self) -> int:
-        """The number of rows, as counted by DuckDB."""
+    def count(self, most: int | None = None) -> int:
+        """The number of rows, as counted by DuckDB; only the first `most` are looked at."""
         try:
-            self.n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
+            relation = self._relation() if most is None else self._relation().limit(most)
+            found = int(relation.aggregate("count(*)").fetchall()[0][0])
         except duckdb_errors() as problem:
             self._table.explain(problem, self._needed(), self._condition)
-        return self.n_rows
+        if most is None or found < most:
+            self.n_rows = found
+        return found
 
     def _needed(self) -> list[Column]:
         return self._chosen if self._weight is None else [*self._chosen, self._weight]

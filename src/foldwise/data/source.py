@@ -167,15 +167,15 @@ class View(Derived):
         """Whether any range of blocks can be read on its own."""
         return bool(getattr(self.source, "divisible", True))
 
-    def count(self) -> int:
-        """How many rows there are, by a pass if need be."""
-        return count_rows(self.source)
+    def count(self, most: int | None = None) -> int:
+        """How many rows there are, by a pass if need be; `most` if there are at least so many."""
+        return count_rows(self.source, most)
 
     def fingerprint(self) -> str:
         """That of the source behind."""
         return self.source.fingerprint()
 
 
-def count_rows(source: Any) -> int:
-    """How many rows a source has; one that does not know counts them."""
-    return int(source.count() if source.n_rows is None else source.n_rows)
+def count_rows(source: Any, most: int | None = None) -> int:
+    """How many rows a source has; one that does not know counts them, and need not go on after `most`."""
+    return int(source.count(most) if source.n_rows is None else source.n_rows)

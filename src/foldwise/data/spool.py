@@ -85,9 +85,9 @@ class SpooledSource(Derived):
         """Release the scratch file; later passes decode again."""
         self._spool, self._off = None, True
 
-    def count(self) -> int:
+    def count(self, most: int | None = None) -> int:
         """The number of rows, counted by the underlying source."""
-        return count_rows(self.source)
+        return count_rows(self.source, most)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load, from the scratch file once it is complete, otherwise from the source."""

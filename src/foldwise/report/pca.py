@@ -58,7 +58,7 @@ def pca_report(pca: Any, source: Source) -> Report:
             components,
             plane,
             Group([scree_chart] if advice is None else [scree_chart, advice]),
-            run_table(pca.manifest_, **{"largest residual |S v - l v|": residual}),
+            run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
     )
 

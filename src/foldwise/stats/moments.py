@@ -34,6 +34,11 @@ class Moments:
         weight, centre, scatter = block.moments()
         return cls(weight, block.rows_with_weight, centre, scatter)
 
+    @classmethod
+    def of_wide(cls, block: Block) -> Moments:
+        """The same of float32 rows, with products in float64."""
+        return cls.of(block.astype(np.float64))
+
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of rows together."""
         if other.weight == 0.0:

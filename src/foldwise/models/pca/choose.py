@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -18,23 +19,36 @@ _PRODUCT = 4.0 / 0.25  # a block product with its transpose, in float64, with ce
 _STEPS = 12  # passes that Krylov usually takes
 _OVERSAMPLING = 8
 _SQUARE_MATRIX_BYTES = 8 << 30
-_WIDE = 1000  # columns
 
 
 def solver_for(asked: str, n_components: Any, source: Source) -> Solver:
     """The solver that a PCA with svd_solver=`asked` runs on these data."""
-    n, d = source.n_rows, source.n_columns
+    d = source.n_columns
     if asked == "auto":
-        k = int(n_components) if isinstance(n_components, Integral) else None
-        if n is None and d > _WIDE:  # how many rows there are decides between ways that differ by gigabytes
-            n = count_rows(source)
-        return SOLVERS[cheapest(n, d, k, sparse=source.sparse, fill=getattr(source, "fill", 1.0))]
-    if asked == "covariance_eigh" and n is not None and n < d and not source.sparse:
+        k, fill = int(n_components) if isinstance(n_components, Integral) else None, getattr(source, "fill", 1.0)
+        n = count_rows(source, decisive_rows(d, k))
+        return SOLVERS[cheapest(n, d, k, sparse=source.sparse, fill=fill)]
+    if asked == "covariance_eigh" and not source.sparse and count_rows(source, d) < d:
         return SOLVERS["gram"]  # the same decomposition seen from the smaller side
     return BY_PARAMETER[asked]
 
 
-def cheapest(n_rows: int | None, n_columns: int, n_components: int | None, *, sparse: bool, fill: float = 1.0) -> str:
+def decisive_rows(n_columns: int, n_components: int | None) -> int | None:
+    """The number of rows beyond which more make no difference to `cheapest`, for dense rows; None if there is none.
+
+    A source that does not know how many it has is asked for no more, and the choice is that of one that knows.
+    """
+    d, width = n_columns, (n_components or 0) + _OVERSAMPLING
+    if n_components is None:
+        return d
+    each = _STEPS * _PRODUCT * d * width - d * d  # by how much a row costs Krylov more
+    once = _EIGEN_SOME * d**3 - _STEPS * _STEPS * 4 * d * width**2  # what it saves in the end
+    if each <= 0:
+        return None if 8 * d * d <= _SQUARE_MATRIX_BYTES else d
+    return max(d, 4 * n_components + 1, math.ceil(_EIGEN_ALL / _EIGEN_SOME * max(once, 0) / each) + 1)
+
+
+def cheapest(n_rows: int, n_columns: int, n_components: int | None, *, sparse: bool, fill: float = 1.0) -> str:
     """The cheapest solver for the `n_components` leading directions (None: all of them).
 
     >>> cheapest(1_000_000, 50, None, sparse=False), cheapest(100, 20_000, 10, sparse=False)
@@ -42,8 +56,7 @@ def cheapest(n_rows: int | None, n_columns: int, n_components: int | None, *, sp
     >>> cheapest(200_000, 784, 10, sparse=False), cheapest(100_000, 50_000, 10, sparse=True, fill=1e-3)
     ('covariance_eigh', 'krylov')
     """
-    n = float(n_rows) if n_rows is not None else 1e9
-    d = float(n_columns)
+    n, d = float(n_rows), float(n_columns)
     most = min(n, d)
     some = n_components is not None and n_components < most / 4
     eigen = _EIGEN_SOME if some else _EIGEN_ALL

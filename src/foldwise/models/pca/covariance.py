@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
+
+_HALF_ULP = 2.0**-24  # of float32
 
 
 class CovarianceEigh(Solver):
@@ -20,11 +24,13 @@ class CovarianceEigh(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Fold the moments and diagonalise the covariance."""
-        return from_moments(passes.fold(Moments.of), options)
+        if options.wide and passes.source.dtype == np.float32:
+            return from_moments(passes.fold(Moments.of_wide), options, np.float64)
+        return from_moments(passes.fold(Moments.of), options, passes.source.dtype)
 
 
-def from_moments(moments: Moments, options: SolverOptions) -> Spectrum:
-    """The directions of largest variance of rows with these moments."""
+def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectrum:
+    """The directions of largest variance of rows with these moments, which were formed in this arithmetic."""
     scale, k = options.resolve(moments)
     matrix = moments.covariance(options.ddof)
     if scale is not None:
@@ -39,7 +45,8 @@ def from_moments(moments: Moments, options: SolverOptions) -> Spectrum:
         variances=values,
         directions=vectors.T,
         residuals=residuals,
-        floor=d * EPS * float(values.max(initial=0.0)),
+        rounding=rounding_of(dtype) * float(np.trace(matrix)),
+        floor=d * (EPS if dtype == np.float64 else _HALF_ULP) * float(values.max(initial=0.0)),
         dropped=dropped,
     )
 

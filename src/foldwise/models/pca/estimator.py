@@ -39,6 +39,7 @@ from foldwise.stats.moments import Moments
 _LAZY = {
     "column_variances_", "components_", "explained_variance_", "explained_variance_ratio_", "mean_", "n_components_", "n_iter_",
     "n_samples_", "noise_variance_", "outcome_", "rank_", "residuals_", "scale_", "singular_values_", "total_weight_", "trace_",
+    "variance_floor_",
 }
 # fmt: on
 
@@ -149,7 +150,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                     stacklevel=2,
                 )
             source = scan(X, weights=sample_weight)
-            stream = PartialFold(Moments.of, source)
+            stream = PartialFold(Moments.of_wide if self._wide else Moments.of, source)
         else:
             source = open_for_use(self, X, sample_weight)
         if stream.sparse != source.sparse:
@@ -176,7 +177,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
-        self._set_attributes(from_moments(stream.value(), self._options(k, seed)), stream.dtype, seed)
+        dtype = np.float64 if self._wide else stream.dtype
+        self._set_attributes(from_moments(stream.value(), self._options(k, seed), dtype), stream.dtype, seed)
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
@@ -194,7 +196,13 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             seed=seed,
             time_budget=self.time_budget,
             checkpoint=checkpoint,
+            wide=self._wide,
         )
+
+    @property
+    def _wide(self) -> bool:
+        """Rules read variances that may be far below the largest, where float32 sums of products have no digits left."""
+        return isinstance(self.n_components, str)
 
     def _set_attributes(self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int) -> None:
         """Turn a spectrum into the attributes that users know."""
@@ -216,6 +224,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         beyond = spectrum.dropped if spectrum.dropped is not None else max(0.0, float(total - spectrum.variances.sum()))
         self.noise_variance_ = (beyond + float(spectrum.variances[k:].sum())) / rest if rest > 0 else 0.0
         self.residuals_ = spectrum.residuals[:k]
+        self.variance_floor_ = spectrum.floor
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)
         self.trace_ = spectrum.outcome.trace
@@ -235,10 +244,15 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         if not whiten:
             return Projection(self.components_, self.mean_, self.scale_)
-        # As in scikit-learn: a component without variance is divided by almost nothing (in the data's units), not by zero.
-        roots = np.sqrt(self.explained_variance_)
-        least = np.finfo(np.float64).eps * (roots.max(initial=0.0) or 1.0)
-        return Projection(self.components_, self.mean_, self.scale_, np.maximum(roots, least))
+        # What varies by rounding alone must not be blown up; without any variance it is divided by one.
+        own = np.finfo(self.components_.dtype).eps * len(self.mean_)  # scores are worked out in the rows' dtype
+        floor = max(self._floor, own**2 * float(self.explained_variance_.max(initial=0.0)))
+        roots = np.sqrt(np.maximum(self.explained_variance_, floor))
+        return Projection(self.components_, self.mean_, self.scale_, np.where(roots > 0, roots, 1.0))
+
+    @property
+    def _floor(self) -> float:
+        return float(getattr(self, "variance_floor_", 0.0))  # models saved by earlier versions have none
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
         return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
@@ -301,7 +315,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def get_precision(self) -> Floats:
         """The inverse of `get_covariance()`."""
-        return ppca.precision(*self._model())
+        return ppca.precision(*self._model(), self._floor)
 
     def _model(self) -> tuple[Floats, Floats, float, Floats | None]:
         check_is_fitted(self)

@@ -19,7 +19,7 @@ from foldwise.data.source import Piece, RowRange
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
@@ -42,7 +42,7 @@ class Gram(Solver):
         scale, k = options.resolve(columns)
         # Weights are brought to one on average, so that their roots stay in the range of float32.
         average = columns.weight / columns.rows
-        rows = passes.rows(partial(_centred, centre=columns.mean, scale=scale, average=average))
+        rows = passes.rows(partial(_centred, centre=columns.centre, scale=scale, average=average, wide=options.wide))
         strips = passes.over(ColumnStrips(rows), here=True)
         n, d = rows.shape
         divisor = (columns.weight - options.ddof) / average
@@ -67,7 +67,8 @@ class Gram(Solver):
             variances=variances,
             directions=directions.T,
             residuals=lengths(applied - directions * variances),
-            floor=n * EPS * float(variances.max(initial=0.0)),
+            rounding=rounding_of(rows.dtype) * options.total_variance(columns),
+            floor=n * (EPS if rows.dtype == np.float64 else 2.0**-48) * float(variances.max(initial=0.0)),
         )
 
 
@@ -110,8 +111,9 @@ class _Stack:
         return _Stack(np.vstack([self.value, other.value]))
 
 
-def _centred(block: Block, *, centre: Floats, scale: Floats | None, average: float) -> NDArray[Any]:
+def _centred(block: Block, *, centre: Floats, scale: Floats | None, average: float, wide: bool) -> NDArray[Any]:
     assert isinstance(block, DenseBlock)
+    block = block.astype(np.float64) if wide and block.values.dtype == np.float32 else block
     rows = block.centred(centre, scale)
     if block.weights is not None:
         rows *= np.sqrt(block.weights / average)[:, None].astype(rows.dtype)

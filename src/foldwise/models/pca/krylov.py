@@ -19,7 +19,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
@@ -72,7 +72,7 @@ class Krylov(Solver):
         lanczos = _Lanczos(
             k,
             passes,
-            partial(ScatterProduct.of, centre=columns.mean, scale=scale),
+            partial(ScatterProduct.of, centre=columns.centre, scale=scale),
             divisor=columns.weight - options.ddof,
             tolerance=options.tol or _TOLERANCE,
             seed=options.seed,
@@ -94,6 +94,7 @@ class Krylov(Solver):
             variances=np.maximum(values, 0.0),
             directions=(state["basis"] @ vectors[:, :k]).T,
             residuals=residuals,
+            rounding=rounding_of(np.float64) * options.total_variance(columns),
             floor=len(columns.mean) * EPS * float(values.max(initial=0.0)),
             outcome=outcome,
             resumed_at=resumed_at,

@@ -15,7 +15,7 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.solver import EPS, lengths, rounding_of, Solver, SolverOptions
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
@@ -60,6 +60,7 @@ class Power(Solver):
             variances=variances,
             directions=directions,
             residuals=residuals,
+            rounding=rounding_of(passes.source.dtype) * float(np.trace(state["S"])),
             floor=len(state["S"]) * EPS * float(variances.max(initial=0.0)),
             outcome=outcome,
             resumed_at=resumed_at,

@@ -15,20 +15,19 @@ def covariance(directions: Floats, variances: Floats, noise: float, scale: Float
     return matrix if scale is None else matrix * np.outer(scale, scale)
 
 
-def precision(directions: Floats, variances: Floats, noise: float, scale: Floats | None) -> Floats:
-    """The inverse of `covariance`, without inverting a d x d matrix where there is noise."""
-    d = directions.shape[1]
-    if noise > 0:
-        shares = (variances - noise) / np.where(variances > 0, variances, 1.0)
-        matrix = (np.eye(d) - (directions.T * shares) @ directions) / noise
+def precision(directions: Floats, variances: Floats, noise: float, scale: Floats | None, floor: float = 0.0) -> Floats:
+    """The inverse of `covariance`; variances up to `floor` are nothing but rounding, and such a model has no density."""
+    k, d = directions.shape
+    least = min(float(variances.min(initial=np.inf)), noise if k < d else np.inf)
+    if not least > floor:
+        raise DataError(
+            "the model has directions without any variance, so it has no density",
+            advice="Keep fewer components, so that some noise is left for the others",
+        )
+    if k < d:
+        matrix = (np.eye(d) - (directions.T * ((variances - noise) / variances)) @ directions) / noise
     else:
-        try:
-            matrix = np.asarray(np.linalg.inv(covariance(directions, variances, noise, None)), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            raise DataError(
-                "the model has directions without any variance, so it has no density",
-                advice="Keep fewer components, so that some noise is left for the others",
-            ) from None
+        matrix = (directions.T / variances) @ directions
     return matrix if scale is None else matrix / np.outer(scale, scale)
 
 

@@ -35,13 +35,14 @@ def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
     """What n_components=`rule` says of these variances; None where it is a number, or all."""
     if rule is None or isinstance(rule, Integral):
         return None
+    if rule not in RULES:
+        return by_share(found.variances, found.total_variance, float(rule), found.weight)
+    variances = np.where(found.variances > found.floor, found.variances, 0.0)  # so that all solvers' rounding is alike
     if rule == "mle":
-        return by_minka(found.variances, found.weight, len(found.mean))
+        return by_minka(variances, found.weight, len(found.mean))
     if rule == "parallel":
-        return by_parallel_analysis(found.variances, found.column_variances, found.weight, seed)
-    if rule == "gavish-donoho":
-        return by_gavish_donoho(found.variances, found.weight, len(found.mean))
-    return by_share(found.variances, found.total_variance, float(rule), found.weight)
+        return by_parallel_analysis(variances, found.column_variances, found.weight, seed)
+    return by_gavish_donoho(variances, found.weight, len(found.mean))
 
 
 def by_share(variances: Floats, total: float, share: float, weight: float) -> RankChoice:

@@ -22,9 +22,20 @@ if TYPE_CHECKING:
 
 ColumnSummary: TypeAlias = ColumnMoments | Moments | QRFactor  # all know weight, rows, means and sums of squares
 EPS = float(np.finfo(np.float64).eps)
-_LEAST_VARIANCE = (
-    1e-290  # below, digits of squares are lost; a column that varies has at least the least positive number
-)
+# Below, digits of squares are lost; a column that varies has at least the least positive number.
+_LEAST_VARIANCE = 1e-290
+_SINGLE, _DOUBLE = (
+    1e-6,
+    256 * EPS,
+)  # the promise of the kernels for any order of rows; sums of at most 128 products, and merges
+_MORE = 1e-6  # of ddof: by less the weights exceed it only through rounding
+
+
+def rounding_of(dtype: Any) -> float:
+    """By how much sums of products in this arithmetic can be off: each entry of a scatter matrix by this times the root of the
+    product of its two diagonal entries, so that the error of the matrix is at most this times its trace.
+    """
+    return _SINGLE if dtype == np.float32 else _DOUBLE
 
 
 class Solver:
@@ -62,6 +73,7 @@ class SolverOptions:
     seed: int = 0
     time_budget: float | None = None
     checkpoint: Checkpoint | None = None
+    wide: bool = False  # products of float32 rows in float64: a rule reads variances far below the largest
 
     def resolve(self, columns: ColumnSummary) -> tuple[Floats | None, int]:
         """By what each column is divided, and how many directions to find; columns without a variance are refused."""
@@ -78,7 +90,7 @@ class SolverOptions:
     def total_variance(self, columns: ColumnSummary) -> float:
         """The total variance, if there is one that a float64 can hold."""
         weight, rows, squares = columns.weight, columns.rows, columns.squares
-        if weight <= self.ddof:
+        if weight <= self.ddof * (1 + _MORE):
             raise DataError(
                 f"Found array with {rows} sample(s) (total weight {weight:g}) while a minimum of 2 is required by PCA: "
                 f"a variance with ddof={self.ddof:g} cannot be formed",

@@ -17,7 +17,8 @@ _MOST_WORK = 20e9  # multiplications spent on directions without variance
 class Spectrum:
     """Leading variances (falling) and unit directions (rows), with a certificate.
 
-    `residuals[i]` is the norm of S v - l v; by it, a true eigenvalue of S lies within that distance of `variances[i]`.
+    `residuals[i]` is the norm of S v - l v, plus what the arithmetic that formed S can have changed: a true eigenvalue of the
+    covariance of the rows lies within that distance of `variances[i]`.
     """
 
     weight: float
@@ -43,12 +44,13 @@ class Spectrum:
         variances: Floats,
         directions: Floats,
         residuals: Floats,
+        rounding: float | Floats,
         floor: float,
         dropped: float | None = None,
         outcome: Outcome | None = None,
         resumed_at: int = 0,
     ) -> Spectrum:
-        """What a solver found, with what any statistic of the columns says."""
+        """What a solver found, with what any statistic of the columns says; `rounding` is added to the residuals."""
         scale = options.deviations(columns)
         column_variances = columns.squares / (columns.weight - options.ddof)
         return cls(
@@ -60,7 +62,7 @@ class Spectrum:
             column_variances=column_variances if scale is None else column_variances / scale**2,
             variances=variances,
             directions=np.ascontiguousarray(directions),
-            residuals=residuals,
+            residuals=residuals + rounding,
             floor=floor,
             dropped=dropped,
             outcome=outcome or Outcome(Reason.CONVERGED, 1, 0.0),

@@ -46,12 +46,15 @@ class FullSVD(Solver):
             directions = directions[:k]
             variances, dropped = singular[:k] ** 2 / divisor, float((singular[k:] ** 2).sum()) / divisor
             applied = factor.T @ (factor @ directions.T) / divisor
+        off = factor.shape[1] * EPS * float(np.sqrt(options.total_variance(rows)))
         return Spectrum.of(
             rows,
             options,
             variances=variances,
             directions=directions,
             residuals=lengths(applied - directions.T * variances),
+            # What QR changes is in proportion to the largest singular value, not to its square.
+            rounding=2 * off * np.sqrt(variances) + off**2,
             floor=(factor.shape[1] * EPS) ** 2 * float(variances.max(initial=0.0)),
             dropped=dropped,
         )
