@@ -42,7 +42,7 @@ def test_float32_scatter_does_not_depend_on_order(name: str, weighted: bool) -> 
         rows = DATA[name](rng, n).astype(np.float32)
         for x in (rows, np.ascontiguousarray(rows[::-1]), rows[rng.permutation(n)]):
             w = rng.integers(1, 4, n).astype(np.float64) if weighted else None
-            weight, centre, scatter = kernels.scatter(x, w)
+            _, centre, scatter = kernels.scatter(x, w)
             exact = x.astype(np.longdouble)
             each = np.ones(n) if w is None else w
             mean = (each[:, None] * exact).sum(axis=0) / each.sum()

@@ -95,6 +95,39 @@ def test_a_large_table_is_searched_on_a_sample() -> None:
     assert rows.share == pytest.approx(60_000 / len(rows.x))
 
 
+@pytest.mark.filterwarnings("ignore::foldwise.models.mixture.estimator.CollapsedWarning")
+def test_rows_of_weight_0_are_as_if_they_were_not_there() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(50_000, 2)), np.zeros(50_000)
+    w[rng.choice(50_000, 1500, replace=False)] = 1.0  # a sample of all rows would hold hardly any of these
+    weighted, alone = fw.GaussianMixture(3).fit(x, sample_weight=w), fw.GaussianMixture(3).fit(x[w > 0])
+    assert weighted.lower_bound_ == pytest.approx(alone.lower_bound_, abs=1e-9)
+    w[np.flatnonzero(w)[6:]] = 0.0
+    assert np.isfinite(fw.GaussianMixture(2).fit(x, sample_weight=w).lower_bound_)
+
+
+@pytest.mark.filterwarnings("ignore::foldwise.models.mixture.estimator.CollapsedWarning")
+def test_a_far_row_is_no_worse_than_without_a_search() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    x[:30] += 4
+    x[0] = 1e9
+    plain = fw.GaussianMixture(2, search="none").fit(x)
+    assert fw.GaussianMixture(2).fit(x).lower_bound_ >= plain.lower_bound_ - 1e-9
+    x = np.random.default_rng(5).standard_cauchy(size=(200, 3))  # the best tied model has a component of one row
+    plain = fw.GaussianMixture(2, covariance_type="tied", search="none").fit(x)
+    assert fw.GaussianMixture(2, covariance_type="tied").fit(x).lower_bound_ >= plain.lower_bound_ - 1e-6
+
+
+def test_weights_are_repetition_where_tails_are_heavy() -> None:
+    rng = np.random.default_rng(36)
+    x = rng.normal(size=(600, 2)) * np.abs(rng.standard_t(2, size=(600, 1))) + 4 * rng.integers(2, size=(600, 1))
+    w = rng.integers(0, 4, 600)
+    counted = fw.GaussianMixture(2, max_iter=500).fit(x, sample_weight=w.astype(float))
+    repeated = fw.GaussianMixture(2, max_iter=500).fit(np.repeat(x, w, axis=0))
+    assert counted.lower_bound_ == pytest.approx(repeated.lower_bound_, abs=1e-6)
+
+
 def test_neither_order_nor_repetition_nor_threads_matter() -> None:
     x = zigzag()[:400]
     weights = np.random.default_rng(0).integers(0, 3, len(x)).astype(float)

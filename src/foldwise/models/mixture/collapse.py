@@ -53,7 +53,7 @@ def restarted(data: FitData, ridge: Ridge, start: Start, bad: NDArray[np.bool_],
     size = max(4 * covariance.least_rows(), int(_TAIL * data.extent.count), int(bad.sum()))
     size = min(size, int(np.isfinite(densities).sum()))
     worst = np.argpartition(densities, size - 1)[:size]
-    worst = np.sort(worst[np.argsort(densities[worst], kind="stable")])
+    worst = worst[np.argsort(densities[worst], kind="stable")]  # whatever order the rows came in
     means, weights = start.means.copy(), start.weights.copy()
     weights[good] = others * (1.0 - bad.sum() / k)
     weights[bad] = 1.0 / k

@@ -37,6 +37,7 @@ from foldwise.models.mixture.start import Start
 _LLOYD, _SWAPS = 10, 6  # of k-means in each view
 _FEW = 3  # Lloyd steps of further starts, which are to differ
 _FIRST, _ROUGH = 50, 1e-3  # steps and tolerance of the first run
+_COLLAPSED = 20  # what a first run counts as if it collapses
 _TOL, _FINE = 1e-5, 5e-6  # of the other runs, and of the last
 _STARTS = 16  # further ones, at most
 _AT_LEAST = 4  # if the first one collapses
@@ -63,7 +64,7 @@ class MixtureSearch:
         self.views = rows.views
 
     def start(self, data: FitData, within: Floats | None) -> Start | None:
-        """The best start found, in the units of the fit; None if there is no density at all."""
+        """The best start found, in the units of the fit; None if all collapse, or there is no density at all."""
         rows, kind = self.rows, self.rows.covariance
         counts, means, matrices = self._kmeans(0)
         if within is None:
@@ -73,14 +74,14 @@ class MixtureSearch:
             return None
         begin = _model(runs, counts, means, matrices)
         best = self._search(runs, begin)
-        if not np.isfinite(best.bound):  # all have collapsed: EM knows how to mend that
-            best = begin
+        if not np.isfinite(best.bound):  # all have collapsed: EM from a plain start knows how to mend that
+            return None
         return Start(best.weights, best.means + rows.centre, best.covariances, within)
 
     def _search(self, runs: Runs, begin: Model) -> Model:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
-        taken = int(self.steps)
+        taken = max(int(self.steps), 0 if np.isfinite(first.bound) else _COLLAPSED)
         budget = (taken + 3) * (_TIMES * rows.share + _MORE / (max(len(rows.x), _SMALL) * (1 + d * d / 25)))
         short = max(4, int(taken * _SHORT))
         self.each = _CALLS / (max(len(rows.x), _SMALL) * k)

@@ -58,15 +58,12 @@ class SearchRows:
     @classmethod
     def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
         """Drawn by row number, so that it does not matter where the rows are."""
-        n = data.extent.count
+        places = _places(data)  # rows of weight 0 are as if they were not there
+        n = len(places)
         size = sample_size(n, k, data.covariance.d)
         which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
-        x, weights = taken(data, which)
-        x = x.astype(np.float64)
-        if weights is not None:
-            x, weights = x[weights > 0], weights[weights > 0]
-        order = np.lexsort(x.T)  # neither the order of rows nor whether equal ones are counted once should matter
-        x, weights = x[order], None if weights is None else _comfortable(weights[order])
+        x, weights = taken(data, places[which])
+        x, weights = _merged(x.astype(np.float64), weights)
         centre = x[len(x) // 2]  # any row: the mean would be rounded by the order in which it was added up
         x = x - centre
         factor = data.units.factor
@@ -80,11 +77,10 @@ class SearchRows:
     @property
     def has_atom(self) -> bool:
         """Whether so many rows are equal that a component may well be for them alone."""
-        same = np.r_[False, (self.x[1:] == self.x[:-1]).all(axis=1)]
-        if not same.any():
+        if self.weights is None:
             return False
-        groups = np.bincount(np.cumsum(~same) - 1, self.weights)
-        return bool(groups.max() >= max(_MANY * self.covariance.least_rows(), _MUCH * self.total / self.k))
+        heaviest = float(self.weights.max(initial=0.0))
+        return heaviest >= max(_MANY * self.covariance.least_rows(), _MUCH * self.total / self.k)
 
     @cached_property
     def whole(self) -> Floats:
@@ -169,7 +165,8 @@ class Runs:
             flat = float(np.max(kind.traces(kind.whiten(one), ridge)))
         except np.linalg.LinAlgError:
             return None
-        least = min(_ROWS * kind.least_rows(), _LIGHT * rows.total / rows.k)
+        # A shared covariance has no spikes: a component of one row is as good as any.
+        least = min(_LIGHT if kind.shared else _ROWS * kind.least_rows(), _LIGHT * rows.total / rows.k)
         return cls(rows, ridge, _FLAT + flat, least)
 
     def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
@@ -202,6 +199,30 @@ def _comfortable(weights: Floats) -> Floats:
     """Weights whose products stay in range: multiplied by a power of two if they are very large or small."""
     power = math.frexp(float(weights.max(initial=1.0)))[1]
     return weights if abs(power) <= 30 else np.ldexp(weights, -power)
+
+
+def _merged(x: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+    """Rows in an order of their own, equal ones as one: neither the order they came in nor repetition should matter."""
+    order = np.lexsort(x.T)
+    x, weights = x[order], None if weights is None else weights[order]
+    fresh = np.r_[True, (x[1:] != x[:-1]).any(axis=1)]
+    if not fresh.all():
+        weights = np.bincount(np.cumsum(fresh) - 1, weights).astype(np.float64)
+        x = x[fresh]
+    return x, None if weights is None else _comfortable(weights)
+
+
+def _places(data: FitData) -> NDArray[np.intp]:
+    """The numbers of the rows that have weight."""
+    n, rows = data.extent.count, data.passes.block_rows
+    if data.extent.columns.rows == n:
+        return np.arange(n)
+    found = data.passes.ask(_with_weight, dict.fromkeys(range(-(-n // rows))))
+    return np.concatenate([found[number] + number * rows for number in sorted(found)])
+
+
+def _with_weight(block: Block, state: Any, nothing: None) -> NDArray[np.intp]:
+    return np.arange(block.n_rows) if block.weights is None else np.flatnonzero(block.weights)
 
 
 def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:

@@ -15,7 +15,7 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, lengths, rounding_of, Solver, SolverOptions
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
