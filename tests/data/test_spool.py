@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from data_helpers import rows, weights
 
+import foldwise as fw
 from foldwise.data import scan
 from foldwise.data.spool import spooled
+from foldwise.errors import DataError
 
 
 @pytest.fixture
@@ -92,3 +94,15 @@ def test_it_is_a_source(path):
     with spooled(scan(path)) as spool:
         assert scan(spool) is spool
         assert spool.fingerprint() == scan(path).fingerprint()
+
+
+def test_a_query_that_gives_other_rows_each_time_is_an_error(monkeypatch):
+    query = "SELECT random() AS a, random() AS b, random() AS c FROM range(5000)"
+    monkeypatch.setenv("FOLDWISE_SPOOL_LIMIT", "1")  # so that every pass runs the query again
+    for fit in (fw.PCA(1, svd_solver="krylov").fit, fw.KMeans(3).fit, fw.GaussianMixture(2).fit):
+        with pytest.raises(DataError, match="not those of an earlier pass"):
+            fit(query)
+    steady = "SELECT a, a * a % 7 AS b FROM range(5000) t(a) ORDER BY a"
+    assert fw.KMeans(3).fit(steady).n_iter_ >= 1
+    monkeypatch.delenv("FOLDWISE_SPOOL_LIMIT")
+    assert fw.KMeans(3).fit(query).n_iter_ >= 1  # read once, and kept

@@ -93,3 +93,20 @@ def test_more_rows_than_are_asked_for_make_no_difference() -> None:
             if rows is not None and (k is None or k < d):
                 chosen = {cheapest(int(rows * times), d, k, sparse=False) for times in (1, 1.01, 1.5, 2, 5, 100, 1e4)}
                 assert len(chosen) == 1, (d, k)
+
+
+def test_sparse_rows_fewer_than_columns_take_one_step() -> None:
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    x = sp.random(120, 3000, density=0.02, random_state=0, format="csr")
+    w = rng.integers(0, 3, 120).astype(np.float64)
+    for options in ({}, {"scale": True}):
+        for weights in (None, w):
+            found = fw.PCA(5, svd_solver="krylov", **options).fit(x, sample_weight=weights)
+            dense = fw.PCA(5, svd_solver="full", **options).fit(x.toarray(), sample_weight=weights)
+            np.testing.assert_allclose(found.explained_variance_, dense.explained_variance_, rtol=1e-10)
+            np.testing.assert_allclose(found.components_, dense.components_, atol=1e-6)
+            assert found.n_iter_ <= 3
+    whole = fw.PCA(20, svd_solver="krylov").fit(x[:20])  # one of these has no variance
+    assert whole.explained_variance_[19] <= whole.variance_floor_

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ import numpy as np
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
+from foldwise.errors import DataError
 
 
 @contextmanager
@@ -50,6 +52,8 @@ class SpooledSource(Derived):
         self.source, self._limit, self._part = source, limit, part
         self._spool: _Spool | None = None
         self._off = False
+        # A query need not give the same rows twice; files that change are noticed by those who read them.
+        self._seen = None if bool(getattr(source, "divisible", True)) else _Seen(source.where)
         super().__init__(like(source))
 
     def _complete(self) -> _Spool | None:
@@ -99,13 +103,48 @@ class SpooledSource(Derived):
         if self._off or not whole or (self._spool is not None and self._spool.full):
             if whole:
                 self._off, self._spool = True, None
-            yield from self.source.pieces(first, last)
+            for piece in self.source.pieces(first, last):
+                yield piece if self._seen is None else _Compared(piece, self._seen)
             return
         self._spool = spool = _Spool(self.source, self._limit)  # an unfinished pass is discarded
         for piece in self.source.pieces(first, last):
             spool.given += 1
-            yield _Keeping(piece, spool)
+            yield _Keeping(piece if self._seen is None else _Compared(piece, self._seen), spool)
         spool.ended = True
+
+
+class _Seen:
+    """Checksums of the blocks that earlier passes read."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._sums: dict[int, tuple[int, int]] = {}
+
+    def check(self, block: Block) -> None:
+        """Remember a block, or refuse it if it is not what an earlier pass read in its place."""
+        found = block.n_rows, zlib.crc32(np.ascontiguousarray(block.dense()).reshape(-1).view(np.uint8).data)
+        if self._sums.setdefault(block.start, found) != found:
+            raise DataError(
+                f"rows from {block.start} on are not those of an earlier pass: the query gives other rows, or another order, "
+                "each time",
+                where=self._where,
+                advice="Give it an ORDER BY that settles the order and take random() out, or write its result to a file first",
+            )
+
+
+class _Compared:
+    """A piece whose block must be the same in every pass."""
+
+    __slots__ = ("piece", "seen")
+
+    def __init__(self, piece: Piece, seen: _Seen) -> None:
+        self.piece, self.seen = piece, seen
+
+    def load(self) -> Block:
+        """The block, which was compared with what is known of it."""
+        block = self.piece.load()
+        self.seen.check(block)
+        return block
 
 
 class _Keeping:

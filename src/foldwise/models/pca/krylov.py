@@ -7,6 +7,7 @@ every direction is known at every step and is the stopping rule: no guess about 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
+from foldwise.models.pca import sparse_start
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
@@ -76,6 +78,9 @@ class Krylov(Solver):
             divisor=columns.weight - options.ddof,
             tolerance=options.tol or _TOLERANCE,
             seed=options.seed,
+            first=partial(sparse_start.directions, passes, columns.mean, scale)
+            if sparse_start.is_wide(passes)
+            else None,
         )
         state, outcome, resumed_at = iterate(
             lanczos.start,
@@ -111,6 +116,7 @@ class _Lanczos:
     divisor: float
     tolerance: float
     seed: int
+    first: Callable[[int, int], Floats] | None = None  # the first block, of so many vectors; None: random
 
     @property
     def width(self) -> int:
@@ -118,7 +124,10 @@ class _Lanczos:
 
     def start(self) -> State:
         d = self.passes.source.n_columns
-        block, _ = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, self.width)))
+        if self.first is not None:
+            block = self.first(self.width, self.seed)
+        else:
+            block, _ = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, self.width)))
         nothing = np.zeros((d, 0))
         return {"basis": nothing, "images": nothing, "block": block, "values": np.zeros(0), "residuals": np.zeros(0)}
 
