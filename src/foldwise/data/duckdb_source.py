@@ -308,7 +308,10 @@ def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: 
         _has_rows(table, reader)
     source = _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
     if files.kind == "parquet" and where is None:
-        source.n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+        try:
+            source.n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+        except duckdb_errors() as problem:
+            file_errors.explain(files, problem)
         if source._weights is not None and len(source._weights) != source.n_rows:
             check.weight_count(len(source._weights), source.n_rows, source.where)
     return source

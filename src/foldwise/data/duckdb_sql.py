@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from foldwise.data import check
+from foldwise.data.compressed import opened
 from foldwise.data.files import Files
 from foldwise.errors import DataError
 
@@ -154,8 +154,7 @@ def _sniff(path: str, run: Any) -> _Sniffed:
 
 
 def _header(path: str, delimiter: str, quote: str, comment: str) -> list[str]:
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = (line for line in file if line.strip() and not (comment and line.startswith(comment)))
         return next(csv.reader(lines, delimiter=delimiter, quotechar=quote), [])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import re
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from foldwise.data import check
+from foldwise.data.compressed import opened
 from foldwise.data.duckdb_sql import Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.errors import DataError
@@ -70,9 +70,9 @@ def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
         return ""
     number = row + reader.header_lines
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             line = next(islice(file, number, None), b"")
-    except (OSError, EOFError):
+    except OSError:
         return ""
     return f" (line {number + 1})" if value.encode() in line else ""
 
@@ -114,14 +114,10 @@ def _first_line(text: str) -> str:
     return useful[0].strip() if useful else text
 
 
-def _open(path: str) -> Any:
-    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
-
-
 def _malformed(paths: Sequence[str]) -> None:
     """Raise for the first line that is not JSON (DuckDB does not always report the right line)."""
     for path in paths:
-        with _open(path) as file:
+        with opened(path) as file:
             for row, line in enumerate(file):
                 try:
                     json.loads(line)
@@ -137,7 +133,7 @@ def _encoding(paths: Sequence[str]) -> None:
     for path in paths:
         decoder = codecs.getincrementaldecoder("utf-8")()
         lines = 0
-        with _open(path) as file:
+        with opened(path) as file:
             while True:
                 chunk = file.read(1 << 20)
                 try:
