@@ -1,4 +1,4 @@
-"""A few minutes of damaged files and random command lines; `python -m benchmarks.faults.fuzz` goes on for as long as one likes."""
+"""A minute of damaged files and random command lines; `python -m benchmarks.faults.fuzz` goes on for as long as one likes."""
 
 from __future__ import annotations
 
