@@ -18,7 +18,8 @@ tried.
 
 Runs in which a component gets fewer than twice the rows that determine its covariance, or becomes flat, count as collapsed: the
 likelihood of such spikes says nothing. All of it is done by one thread in this process, so that neither threads nor engines
-matter, and on rows that are sorted, so that their order does not matter either.
+matter, and on rows that are sorted, equal ones as one, so that neither order nor repetition matters either (but which rows a
+sample of a large table holds depends on their numbers).
 """
 
 from __future__ import annotations
