@@ -51,8 +51,9 @@ def test_rules_find_the_rank_in_float32_and_with_every_solver() -> None:
         for batch in np.array_split(noisy.astype(dtype), 3):
             batches.partial_fit(batch)
         assert batches.n_components_ == 3
-    for solver in ("auto", "covariance_eigh", "full"):
-        assert fw.PCA("gavish-donoho", svd_solver=solver).fit(exact).n_components_ == 4
+        for solver in ("auto", "covariance_eigh", "full", "power"):
+            for rule in ("mle", "gavish-donoho", "parallel"):
+                assert fw.PCA(rule, svd_solver=solver).fit(exact.astype(dtype)).n_components_ == 4
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -24,9 +24,12 @@ class CovarianceEigh(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Fold the moments and diagonalise the covariance."""
-        if options.wide and passes.source.dtype == np.float32:
-            return from_moments(passes.fold(Moments.of_wide), options, np.float64)
-        return from_moments(passes.fold(Moments.of), options, passes.source.dtype)
+        return from_moments(folded(passes, options), options, options.arithmetic(passes.source))
+
+
+def folded(passes: Passes, options: SolverOptions) -> Moments:
+    """The moments of all rows, in the arithmetic that the options ask for."""
+    return passes.fold(Moments.of if options.arithmetic(passes.source) == passes.source.dtype else Moments.of_wide)
 
 
 def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectrum:

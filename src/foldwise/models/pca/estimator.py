@@ -245,7 +245,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if not whiten:
             return Projection(self.components_, self.mean_, self.scale_)
         # What varies by rounding alone must not be blown up; without any variance it is divided by one.
-        own = np.finfo(self.components_.dtype).eps * len(self.mean_)  # scores are worked out in the rows' dtype
+        own = float(np.finfo(self.components_.dtype).eps) * len(self.mean_)  # scores are worked out in the rows' dtype
         floor = max(self._floor, own**2 * float(self.explained_variance_.max(initial=0.0)))
         roots = np.sqrt(np.maximum(self.explained_variance_, floor))
         return Projection(self.components_, self.mean_, self.scale_, np.where(roots > 0, roots, 1.0))

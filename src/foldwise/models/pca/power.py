@@ -15,10 +15,10 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
+from foldwise.models.pca.covariance import folded
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
-from foldwise.stats.moments import Moments
 
 _TOLERANCE = 1e-12
 _STEPS_PER_COMPONENT = 20_000
@@ -60,7 +60,7 @@ class Power(Solver):
             variances=variances,
             directions=directions,
             residuals=residuals,
-            rounding=rounding_of(passes.source.dtype) * float(np.trace(state["S"])),
+            rounding=rounding_of(options.arithmetic(passes.source)) * float(np.trace(state["S"])),
             floor=len(state["S"]) * EPS * float(variances.max(initial=0.0)),
             outcome=outcome,
             resumed_at=resumed_at,
@@ -75,7 +75,7 @@ class _PowerIteration:
     options: SolverOptions
 
     def start(self) -> State:
-        moments = self.passes.fold(Moments.of)
+        moments = folded(self.passes, self.options)
         scale, k = self.options.resolve(moments)
         S = moments.covariance(self.options.ddof)
         S = np.triu(S) + np.triu(S, 1).T

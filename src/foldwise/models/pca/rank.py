@@ -37,9 +37,9 @@ def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
         return None
     if rule not in RULES:
         return by_share(found.variances, found.total_variance, float(rule), found.weight)
-    variances = np.where(found.variances > found.floor, found.variances, 0.0)  # so that all solvers' rounding is alike
     if rule == "mle":
-        return by_minka(variances, found.weight, len(found.mean))
+        return by_minka(found.variances, found.weight, len(found.mean), found.floor)
+    variances = np.where(found.variances > found.floor, found.variances, 0.0)  # so that all solvers' rounding is alike
     if rule == "parallel":
         return by_parallel_analysis(variances, found.column_variances, found.weight, seed)
     return by_gavish_donoho(variances, found.weight, len(found.mean))
@@ -71,22 +71,22 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
     )
 
 
-def by_minka(variances: Floats, weight: float, n_columns: int) -> RankChoice:
-    """Minka's approximation to the evidence of a k-dimensional probabilistic PCA (Minka 2000)."""
+def by_minka(variances: Floats, weight: float, n_columns: int, floor: float = 0.0) -> RankChoice:
+    """Minka's approximation to the evidence of a k-dimensional probabilistic PCA (Minka 2000); no noise is below `floor`."""
     from scipy.special import gammaln
 
     if weight < n_columns:
         raise ParameterError("n_components='mle' is only supported if n_samples >= n_features")
     d, n = n_columns, weight
-    spectrum = np.maximum(variances, np.finfo(np.float64).tiny)
+    floor = max(floor, float(variances[0]) * np.finfo(np.float64).eps * d, float(np.finfo(np.float64).tiny))
+    spectrum = np.maximum(variances, floor)
     logs = np.log(spectrum)
     evidence = np.full(max(d, 2), -np.inf)  # of 0, 1, ... components; a single column leaves one
-    floor = spectrum[0] * np.finfo(np.float64).eps * d
     for k in range(1, d):
         if spectrum[k - 1] <= floor:
             break  # a direction without variance is no component
         i = np.arange(k)
-        noise = max(float(spectrum[k:].mean()), np.finfo(np.float64).tiny)
+        noise = float(spectrum[k:].mean())
         prior = -k * np.log(2) + float(np.sum(gammaln((d - i) / 2) - np.log(np.pi) * (d - i) / 2))
         fit = -n / 2 * float(logs[:k].sum()) - np.log(noise) * n * (d - k) / 2
         smoothed = np.concatenate([spectrum[:k], np.full(d - k, noise)])

@@ -75,6 +75,10 @@ class SolverOptions:
     checkpoint: Checkpoint | None = None
     wide: bool = False  # products of float32 rows in float64: a rule reads variances far below the largest
 
+    def arithmetic(self, source: Source) -> Any:
+        """The dtype in which products of rows are added up."""
+        return np.dtype(np.float64) if self.wide else source.dtype
+
     def resolve(self, columns: ColumnSummary) -> tuple[Floats | None, int]:
         """By what each column is divided, and how many directions to find; columns without a variance are refused."""
         self.total_variance(columns)
