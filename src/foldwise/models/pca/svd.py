@@ -55,6 +55,7 @@ class FullSVD(Solver):
             residuals=lengths(applied - directions.T * variances),
             # What QR changes is in proportion to the largest singular value, not to its square.
             rounding=2 * off * np.sqrt(variances) + off**2,
-            floor=(factor.shape[1] * EPS) ** 2 * float(variances.max(initial=0.0)),
+            # Values themselves are known no better than to the last bit of their dtype.
+            floor=(factor.shape[1] * float(np.finfo(passes.source.dtype).eps)) ** 2 * float(variances.max(initial=0.0)),
             dropped=dropped,
         )
