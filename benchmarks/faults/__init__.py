@@ -1,0 +1,1 @@
+"""What happens when files are damaged and processes are killed."""

@@ -1,0 +1,58 @@
+"""The scratch folder of this process: made on first use, removed when the process ends, or by the next one if it was killed."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+from foldwise.data.atomic import explained
+from foldwise.data.leftovers import claim, lock
+
+_PREFIX = "foldwise-scratch-"
+_open: dict[tuple[int, str], tuple[str, int]] = {}  # by process and place: the folder and its lock
+
+
+def place() -> str:
+    """Where temporary files go: FOLDWISE_SCRATCH, or the system's folder for them."""
+    return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
+
+
+def folder() -> str:
+    """A folder that only this process uses."""
+    key = (os.getpid(), place())  # a forked child must not use, or remove, the folder of its parent
+    if key not in _open or not os.path.isdir(_open[key][0]):
+        with explained(key[1]):
+            _tidy(key[1])
+            _open[key] = _create(key[1])
+    return _open[key][0]
+
+
+def _create(where: str) -> tuple[str, int]:
+    while True:
+        path = tempfile.mkdtemp(prefix=_PREFIX, dir=where)
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if lock(number, path):
+            return path, number
+        os.close(number)  # another process took it for a leftover, in the instant before it was locked
+
+
+def _tidy(where: str) -> None:
+    """Remove the folders of killed processes."""
+    with os.scandir(where) as entries:
+        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
+    for path in found:
+        number = claim(path)
+        if number is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(number)
+
+
+@atexit.register
+def _remove() -> None:
+    for (process, _), (path, number) in _open.items():
+        if process == os.getpid():
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(number)
+    _open.clear()
