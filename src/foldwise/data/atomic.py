@@ -16,6 +16,8 @@ from foldwise.data.leftovers import claim, lock
 from foldwise.errors import OutputError
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.foldwise-part")
+_IN_TEXTS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG, errno.EIO)
+_FILE = re.compile(r'file \\?"([^"\\]+)')
 _LARGE = 1000  # a folder with more files is searched for leftovers only once by each process
 _searched: set[tuple[int, str]] = set()
 
@@ -109,10 +111,24 @@ def explained(path: str | os.PathLike[str], *others: type[Exception]) -> Iterato
 
 def cannot_write(path: str | os.PathLike[str], error: Exception) -> OutputError:
     """The error for a file that could not be written, with the number of the system's error."""
-    why = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
-    said = OutputError(f"{os.fspath(path)}: cannot be written: {why}. What was there before is unchanged.")
-    said.errno = error.errno if isinstance(error, OSError) else None
+    code, why = _reason(error)
+    kept = " The old file is unchanged." if os.path.isfile(path) else ""
+    said = OutputError(f"{os.fspath(path)}: cannot be written: {why}.{kept}")
+    said.errno = code
     return said
+
+
+def _reason(error: Exception) -> tuple[int | None, str]:
+    """The number of the system's error, and what it means; errors of DuckDB have them somewhere in their text."""
+    if isinstance(error, OSError):
+        return error.errno, error.strerror or str(error)
+    text = " ".join(str(error).split())
+    code = next((code for code in _IN_TEXTS if os.strerror(code) in text), None)
+    if code is None:
+        return None, text
+    place = _FILE.search(text)  # in the scratch folder, perhaps, which may be on another disk
+    elsewhere = f", in {place[1]}" if place is not None and not _PART.fullmatch(os.path.basename(place[1])) else ""
+    return code, os.strerror(code) + elsewhere
 
 
 def _create(target: str, mode: int) -> tuple[str, int]:

@@ -22,10 +22,14 @@ def place() -> str:
 def folder() -> str:
     """A folder that only this process uses."""
     key = (os.getpid(), place())  # a forked child must not use, or remove, the folder of its parent
-    if key not in _open or not os.path.isdir(_open[key][0]):
+    if key in _open and not os.path.isdir(_open[key][0]):  # somebody tidied up
+        os.close(_open.pop(key)[1])
+    if key not in _open:
         with explained(key[1]):
             _tidy(key[1])
-            _open[key] = _create(key[1])
+            made = _create(key[1])
+        if _open.setdefault(key, made) is not made:  # another thread was faster
+            _discard(*made)
     return _open[key][0]
 
 
@@ -45,14 +49,17 @@ def _tidy(where: str) -> None:
     for path in found:
         number = claim(path)
         if number is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(number)
+            _discard(path, number)
+
+
+def _discard(path: str, number: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(number)
 
 
 @atexit.register
 def _remove() -> None:
-    for (process, _), (path, number) in _open.items():
+    for process, where in list(_open):
+        path, number = _open.pop((process, where))
         if process == os.getpid():
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(number)
-    _open.clear()
+            _discard(path, number)

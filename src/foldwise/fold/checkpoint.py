@@ -82,4 +82,4 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file, because the fit has finished."""
-        self.path.unlink(missing_ok=True)
+        Path(os.path.realpath(self.path)).unlink(missing_ok=True)  # a link to it stays, as when it is written

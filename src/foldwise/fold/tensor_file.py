@@ -59,12 +59,13 @@ def write_tensors(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any
 
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps({"digest": _NOTHING.decode(), **header, "arrays": _kinds(tensors)})
-    data = memoryview(bytearray(save(tensors, metadata={"foldwise": text})))
+    data = memoryview(save(tensors, metadata={"foldwise": text}))
     place = _place_of_digest(data)
     assert place is not None
-    data[place] = _digest(data, place).encode()
+    digest = _digest(data, place).encode()
     with replacing(path) as file:
-        file.write(data)
+        for part in (data[: place.start], digest, data[place.stop :]):
+            file.write(part)
 
 
 def read_tensors(path: str | os.PathLike[str]) -> TensorFile:
