@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import signal
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,6 +229,36 @@ def test_leftovers_of_the_killed_are_removed_and_of_the_living_kept(
     mine = scratch.folder()
     scratch._tidy(str(place))
     assert os.listdir(place) == [os.path.basename(mine)]
+
+
+def test_a_folder_that_may_not_be_listed_can_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refused(folder: Any, *others: Any) -> Any:
+        if folder != str(tmp_path):
+            return opened(folder, *others)
+        raise PermissionError(errno.EACCES, "not for you", folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "listdir", refused)
+        patched.setattr(os, "open", refused)  # as for the sync of the folder
+        write(tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == b"new"
+
+
+def test_a_pipe_with_the_name_of_a_leftover_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".x.0123456789ab.foldwise-part")
+    write(tmp_path / "x")
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_errors_of_writing_can_be_pickled() -> None:
+    with pytest.raises(OutputError) as caught:
+        write(Path("/nowhere/x"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is OutputError
+    assert str(again) == str(caught.value)
+    assert "/nowhere" in str(again)
 
 
 def test_large_folders_are_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

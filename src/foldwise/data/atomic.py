@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from foldwise.data.leftovers import claim, lock
+from foldwise.data.leftovers import claim, lock, names_in
 from foldwise.errors import OutputError
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.foldwise-part")
@@ -58,12 +58,12 @@ class Replacement:
         os.fsync(self._lock)
         os.replace(self.temporary, self.target)
         self.temporary = ""
-        folder = os.open(os.path.dirname(self.target), os.O_RDONLY)
-        try:
-            with suppress(OSError):  # not every file system can sync a folder, and the file is in its place
+        with suppress(OSError):  # not every folder can be opened or synced, and the file is in its place
+            folder = os.open(os.path.dirname(self.target), os.O_RDONLY)
+            try:
                 os.fsync(folder)
-        finally:
-            os.close(folder)
+            finally:
+                os.close(folder)
 
     def close(self) -> None:
         """Release the lock, and remove the temporary file unless it was settled."""
@@ -158,8 +158,7 @@ def _tidy(folder: str) -> None:
     """Remove what killed processes left in a folder."""
     if (os.getpid(), folder) in _searched:
         return
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries]
+    names = names_in(folder)
     if len(names) > _LARGE:
         _searched.add((os.getpid(), folder))
     for path in (os.path.join(folder, name) for name in names if _PART.fullmatch(name)):

@@ -11,6 +11,14 @@ import os
 from contextlib import suppress
 
 
+def names_in(folder: str) -> list[str]:
+    """What a folder holds; nothing if it may not be listed, since one may be allowed to write to it all the same."""
+    try:
+        return os.listdir(folder)
+    except PermissionError:
+        return []
+
+
 def lock(number: int, path: str) -> bool:
     """Lock an open file or folder; False if another owner has it, or if `path` is no longer the one that was opened."""
     try:
@@ -28,7 +36,7 @@ def lock(number: int, path: str) -> bool:
 def claim(path: str) -> int | None:
     """An abandoned file or folder, opened and locked; None if it is in use, gone, not ours to open, or cannot be locked."""
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)  # a pipe would wait
     except OSError:
         return None
     with suppress(OSError):

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 
 from foldwise.data.atomic import explained
-from foldwise.data.leftovers import claim, lock
+from foldwise.data.leftovers import claim, lock, names_in
 
 _PREFIX = "foldwise-scratch-"
 _open: dict[tuple[int, str], tuple[str, int]] = {}  # by process and place: the folder and its lock
@@ -44,9 +44,7 @@ def _create(where: str) -> tuple[str, int]:
 
 def _tidy(where: str) -> None:
     """Remove the folders of killed processes."""
-    with os.scandir(where) as entries:
-        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
-    for path in found:
+    for path in (os.path.join(where, name) for name in names_in(where) if name.startswith(_PREFIX)):
         number = claim(path)
         if number is not None:
             _discard(path, number)
