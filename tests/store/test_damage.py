@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import foldwise as fw
 from foldwise.errors import NotFinishedWarning, OutputError, StoreError, UncheckedFileWarning
@@ -123,6 +124,19 @@ def test_arrays_that_do_not_fit_are_refused(
         fw.load(path)
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_parts_of_sparse_rows_that_do_not_fit_are_refused(tmp_path: Path, part: int) -> None:
+    path = tmp_path / "m.fw"
+    sparse = csr_array(np.where(X > 3, X, 0.0))
+    fw.save(fw.KernelKMeans(2).fit(sparse), path)
+    assert fw.load(path).predict(sparse).shape == (80,)
+    content = read_tensors(path)
+    place = dict(content.header["fitted"]["dict"])["rows_"]["tuple"][part]["array"]
+    write_tensors(path, content.arrays | {place: content.arrays[place][1:]}, content.header)
+    with pytest.raises(StoreError, match=r"m\.fw: .*sparse KernelKMeans\.rows_ do not fit"):
+        fw.load(path)
+
+
 def as_written_before(path: Path, **changes: Any) -> None:
     """The file as a version without digests wrote it."""
     from safetensors.numpy import save_file
@@ -154,6 +168,15 @@ def test_without_its_digest_a_new_file_is_damaged(tmp_path: Path) -> None:
     as_written_before(checkpoint)
     with pytest.raises(StoreError, match=r"damaged .*digest is missing"):
         Checkpoint(checkpoint, "k").load()
+
+
+def test_arrays_other_than_the_header_lists_are_refused(tmp_path: Path) -> None:
+    """Even if the format is that of a file without a digest."""
+    path = tmp_path / "m.fw"
+    fw.save(MODELS["pca"].fit(X), path)
+    as_written_before(path, format=1, arrays={"a0": ["float64", [7]]})
+    with pytest.raises(StoreError, match=r"damaged \(its arrays are not those that its header lists\)"):
+        fw.load(path)
 
 
 def test_a_damaged_checkpoint_is_told_and_kept(tmp_path: Path) -> None:

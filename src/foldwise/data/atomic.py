@@ -81,13 +81,13 @@ def check_target(path: str | os.PathLike[str]) -> tuple[str, os.stat_result | No
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, f"the folder {folder} does not exist")
+        raise FileNotFoundError(errno.ENOENT, f"the folder {folder} does not exist; create it first")
     try:
         before = os.stat(target)
     except FileNotFoundError:
         before = None
     if before is not None and stat.S_ISDIR(before.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; give the name of a file")
     if before is not None and not stat.S_ISREG(before.st_mode):  # renaming over a device would remove it
         raise OSError(errno.EINVAL, "it is a device or a pipe, not a file")
     if before is not None and not os.access(target, os.W_OK):  # a rename would ignore that

@@ -72,8 +72,22 @@ def check_shapes(loaded: Any) -> None:
 
 
 def _shape_of(kind: str, name: str, value: Any, numbers: str) -> tuple[int, ...]:
+    if isinstance(value, tuple) and numbers == "f":
+        return _shape_of_sparse(kind, name, value)
     if not isinstance(value, np.ndarray) or value.dtype.kind != numbers:
         what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
         wanted = {"f": "floating-point numbers", "i": "whole numbers", "O": "names"}[numbers]
         raise StoreError(f"{kind}.{name} is {what} instead of an array of {wanted}: this file is damaged.")
     return tuple(value.shape)
+
+
+def _shape_of_sparse(kind: str, name: str, parts: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of sparse rows, kept as values, columns, where each row begins, and the shape."""
+    if len(parts) == 4 and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        values, columns, starts, shape = parts
+        whole = all(part.dtype.kind == "i" for part in (columns, starts, shape))
+        if whole and values.dtype.kind == "f" and len(shape) == 2 and len(starts) == shape[0] + 1:
+            ends = len(columns) == len(values) == starts[-1] and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
+            if ends and (len(columns) == 0 or 0 <= columns.min() <= columns.max() < shape[1]):
+                return tuple(int(length) for length in shape)
+    raise StoreError(f"the parts of the sparse {kind}.{name} do not fit each other: this file is damaged.")
