@@ -27,6 +27,8 @@ _ALL = (
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
     "benchmarks.speed.engines",
+    "benchmarks.faults.flips",
+    "benchmarks.faults.kills",
 )
 
 

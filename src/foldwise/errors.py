@@ -64,6 +64,10 @@ class StoreError(FoldwiseError, ValueError):
     """A saved model or checkpoint cannot be written, read or used."""
 
 
+class OutputError(StoreError, OSError):
+    """A file cannot be written: a full disk, a folder without permission, a folder of that name. What was there is kept."""
+
+
 class EngineError(FoldwiseError, RuntimeError):
     """An engine cannot run the passes: no scheduler at the address, a closed client, a lost worker."""
 
@@ -82,3 +86,7 @@ class LeftOutWarning(FoldwiseWarning):
 
 class NotFinishedWarning(FoldwiseWarning):
     """A fit stopped before it converged (iteration limit, time budget or Ctrl-C); its `outcome_` says which."""
+
+
+class UncheckedFileWarning(FoldwiseWarning):
+    """A saved file has no digest, since an older version wrote it, so that damage to it would not be noticed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.errors import NotFinishedWarning, StoreError
+from foldwise.fold.tensor_file import read_tensors, write_tensors
 
 X = np.random.default_rng(0).standard_normal((60, 5)) * [5, 4, 3, 2, 1] + 10
 
@@ -31,15 +31,10 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 def edit_header(path: Path, **changes: Any) -> None:
-    """Write the file anew with other entries in its header; None takes an entry out."""
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
-
-    with safe_open(path, framework="numpy") as file:
-        header = json.loads(file.metadata()["foldwise"])
-        arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    header = {name: value for name, value in (header | changes).items() if value is not None}
-    save_file(arrays, path, metadata={"foldwise": json.dumps(header)})
+    """Write the file anew, with its digest, and other entries in its header; None takes an entry out."""
+    content = read_tensors(path)
+    header = {name: value for name, value in (content.header | changes).items() if value is not None}
+    write_tensors(path, content.arrays, header)
 
 
 @pytest.fixture
@@ -197,8 +192,8 @@ def test_missing_files_are_told(tmp_path: Path) -> None:
 
 
 def test_newer_formats_ask_for_an_update(saved: Path) -> None:
-    edit_header(saved, format=2, version="9.9.9")
-    with pytest.raises(StoreError, match=r"written by Foldwise 9\.9\.9 in format 2.*Update foldwise"):
+    edit_header(saved, format=3, version="9.9.9")
+    with pytest.raises(StoreError, match=r"written by Foldwise 9\.9\.9 in format 3.*Update foldwise"):
         fw.load(saved)
 
 

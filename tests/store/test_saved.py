@@ -20,13 +20,15 @@ import numpy as np
 import pytest
 
 import foldwise as fw
+from foldwise.errors import UncheckedFileWarning
 
 SAVED = Path(__file__).resolve().parents[1] / "saved"
 X = np.array([[i % 3, (i * i) % 7, i] for i in range(12)], dtype=float) + 100
 
 
 def test_pca_of_version_0_1_0() -> None:
-    pca = fw.load(SAVED / "pca-0.1.0.fw")
+    with pytest.warns(UncheckedFileWarning, match=r"pca-0\.1\.0\.fw: .*without a digest.*Save it again"):
+        pca = fw.load(SAVED / "pca-0.1.0.fw")
     assert (pca.n_components, pca.scale, pca.whiten, pca.ddof) == (0.7, True, True, 0)
     assert pca.n_components_ == 2
     np.testing.assert_allclose(pca.mean_, [101.0, 101.91666666666667, 105.5], rtol=1e-14)
@@ -43,7 +45,8 @@ def test_pca_of_version_0_1_0() -> None:
 
 
 def test_comparison_of_version_0_1_0() -> None:
-    found = fw.load(SAVED / "comparison-0.1.0.fw")
+    with pytest.warns(UncheckedFileWarning, match="without a digest"):
+        found = fw.load(SAVED / "comparison-0.1.0.fw")
     assert isinstance(found, fw.Comparison)
     assert [fit.family for fit in found] == ["weibull", "gamma", "laplace"]
     assert found["weibull"].max_log_likelihood == pytest.approx(-156.5577776400507, rel=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldwise.cli.options import COMPUTE, Compute, File, Where
+from foldwise.cli.options import COMPUTE, Compute, File, Output, Where
 
 
 def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute: Compute = COMPUTE) -> None:
@@ -20,12 +20,13 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute
         The file to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
     """
     from foldwise import load
-    from foldwise.cli.options import check_outputs, scan_quietly
+    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.options import scan_quietly
     from foldwise.cli.output import show, write_rows
     from foldwise.errors import ParameterError
     from foldwise.models.base import check_columns
 
-    check_outputs(file, out)
+    check_outputs(file, Output(out=out), model=model)
     fitted = load(model)
     if not hasattr(fitted, "get_params"):
         raise ParameterError(
@@ -37,4 +38,6 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute
     source = scan_quietly(file, columns=None if names is None else list(names), where=where)
     check_columns(fitted, source)
     with compute.engine_context():
-        show(f"written: {write_rows(fitted, source, out)}")
+        failure = show(f"written: {write_rows(fitted, source, out)}")
+    if failure is not None:
+        raise failure

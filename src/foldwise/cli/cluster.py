@@ -66,13 +66,14 @@ def cluster(
         Stop when the centres move less than this, relative to the spread of the data. 0: when nothing moves.
     """
     from foldwise import KMeans, inertia_curve, progress
-    from foldwise.cli.options import check_outputs, number_or_range, spooled_scan
+    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.report.cluster import cluster_report
     from foldwise.report.curve import curve_report
 
     wanted, place = number_or_range(clusters, "--clusters"), resuming.place(output)
-    check_outputs(file, place, output=output)
+    check_outputs(file, output, place)
     settings: dict[str, Any] = {
         "scale": scale,
         "metric": metric,

@@ -57,13 +57,14 @@ def fit_distribution(
         Stop after this many seconds of iterations and keep the best fit so far.
     """
     import foldwise as fw
-    from foldwise.cli.options import check_outputs, scan_quietly
+    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.options import scan_quietly
     from foldwise.cli.output import finish
     from foldwise.errors import DataError
     from foldwise.models.likelihood import Comparison
     from foldwise.report.distribution import as_values, distribution_report, refusals
 
-    check_outputs(file, checkpoint, output=output, rows=False)
+    check_outputs(file, output, checkpoint, rows=False)
     names = [name for text in family or ["all"] for name in text.split(",")]
     wanted: Any = names[0] if len(names) == 1 else names
     several = wanted == "all" or not isinstance(wanted, str)

@@ -73,13 +73,14 @@ def mixture(
         Stop when further iterations are projected to raise the mean log-likelihood of a row by less than this.
     """
     import foldwise as fw
-    from foldwise.cli.options import check_outputs, number_or_range, spooled_scan
+    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.report.mixture import mixture_report
 
     wanted, types = number_or_range(components, "--components"), _types(type_)
     merge_into, place = _clusters(merge), resuming.place(output)
-    check_outputs(file, place, output=output)
+    check_outputs(file, output, place)
     settings: dict[str, Any] = {
         "scale": scale,
         "n_latent": latent,

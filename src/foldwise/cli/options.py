@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -180,21 +178,3 @@ def spooled_scan(file: str, given: Input) -> Iterator[Any]:
 
     with spooled(given.scan(file)) as source:
         yield source
-
-
-def check_outputs(file: str, *others: Path | None, output: Output = OUTPUT, rows: bool = True) -> None:
-    """Refuse, before any work is done, what could not be written or would overwrite the data."""
-    from foldwise.data.files import format_of
-
-    if output.report is not None and output.report.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"--report {output.report}: the report is a web page; give a name that ends in .html.")
-    sources = [path for path in glob.glob(file) if os.path.exists(path)]
-    for path in (output.out, output.model, *others, output.report):
-        if path is None:
-            continue
-        if not path.absolute().parent.is_dir():
-            raise ParameterError(f"{path}: the folder {path.parent} does not exist. Create it first.")
-        if path.exists() and any(os.path.samefile(path, source) for source in sources):
-            raise ParameterError(f"{path}: this is the input file; writing would destroy it. Give another name.")
-    if output.out is not None and rows:
-        format_of(os.fspath(output.out))

@@ -7,17 +7,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foldwise.errors import OutputError
+
 if TYPE_CHECKING:
     from foldwise.cli.options import Output
     from foldwise.report.values import Report
 
 
-def show(text: str) -> None:
-    """Print to standard output; if its reader has gone (as `head` does), files are still written."""
+def show(text: str) -> OutputError | None:
+    """Print to standard output; if that fails, files are still written, and the error is for the caller to raise then.
+
+    That its reader has gone, as `head` does, is no error.
+    """
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print would fail at the end
+        if not isinstance(error, BrokenPipeError):
+            return OutputError(f"standard output cannot be written to: {error.strerror}.")
+    return None
 
 
 def write_rows(model: Any, source: Any, out: Path) -> str:
@@ -58,7 +66,7 @@ def finish(
     from foldwise.report.json import as_dict
 
     values = as_dict(report) if values is None else values
-    show(as_json(values) if output.json else f"{report}\n")
+    failure = show(as_json(values) if output.json else f"{report}\n")
     done = []
     if checkpoint is not None and checkpoint.exists():
         done.append(f"checkpoint: {checkpoint} (run the same command again to resume)")
@@ -76,5 +84,7 @@ def finish(
             write_html(report, output.report)
         done.append(f"report: {output.report}")
     if done and not output.json:  # then only JSON goes to standard output
-        show("\n".join(done))
+        failure = show("\n".join(done)) or failure
+    if failure is not None:
+        raise failure
     return 130 if interrupted else 0

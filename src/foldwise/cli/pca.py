@@ -39,12 +39,13 @@ def pca(
         With --solver krylov or power: keep the state of the fit in this file, and resume from it if it exists.
     """
     from foldwise import PCA, progress
-    from foldwise.cli.options import check_outputs, number_or_rule
+    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.options import number_or_rule
     from foldwise.cli.output import finish
     from foldwise.errors import ParameterError
     from foldwise.report.pca import pca_report
 
-    check_outputs(file, checkpoint, output=output)
+    check_outputs(file, output, checkpoint)
     if checkpoint is not None and solver not in ("krylov", "power"):
         raise ParameterError(f"--checkpoint needs --solver krylov or power: {solver} has nothing to resume.")
     source = given.scan(file)

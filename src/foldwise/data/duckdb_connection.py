@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Any
 
-from foldwise.data import n_threads
+from foldwise.data import n_threads, scratch
 
 
 def connect() -> Any:
@@ -17,7 +15,7 @@ def connect() -> Any:
         config={
             "threads": n_threads.count(),
             "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
-            "temp_directory": os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir(),
+            "temp_directory": scratch.folder(),  # of this process: DuckDB's names are always the same
             "preserve_insertion_order": True,  # rows arrive in file order
             "python_enable_replacements": False,  # a table name in SQL never refers to a Python variable
         }

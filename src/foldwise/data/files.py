@@ -78,19 +78,23 @@ def format_of(path: str) -> str:
     return kind
 
 
+def matching(given: str | os.PathLike[str]) -> list[str]:
+    """The files that a path or a pattern refers to; a path without a pattern refers to itself, whether it exists or not."""
+    text = os.path.expanduser(os.fspath(given))
+    if os.path.exists(text) or not glob.has_magic(text):
+        return [text]
+    return sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+
+
 def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
     """The files that a path, a pattern or a list of paths refers to."""
     asked = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     paths: list[str] = []
     for one in asked:
-        text = os.path.expanduser(os.fspath(one))
-        if os.path.exists(text) or not glob.has_magic(text):
-            paths.append(text)
-        else:
-            matches = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
-            if not matches:
-                raise MissingFileError("no file matches this pattern", where=text)
-            paths.extend(matches)
+        matches = matching(one)
+        if not matches:
+            raise MissingFileError("no file matches this pattern", where=os.path.expanduser(os.fspath(one)))
+        paths.extend(matches)
     for path in paths:
         _usable(path)
     kinds = {path: format_of(path) for path in paths}

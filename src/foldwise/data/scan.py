@@ -57,9 +57,14 @@ def _opened(x: Any, given: dict[str, Any]) -> Source:
     return _open_by_library(x, given)
 
 
+def is_query(x: Any) -> bool:
+    """Whether `x` is SQL text rather than a path."""
+    return isinstance(x, str) and _SQL.match(x) is not None
+
+
 def is_table(x: Any) -> bool:
     """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read."""
-    if isinstance(x, str) and _SQL.match(x):
+    if is_query(x):
         return True
     if isinstance(x, (str, os.PathLike)):
         return not os.fspath(x).endswith(".npy")
@@ -67,7 +72,7 @@ def is_table(x: Any) -> bool:
 
 
 def _open_text(x: Any, given: dict[str, Any]) -> Source:
-    if isinstance(x, str) and _SQL.match(x):
+    if is_query(x):
         from foldwise.data.duckdb_source import open_sql
 
         return open_sql(x, **given)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from foldwise.data import scratch
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
@@ -35,10 +36,6 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
         spool.close()
 
 
-def _folder() -> str:
-    return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
-
-
 class SpooledSource(Derived):
     """A slow source with a scratch file behind it."""
 
@@ -48,7 +45,7 @@ class SpooledSource(Derived):
         """`part` is the range of blocks that passes will read: the first and one past the last."""
         if limit is None:
             asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
-            limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
+            limit = int(asked) if asked else shutil.disk_usage(scratch.place()).free // 2
         self.source, self._limit, self._part = source, limit, part
         self._spool: _Spool | None = None
         self._off = False
@@ -166,7 +163,7 @@ class _Spool:
     """The scratch file of one pass. Several threads write blocks in any order, each at its own offset."""
 
     def __init__(self, source: Source, limit: int) -> None:
-        with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it alive
+        with tempfile.TemporaryFile(dir=scratch.place()) as file:  # unlinked at once; the duplicate keeps it alive
             self._file = Descriptor(os.dup(file.fileno()))
         self._where, self._dtype, self._n_columns, self._limit = (
             source.where,

@@ -11,7 +11,9 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import atomic
+from foldwise.data import scratch
+from foldwise.data.atomic import Replacement, explained
+from foldwise.data.duckdb_connection import connect, duckdb_errors
 from foldwise.data.duckdb_sql import literal, quoted
 from foldwise.data.files import format_of
 from foldwise.errors import DataError
@@ -44,17 +46,19 @@ class Writer:
         if len({name.lower() for name in names}) < len(names) and self._kind != "npy":
             # DuckDB would rename the duplicate
             raise DataError(f"two of the columns {list(names)} have the same name, ignoring case", where=self.path)
-        self._temporary = ""
+        self._new: Replacement | None = None
+        self._errors = () if self._kind == "npy" else duckdb_errors()
 
     def __enter__(self) -> Writer:
-        self._temporary = atomic.begin(self.path)
+        self._new = new = Replacement(self.path)
         try:
-            if self._kind == "npy":
-                self._format = _Npy(self._temporary, len(self._names), self._dtype)
-            else:
-                self._format = _Table(self._temporary, self.path, self._kind, self._names, self._dtype)
+            with explained(self.path, *self._errors):
+                if self._kind == "npy":
+                    self._format = _Npy(new.temporary, len(self._names), self._dtype)
+                else:
+                    self._format = _Table(new.temporary, self.path, self._kind, self._names, self._dtype)
         except BaseException:
-            os.unlink(self._temporary)
+            new.close()
             raise
         return self
 
@@ -65,26 +69,27 @@ class Writer:
         fits = rows.ndim == 1 if self._dtype.names else rows.ndim == 2 and rows.shape[1] == len(self._names)
         if not fits:
             raise ValueError(f"rows of shape {rows.shape} do not fit {len(self._names)} columns")
-        self._format.write(rows)
+        with explained(self.path, *self._errors):
+            self._format.write(rows)
         self.rows += len(rows)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._format is not None
+        assert self._new is not None
         try:
-            try:
+            with explained(self.path, *self._errors):
+                try:
+                    if kind is None:
+                        self._format.finish()
+                finally:
+                    self._format.close()
                 if kind is None:
-                    self._format.finish()
-            finally:
-                self._format.close()
-            if kind is None:
-                atomic.settle(self._temporary, self.path)
-                self._temporary = ""
+                    self._new.settle()
         finally:
             self._format = None
-            if self._temporary:
-                os.unlink(self._temporary)
+            self._new.close()
 
 
 class _Npy:
@@ -129,10 +134,7 @@ class _Table:
     """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
-        from foldwise.data.duckdb_connection import connect
-
-        scratch = os.environ.get("FOLDWISE_SCRATCH") or None
-        self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)
+        self._folder = tempfile.TemporaryDirectory(prefix="rows-", dir=scratch.folder())
         self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
         self._waiting: list[NDArray[Any]] = []
         self._compressed = path.lower().endswith(".gz")
@@ -161,7 +163,7 @@ class _Table:
 
     def finish(self) -> None:
         self._insert()
-        options = _COPY[self._kind]
+        options = _COPY[self._kind] + ", USE_TMP_FILE false"  # the file is a temporary one already
         if self._kind != "parquet":
             options += f", COMPRESSION {'gzip' if self._compressed else 'none'}"
         if self._tab:

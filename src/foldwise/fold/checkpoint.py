@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.atomic import replacing
+from foldwise.data.atomic import check_target, explained
 from foldwise.errors import StoreError
+from foldwise.fold.tensor_file import read_tensors, write_tensors
 
-_FORMAT = "foldwise-checkpoint-1"
+_FORMAT = "foldwise-checkpoint-2"
+_WITHOUT_DIGEST = "foldwise-checkpoint-1"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Checkpoint:
         self.path, self.key = Path(path), key
         self._every = every
         self._last = time.monotonic()
-        if not self.path.absolute().parent.is_dir():
-            raise StoreError(f"{self.path}: no such folder for a checkpoint. Create it, or choose another path.")
+        with explained(self.path):  # now, rather than after the first minutes of the fit
+            check_target(self.path)
 
     def bind(self, *figures: float | NDArray[np.float64]) -> None:
         """Tie the checkpoint to figures from a pass over the data, since values can change while names and dates do not."""
@@ -47,23 +47,27 @@ class Checkpoint:
 
     def load(self) -> Saved | None:
         """The saved state, or None if there is none."""
-        from safetensors import safe_open
-
         if not self.path.exists():
             return None
         try:
-            with safe_open(self.path, framework="numpy") as file:
-                header = json.loads((file.metadata() or {})["foldwise"])
-                state = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+            content = read_tensors(self.path)
+            header, kind = content.header, content.header["format"]
+            if kind != _WITHOUT_DIGEST:
+                content.require_digest()
+            saved = Saved(int(header["step"]), float(header["seconds"]), content.arrays, list(header["trace"]))
         except Exception as error:
-            message = f"{self.path}: this is not a checkpoint of Foldwise ({error}). Choose another file, or delete it."
-            raise StoreError(message) from error
-        if header.get("format") != _FORMAT or header.get("key") != self.key:
+            raise StoreError(
+                f"{self.path}: this is not a checkpoint of Foldwise, or it is damaged ({error}). "
+                "Choose another file, or delete it."
+            ) from error
+        if kind not in (_FORMAT, _WITHOUT_DIGEST) or header.get("key") != self.key:
             raise StoreError(
                 f"{self.path}: this checkpoint belongs to other data or other parameters. "
                 "Choose another file, or delete it to start again."
             )
-        return Saved(header["step"], header["seconds"], state, header["trace"])
+        if not content.digest:
+            content.warn_unchecked(self.path, "The fit resumes from it; delete it to start again.", stacklevel=2)
+        return saved
 
     def save(self, saved: Saved, *, now: bool = False) -> None:
         """Write the state, unless it was written less than `every` seconds ago."""
@@ -78,14 +82,4 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file, because the fit has finished."""
-        self.path.unlink(missing_ok=True)
-
-
-def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Write arrays and a JSON header to one safetensors file, atomically."""
-    from safetensors.numpy import save
-
-    tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    data = save(tensors, metadata={"foldwise": json.dumps(header)})
-    with replacing(path) as file:
-        file.write(data)
+        Path(os.path.realpath(self.path)).unlink(missing_ok=True)  # a link to it stays, as when it is written

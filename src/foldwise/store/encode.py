@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.errors import StoreError
+from foldwise.store.shapes import check_shapes
 
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
 MODELS = {
@@ -117,7 +118,9 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
             known = {field.name for field in fields(kind)}
             given = {key if key in known else _RENAMED.get(key, key): item for key, item in parts.items()}
             # Unknown fields of a later version are ignored; fields missing in an older file take their defaults.
-            return kind(**{key: decode(item, arrays) for key, item in given.items() if key in known})
+            record = kind(**{key: decode(item, arrays) for key, item in given.items() if key in known})
+            check_shapes(record)
+            return record
         case {"model": name, "parameters": _, "fitted": _} if name in MODELS:
             return decode_model(name, value, arrays)
     raise StoreError(f"the file contains something that this version of Foldwise does not know: {str(value)[:80]}")
@@ -130,4 +133,5 @@ def decode_model(kind: str, value: dict[str, Any], arrays: dict[str, NDArray[Any
     model = make(**{name: one for name, one in parameters.items() if name in known})
     for name, one in decode(value["fitted"], arrays).items():
         setattr(model, name, one)
+    check_shapes(model)
     return model

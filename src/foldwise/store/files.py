@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import foldwise
 from foldwise.errors import StoreError
-from foldwise.fold.checkpoint import write_tensors
+from foldwise.fold.tensor_file import read_tensors, write_tensors
 from foldwise.store.encode import MODELS, RESULTS, decode, decode_model, encode, encode_model, find
 
-_FORMAT = 1
+_FORMAT = 2
+_WITHOUT_DIGEST = 1
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -32,23 +30,20 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise StoreError(f"a {kind} cannot be saved; supported are {', '.join(sorted(MODELS | RESULTS))}.")
     arrays: dict[str, Any] = {}
     parts = encode_model(model, arrays) if kind in MODELS else {"record": encode(model, arrays)}
-    if not target.parent.is_dir():
-        raise StoreError(f"{target}: the folder {target.parent} does not exist. Create it, or choose another path.")
     write_tensors(target, arrays, {"format": _FORMAT, "model": kind, "version": foldwise.__version__, **parts})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a file written by `save`; no code from the file is run."""
-    from safetensors import safe_open
-
+    """Read a file written by `save`; no code from the file is run, and a damaged file is an error."""
     target = Path(path)
     if not target.is_file():
         raise StoreError(f"{target}: there is no such file.")
     try:
-        with safe_open(target, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})["foldwise"])
-            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        content = read_tensors(target)
+        header, arrays = content.header, content.arrays
         kind, version = header["model"], int(header["format"])
+        if _WITHOUT_DIGEST < version <= _FORMAT:
+            content.require_digest()
     except Exception as error:
         raise StoreError(f"{target}: this is not a model saved by Foldwise, or it is damaged ({error}).") from error
     if version > _FORMAT:
@@ -59,8 +54,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind not in MODELS | RESULTS:
         raise StoreError(f"{target}: holds a {kind!r}, which this version of Foldwise does not know. Update foldwise.")
     try:
-        return decode(header["record"], arrays) if kind in RESULTS else decode_model(kind, header, arrays)
+        loaded = decode(header["record"], arrays) if kind in RESULTS else decode_model(kind, header, arrays)
+    except StoreError as error:
+        raise StoreError(f"{target}: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, StoreError):
-            raise
         raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
+    if not content.digest:
+        content.warn_unchecked(target, "Save it again with fw.save to add one.", stacklevel=2)
+    return loaded
