@@ -8,6 +8,10 @@ from typing import Any
 
 from foldwise.data import n_threads
 
+_inherited: list[
+    Any
+] = []  # connections of the parent of a forked process: closing one waits for threads that are not there
+
 
 def connect() -> Any:
     """A DuckDB connection with the configured number of threads and bounded memory."""
@@ -35,16 +39,20 @@ def duckdb_errors() -> tuple[type[Exception], ...]:
 
 
 class Database:
-    """A DuckDB connection that opens on first use; it can be pickled, and the copy opens a connection of its own."""
+    """A DuckDB connection that opens on first use; a pickled copy and a forked child open their own."""
 
     def __init__(self) -> None:
         self._connection: Any = None
+        self._process = 0
         self._memory: str | None = None
 
     def cursor(self) -> Any:
         """A new cursor for each use, since several threads may read at once."""
+        if self._connection is not None and self._process != os.getpid():
+            _inherited.append(self._connection)
+            self._connection = None
         if self._connection is None:
-            self._connection = connect()
+            self._connection, self._process = connect(), os.getpid()
             if self._memory is not None:
                 self._connection.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
         return self._connection.cursor()
@@ -59,7 +67,7 @@ class Database:
         self.query(f"SET GLOBAL memory_limit = '{memory}'")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_connection": None, "_memory": self._memory}
+        return {"_connection": None, "_process": 0, "_memory": self._memory}
 
 
 def bound_parquet_memory(listed: str, database: Database) -> None:

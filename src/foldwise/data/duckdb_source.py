@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,8 +65,6 @@ class DuckDBTable:
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
-        import duckdb
-
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
@@ -271,8 +270,6 @@ def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
 
 
 def _try_condition(table: DuckDBTable, where: str | None) -> None:
-    import duckdb
-
     if where is not None:
         try:
             _ = table.relation().filter(where).columns
@@ -282,8 +279,6 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
 
 def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over CSV, Parquet or JSON files."""
-    import duckdb
-
     database = Database()
     try:
         reader = duckdb_sql.reader(files, database.query)
@@ -312,8 +307,6 @@ def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: 
 
 
 def _has_rows(table: DuckDBTable, reader: Reader) -> None:
-    import duckdb
-
     try:
         some = table.relation().limit(1).fetchall()
     except duckdb.Error as problem:
@@ -329,8 +322,6 @@ def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
 
 def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over the rows of a query."""
-    import duckdb
-
     database = Database()
     try:
         found = _columns_of(database.cursor().sql(text), "SQL query")

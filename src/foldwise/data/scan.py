@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError
@@ -68,9 +69,7 @@ def is_table(x: Any) -> bool:
 
 def _open_text(x: Any, given: dict[str, Any]) -> Source:
     if isinstance(x, str) and _SQL.match(x):
-        from foldwise.data.duckdb_source import open_sql
-
-        return open_sql(x, **given)
+        return _duckdb_source().open_sql(x, **given)  # type: ignore[no-any-return]
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
     return _open_files(x, given)
@@ -86,9 +85,15 @@ def _open_files(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.npy import open_npy
 
         return open_npy(found.paths[0], **given)
-    from foldwise.data.duckdb_source import open_files
+    return _duckdb_source().open_files(found, **given)  # type: ignore[no-any-return]
 
-    return open_files(found, **given)
+
+def _duckdb_source() -> Any:
+    """The module that reads tables, imported on first use."""
+    with forks.importing:
+        from foldwise.data import duckdb_source
+
+        return duckdb_source
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
@@ -103,9 +108,7 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
 
         return open_dask(x, **given)
     if homes & {"duckdb", "_duckdb"} and hasattr(x, "project"):
-        from foldwise.data.duckdb_source import open_relation
-
-        return open_relation(x, **given)
+        return _duckdb_source().open_relation(x, **given)  # type: ignore[no-any-return]
     if "pandas" in homes and hasattr(x, "iloc") and getattr(x, "ndim", 0) == 2:
         from foldwise.data.frames import open_pandas
 

@@ -62,7 +62,7 @@ class PartialFold(Generic[S]):
         tree = self._tree
         if self._waiting:
             tree, block = tree.copy(), self._pending()
-            with blas.single(block.n_rows * block.n_columns**2):
+            with blas.single_for(block.n_rows, block.n_columns):
                 tree.add(self._blocks, self._of(block))
         value = tree.result()
         assert value is not None

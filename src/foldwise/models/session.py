@@ -15,6 +15,7 @@ from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import current, use
@@ -129,7 +130,8 @@ def session(
     if dense is not None:
         check_dense(source, dense)
     keep = spool if isinstance(spool, bool) else spool(source)
-    with open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep) as passes:
+    opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
+    with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
         if getattr(model, "scale", False) and getattr(model, "standardises", True):
             mean, opened.scale = mean_and_deviation(passes)

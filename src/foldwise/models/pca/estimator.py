@@ -17,6 +17,7 @@ from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
@@ -297,11 +298,13 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def get_covariance(self) -> Floats:
         """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        return ppca.covariance(*self._model())
+        with blas.single():
+            return ppca.covariance(*self._model())
 
     def get_precision(self) -> Floats:
         """The inverse of `get_covariance()`."""
-        return ppca.precision(*self._model())
+        with blas.single():
+            return ppca.precision(*self._model())
 
     def _model(self) -> tuple[Floats, Floats, float, Floats | None]:
         check_is_fitted(self)
@@ -311,7 +314,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def score_samples(self, X: Any) -> Floats:
         """The log-likelihood of each row under the probabilistic model."""
         precision = self.get_precision()
-        constant = ppca.log_constant(precision)
+        with blas.single():
+            constant = ppca.log_constant(precision)
         return self._rows(X, partial(ppca.log_density, centre=self.mean_, precision=precision, constant=constant))
 
     def score(self, X: Any, y: Any = None) -> float:
