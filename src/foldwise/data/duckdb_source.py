@@ -15,9 +15,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors
+from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
-from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.rebatch import Part, grouped, rows_of
@@ -40,6 +40,7 @@ class DuckDBTable:
     named: bool = True
     files: Files | None = None
     reader: Reader | None = None
+    confined: bool = True  # whether settings of the database keep a condition from reading anything else
     key: str = ""  # identifies a table without files in the fingerprint
 
     def relation(self) -> Any:
@@ -273,20 +274,23 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
     if where is not None:
         try:
             _ = table.relation().filter(where).columns
+            if not table.confined:
+                sql_rights.check_condition(where, table.where, Database(files=()).query)
         except duckdb.Error as problem:
             raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
 
 
 def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over CSV, Parquet or JSON files."""
-    database = Database()
+    database = Database(files.paths)
     try:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
         file_errors.explain(files, problem)
-    listed = ", ".join(duckdb_sql.literal(path) for path in files.paths)
+    listed = ", ".join(literal(path) for path in files.paths)
     if files.kind == "parquet":
         bound_parquet_memory(listed, database)
+    database.seal()
     table = DuckDBTable(
         files.where,
         database,
@@ -321,26 +325,30 @@ def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
 
 
 def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over the rows of a query."""
+    """A source over the rows of a query: one statement, which may read whatever the user may, and writes nothing."""
     database = Database()
     try:
+        sql_rights.check_query(text, Database(files=()).query)
         found = _columns_of(database.cursor().sql(text), "SQL query")
     except duckdb.Error as problem:
         raise DataError(str(problem).strip(), where="SQL query") from None
-    table = DuckDBTable("SQL query", database, found, sql=text, key=text)
+    table = DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over a DuckDB relation, read through its own connection."""
     found = _columns_of(relation, "DuckDB relation")
-    table = DuckDBTable("DuckDB relation", Database(), found, object=relation, key=relation.sql_query())
+    table = DuckDBTable(
+        "DuckDB relation", Database(files=()), found, object=relation, confined=False, key=relation.sql_query()
+    )
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over the rows of a data frame that satisfy a condition."""
-    database = Database()
+    database = Database(files=())
+    database.seal()
     found = _columns_of(_relation_of(frame, database), "data frame")
     named = not hasattr(frame, "iloc") or check.names(list(frame.columns), "data frame") is not None
     table = DuckDBTable("data frame", database, found, object=frame, named=named)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foldwise.data import check
+from foldwise.data.duckdb_connection import literal
 from foldwise.data.files import Files
 from foldwise.errors import DataError
 
@@ -58,11 +59,6 @@ class Reader:
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A string as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def reader(files: Files, run: Any) -> Reader:

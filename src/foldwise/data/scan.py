@@ -26,6 +26,10 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
 
+    SQL text is one query that only reads; it may read every file that you may read (and, if DuckDB's extensions for that are
+    installed, addresses), so do not pass on text of strangers. A `where` for files or a frame sees that table and no other
+    file; for a query or relation it cannot contain a sub-query.
+
     >>> source = scan([[1.0, 2.0], [3.0, 4.0]])
     >>> source.n_rows, source.n_columns, source.dtype
     (2, 2, dtype('float64'))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data import atomic
-from foldwise.data.duckdb_sql import literal, quoted
+from foldwise.data.duckdb_connection import literal
+from foldwise.data.duckdb_sql import quoted
 from foldwise.data.files import format_of
 from foldwise.errors import DataError
 
