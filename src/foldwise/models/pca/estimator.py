@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseWarning
+from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, UnavailableError
 from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
@@ -162,22 +162,27 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"this batch is {source.dtype} and the ones before were {stream.dtype}: digits would be lost",
                 advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
             )
-        stream.push(source)
+        stream = stream.pushed(source)  # a new one: copies of the model share the old one
+        if "_stream" not in vars(self):
+            remember_columns(self, source)
+        self._stream = stream
         for name in _LAZY | {"manifest_"}:
             self.__dict__.pop(name, None)
-        remember_columns(self, source)
-        self._stream = stream
         self.n_samples_seen_ = stream.rows
         return self
 
     def __getattr__(self, name: str) -> Any:
         """Work out the directions of a partial fit when they are first read."""
         stream: PartialFold[Moments] | None = self.__dict__.get("_stream")
-        if stream is None or name not in _LAZY or "components_" in self.__dict__:
+        derived = isinstance(getattr(type(self), name, None), property)  # it failed for lack of what it is derived from
+        if stream is None or not (name in _LAZY or derived) or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
-        self._set_attributes(from_moments(stream.value(), self._options(k, seed)), stream.dtype, seed)
+        try:
+            self._set_attributes(from_moments(stream.value(), self._options(k, seed)), stream.dtype, seed)
+        except FoldwiseError as problem:
+            raise UnavailableError(str(problem)) from None
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
