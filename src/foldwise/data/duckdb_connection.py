@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 from foldwise.data import n_threads
+from foldwise.data.environment import scratch_folder
 
 _inherited: list[
     Any
@@ -26,7 +26,7 @@ def connect(files: Sequence[str] | None = None) -> Any:
             "threads": n_threads.count(),
             "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
             # DuckDB may read whatever is in its scratch folder, so a connection to given files has none.
-            "temp_directory": (os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()) if files is None else "",
+            "temp_directory": scratch_folder() if files is None else "",
             "preserve_insertion_order": True,  # rows arrive in file order
             "python_enable_replacements": False,  # a table name in SQL never refers to a Python variable
         }

@@ -235,7 +235,7 @@ def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtyp
 def _chosen(
     table: DuckDBTable, asked: Any, where: str | None, weight: Column | None
 ) -> tuple[list[Column], tuple[str, ...]]:
-    if asked is None or (isinstance(asked, str) and asked == "numeric"):
+    if column_selection.all_numeric(asked):
         for column in table.columns:
             if column.type in TEXT and column is not weight and _mostly_numbers(table, column):
                 table.find_bad([column], None)
@@ -349,10 +349,24 @@ def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
     """A source over the rows of a data frame that satisfy a condition."""
     database = Database(files=())
     database.seal()
-    found = _columns_of(_relation_of(frame, database), "data frame")
-    named = not hasattr(frame, "iloc") or check.names(list(frame.columns), "data frame") is not None
+    try:
+        found = _columns_of(_relation_of(frame, database), "data frame")
+    except duckdb.Error as problem:
+        raise DataError(
+            f"where= needs DuckDB, which cannot read this frame ({problem})",
+            where="data frame",
+            advice="Leave out the column that it names, or select the rows first: frame[mask]",
+        ) from None
+    own = list(frame.columns) if hasattr(frame, "iloc") else _arrow_names(frame)
+    named = check.names(own, "data frame") is not None
+    if named and len(own) == len(found):  # DuckDB renames one of two names that differ only by case
+        found = tuple(Column(name, column.sql, column.type) for name, column in zip(own, found, strict=True))
     table = DuckDBTable("data frame", database, found, object=frame, named=named)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def _arrow_names(frame: Any) -> list[str]:
+    return [name for name, _ in Stream(frame.__arrow_c_stream__()).fields()]
 
 
 def _relation_of(frame: Any, database: Database) -> Any:

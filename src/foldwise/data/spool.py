@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from foldwise.data.block import Block, DenseBlock
+from foldwise.data.environment import scratch_folder, spool_limit
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
 
@@ -33,10 +33,6 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
         spool.close()
 
 
-def _folder() -> str:
-    return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
-
-
 class SpooledSource(Derived):
     """A slow source with a scratch file behind it."""
 
@@ -44,10 +40,7 @@ class SpooledSource(Derived):
 
     def __init__(self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)) -> None:
         """`part` is the range of blocks that passes will read: the first and one past the last."""
-        if limit is None:
-            asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
-            limit = int(asked) if asked else shutil.disk_usage(_folder()).free // 2
-        self.source, self._limit, self._part = source, limit, part
+        self.source, self._limit, self._part = source, spool_limit() if limit is None else limit, part
         self._spool: _Spool | None = None
         self._off = False
         super().__init__(like(source))
@@ -127,7 +120,7 @@ class _Spool:
     """The scratch file of one pass. Several threads write blocks in any order, each at its own offset."""
 
     def __init__(self, source: Source, limit: int) -> None:
-        with tempfile.TemporaryFile(dir=_folder()) as file:  # unlinked at once; the duplicate keeps it alive
+        with tempfile.TemporaryFile(dir=scratch_folder()) as file:  # unlinked at once; the duplicate keeps it alive
             self._file = Descriptor(os.dup(file.fileno()))
         self._where, self._dtype, self._n_columns, self._limit = (
             source.where,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data import atomic
 from foldwise.data.duckdb_connection import literal
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.environment import scratch_folder
 from foldwise.data.files import format_of
 from foldwise.errors import DataError
 
@@ -132,8 +133,7 @@ class _Table:
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
         from foldwise.data.duckdb_connection import connect
 
-        scratch = os.environ.get("FOLDWISE_SCRATCH") or None
-        self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch)
+        self._folder = tempfile.TemporaryDirectory(prefix="foldwise-", dir=scratch_folder())
         self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
         self._waiting: list[NDArray[Any]] = []
         self._compressed = path.lower().endswith(".gz")

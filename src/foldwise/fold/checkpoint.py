@@ -39,6 +39,8 @@ class Checkpoint:
         self._last = time.monotonic()
         if not self.path.absolute().parent.is_dir():
             raise StoreError(f"{self.path}: no such folder for a checkpoint. Create it, or choose another path.")
+        if self.path.exists() and not self.path.is_file():  # opening a pipe would wait for ever
+            raise StoreError(f"{self.path}: a checkpoint must be an ordinary file. Choose another path.")
 
     def bind(self, *figures: float | NDArray[np.float64]) -> None:
         """Tie the checkpoint to figures from a pass over the data, since values can change while names and dates do not."""

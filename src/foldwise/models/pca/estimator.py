@@ -181,6 +181,10 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         try:
             self._set_attributes(from_moments(stream.value(), self._options(k, seed)), stream.dtype, seed)
+        except DataError as problem:
+            names = getattr(self, "feature_names_in_", None)
+            column = problem.column if names is None or problem.column is None else str(names[int(problem.column)])
+            raise UnavailableError(problem.what, column=column, advice=problem.advice) from None
         except FoldwiseError as problem:
             raise UnavailableError(str(problem)) from None
         return getattr(self, name)
