@@ -1,6 +1,8 @@
 // The compiled module foldwise.kernels._core. Each source file registers its own functions.
 #include <nanobind/nanobind.h>
 
+#include "isa.h"
+
 void register_row_kernels(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
@@ -13,6 +15,7 @@ void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
+    fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
     register_row_kernels(m);
     register_arrow(m);

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from foldwise import forks
+
 if TYPE_CHECKING:
     from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
@@ -74,7 +76,8 @@ __all__ = sorted(["__version__", *_PUBLIC])
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
-    home = importlib.import_module(_PUBLIC[name])
+    with forks.importing:
+        home = importlib.import_module(_PUBLIC[name])
     # `fold` is both a package and a function: keep the package, which is callable, whatever the import order.
     value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value

@@ -56,6 +56,10 @@ class DataTypeError(DataError, TypeError):
     """A value has a type that cannot be converted to a number, such as a dict in an object array."""
 
 
+class UnavailableError(DataError, AttributeError):
+    """An attribute cannot be worked out from the rows so far; `hasattr` is then False."""
+
+
 class ParameterError(FoldwiseError, ValueError):
     """A parameter has an invalid value."""
 

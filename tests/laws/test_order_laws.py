@@ -106,7 +106,7 @@ def test_stream_of_columns_has_the_bits_of_one_fold(batch: int, weighted: bool) 
     parts = [(x[i : i + batch], None if w is None else w[i : i + batch]) for i in range(0, 90, batch)]
     stream: PartialFold[ColumnMoments] = PartialFold(ColumnMoments.of, fw.scan(parts[0][0], weights=parts[0][1]))
     for rows, weights in parts:
-        stream.push(fw.scan(rows, weights=weights))
+        stream = stream.pushed(fw.scan(rows, weights=weights))
     value = stream.value()
     assert value.weight == whole.weight
     assert value.mean.tobytes() == whole.mean.tobytes()
@@ -120,7 +120,7 @@ def test_stream_of_moments_has_the_bits_of_one_fold(batch: int) -> None:
     whole = fold(fw.scan(x), Moments.of)
     stream: PartialFold[Moments] = PartialFold(Moments.of, fw.scan(x[:batch]))
     for start in range(0, len(x), batch):
-        stream.push(fw.scan(x[start : start + batch]))
+        stream = stream.pushed(fw.scan(x[start : start + batch]))
         stream.value()  # to look in between changes nothing
     assert stream.value().mean.tobytes() == whole.mean.tobytes()
     assert np.triu(stream.value().scatter).tobytes() == np.triu(whole.scatter).tobytes()
@@ -129,7 +129,7 @@ def test_stream_of_moments_has_the_bits_of_one_fold(batch: int) -> None:
 def test_stream_does_not_keep_the_callers_memory() -> None:
     batch = np.arange(6.0).reshape(3, 2)
     stream: PartialFold[ColumnMoments] = PartialFold(ColumnMoments.of, fw.scan(batch))
-    stream.push(fw.scan(batch))
+    stream = stream.pushed(fw.scan(batch))
     batch[:] = 1e9
     np.testing.assert_array_equal(stream.value().mean, [2.0, 3.0])
 

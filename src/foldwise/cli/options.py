@@ -15,9 +15,10 @@ from foldwise.errors import LeftOutWarning, ParameterError
 
 # fmt: off
 File: TypeAlias = Annotated[str, Parameter(help=
-    'CSV, Parquet, JSON lines or .npy; a quoted glob ("data/*.parquet"), or an SQL query over files.')]
+    'CSV, Parquet, JSON lines or .npy; a quoted glob ("data/*.parquet"), or an SQL query over files. '
+    "A query is one statement; it reads whatever files you may read, and writes none.")]
 Where: TypeAlias = Annotated[str | None, Parameter(help=
-    'Use only the rows that satisfy this SQL condition, as in "x > 0".')]
+    'Use only the rows that satisfy this SQL condition, as in "x > 0". It sees no other files.')]
 Weights: TypeAlias = Annotated[str | None, Parameter(help=
     "A column with the number of times each row counts.")]
 Scale: TypeAlias = Annotated[bool, Parameter(help=

@@ -45,8 +45,9 @@ class ArraySource:
         self.n_rows: int = shape[0] if rows is None else len(rows)
         self.n_columns: int = shape[1] if chosen is None else len(chosen)
         self.dtype: np.dtype[np.floating] = dtype or (
-            _FLOATS[0] if array.dtype.newbyteorder("=") == _FLOATS[0] else _FLOATS[1]
+            _FLOATS[0] if array.dtype.kind == "f" and array.dtype.itemsize == 4 else _FLOATS[1]
         )
+        self.positions = chosen
         self._finite = check.Finite(self.where, None, chosen)
         if not self.n_rows or not self.n_columns:
             check.not_empty(self.n_rows, self.n_columns, self.where)
@@ -117,6 +118,8 @@ def row_numbers(where: Any, n_rows: int) -> NDArray[np.intp]:
             where="array",
             advice="Pass a boolean mask or row numbers, or a data frame",
         )
+    if isinstance(where, np.ma.MaskedArray) and np.ma.getmaskarray(where).any():
+        raise DataError("where= has masked entries", advice="Fill them: where.filled(False) leaves these rows out")
     picked = np.asarray(where)
     if picked.ndim != 1 or picked.dtype.kind not in "biu":
         raise DataError(f"where= takes a mask or row numbers, not {picked.dtype} of shape {picked.shape}")
@@ -135,7 +138,7 @@ def open_array(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -
     check.two_dimensional(array.shape, ArraySource.where)
     rows = None if where is None else row_numbers(where, array.shape[0])
     chosen = None
-    if columns_ is not None and columns_ != "numeric":
+    if not column_selection.all_numeric(columns_):
         chosen = column_selection.positions(columns_, None, array.shape[1], ArraySource.where)
     if isinstance(weights, str):
         column_selection.find(weights, None, ArraySource.where)

@@ -113,6 +113,8 @@ def as_numbers(
 
     `column(j)` is the name of column j of `values`.
     """
+    if values.dtype.kind == "T":  # with missing values it cannot be converted directly
+        values = values.astype(object)
     try:
         return values.astype(dtype)
     except (TypeError, ValueError, OverflowError):
@@ -122,6 +124,11 @@ def as_numbers(
             except (TypeError, ValueError, OverflowError) as problem:
                 not_a_number(value, problem, where=where, row=start + i, column=column(j) if column else j)
         raise
+
+
+def is_missing(value: object) -> bool:
+    """Whether it is one of the objects that stand for a missing value."""
+    return type(value).__name__ in ("NAType", "NoneType", "NaTType")
 
 
 def not_a_number(
@@ -134,7 +141,7 @@ def not_a_number(
     extra: str = "",
 ) -> NoReturn:
     """Refuse a value that is not a number."""
-    if type(value).__name__ in ("NAType", "NoneType", "NaTType"):
+    if is_missing(value):
         raise DataError("Input contains NaN", where=where, row=row, column=column, advice=MISSING_ADVICE) from None
     kind = DataTypeError if isinstance(problem, TypeError) else DataError
     reason = f" ({problem})" if isinstance(problem, TypeError) else ""
@@ -174,6 +181,11 @@ def names(found: Sequence[Any], where: str) -> tuple[str, ...] | None:
 
 def weights(given: Any, where: str, n_rows: int | None) -> NDArray[np.float64]:
     """Weights as float64: one per row (or one number for all), finite, non-negative and not all zero."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        row = int(np.argmax(np.ma.getmaskarray(given).ravel()))
+        raise DataError(
+            "this weight is masked", where=where, row=row, advice="Fill it: weights.filled(0) leaves the row out"
+        )
     try:
         values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as problem:

@@ -30,11 +30,26 @@ def find(name: str, names: Sequence[str] | None, where: str) -> int:
     raise DataError(f"there is no column {name!r}", where=where, advice=advice)
 
 
+def all_numeric(columns: Any) -> bool:
+    """Whether no columns are listed; an array of them must not be compared with a string."""
+    return columns is None or (isinstance(columns, str) and columns == "numeric")
+
+
+def _listed(columns: Any, where: str) -> list[Any]:
+    if isinstance(columns, (str, int, np.integer)) or (isinstance(columns, np.ndarray) and columns.ndim == 0):
+        return [columns.item() if isinstance(columns, np.ndarray) else columns]
+    try:
+        return list(columns if not isinstance(columns, bytes) else [columns])
+    except TypeError:
+        raise DataError(
+            f"columns= takes names or positions, not {columns!r}", where=where, advice="For instance columns=[0, 2]"
+        ) from None
+
+
 def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: str) -> list[int]:
     """The positions of the columns listed by the caller."""
-    listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
     found = []
-    for column in listed:
+    for column in _listed(columns, where):
         if isinstance(column, str):
             found.append(find(column, names, where))
         elif isinstance(column, (int, np.integer)) and not isinstance(column, bool):

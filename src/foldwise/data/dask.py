@@ -142,7 +142,7 @@ def open_dask(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) ->
     check.number_kind(x.dtype, DaskSource.where)
     x = x.rechunk({1: -1})
     chosen = list(range(x.shape[1]))
-    if columns_ is not None and columns_ != "numeric":
+    if not column_selection.all_numeric(columns_):
         chosen = column_selection.positions(columns_, None, x.shape[1], DaskSource.where)
     lengths = None if any(np.isnan(n) for n in x.chunks[0]) else [int(n) for n in x.chunks[0]]
     chunks = list(x.to_delayed().ravel())
@@ -159,7 +159,7 @@ def _open_frame(frame: Any, columns_: Any, weights: Any, dtype: Any) -> DaskSour
         weights = frame[weights].to_dask_array(lengths=True).compute()
     left_out: tuple[str, ...] = ()
     texts = [str(name) for name in frame.columns]
-    if columns_ is None or (isinstance(columns_, str) and columns_ == "numeric"):
+    if column_selection.all_numeric(columns_):
         chosen, left_out = column_selection.numeric(texts, are_numbers, None, DaskSource.where)
     else:
         chosen = column_selection.positions(columns_, names, len(texts), DaskSource.where)

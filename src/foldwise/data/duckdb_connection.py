@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from foldwise.data import n_threads, scratch
 
+_inherited: list[
+    Any
+] = []  # connections of the parent of a forked process: closing one waits for threads that are not there
 
-def connect() -> Any:
-    """A DuckDB connection with the configured number of threads and bounded memory."""
+
+def connect(files: Sequence[str] | None = None) -> Any:
+    """A DuckDB connection with the configured number of threads and bounded memory.
+
+    With `files`, possibly none, it can read these and nothing else, and write nothing.
+    """
     import duckdb
 
     connection = duckdb.connect(
         config={
             "threads": n_threads.count(),
             "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
-            "temp_directory": scratch.folder(),  # of this process: DuckDB's names are always the same
+            # Of this process, since DuckDB's names are always the same. DuckDB may read whatever is in its scratch folder, so a
+            # connection to given files has none.
+            "temp_directory": scratch.folder() if files is None else "",
             "preserve_insertion_order": True,  # rows arrive in file order
             "python_enable_replacements": False,  # a table name in SQL never refers to a Python variable
         }
     )
     # For local files, prefetching gave no measurable gain and took a third more memory.
     connection.execute("SET GLOBAL disable_parquet_prefetching = true")
+    if files is not None:
+        connection.execute(f"SET GLOBAL allowed_paths = [{', '.join(literal(path) for path in files)}]")
+        connection.execute("SET GLOBAL enable_external_access = false")
     return connection
+
+
+def literal(text: str) -> str:
+    """A string as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def duckdb_errors() -> tuple[type[Exception], ...]:
@@ -33,18 +52,27 @@ def duckdb_errors() -> tuple[type[Exception], ...]:
 
 
 class Database:
-    """A DuckDB connection that opens on first use; it can be pickled, and the copy opens a connection of its own."""
+    """A DuckDB connection that opens on first use; a pickled copy and a forked child open their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Sequence[str] | None = None) -> None:
+        """With `files`, only these can be read, whatever the SQL; otherwise all that the user may read."""
+        self._files = files
+        self._sealed = False
         self._connection: Any = None
+        self._process = 0
         self._memory: str | None = None
 
     def cursor(self) -> Any:
         """A new cursor for each use, since several threads may read at once."""
+        if self._connection is not None and self._process != os.getpid():
+            _inherited.append(self._connection)
+            self._connection = None
         if self._connection is None:
-            self._connection = connect()
+            self._connection, self._process = connect(self._files), os.getpid()
             if self._memory is not None:
                 self._connection.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
+            if self._sealed:
+                self.seal()
         return self._connection.cursor()
 
     def query(self, sql: str) -> Any:
@@ -56,8 +84,14 @@ class Database:
         self._memory = memory
         self.query(f"SET GLOBAL memory_limit = '{memory}'")
 
+    def seal(self) -> None:
+        """Keep SQL from changing the settings, here and in pickled copies."""
+        self._sealed = True
+        if self._connection is not None:
+            self._connection.execute("SET GLOBAL lock_configuration = true")
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"_connection": None, "_memory": self._memory}
+        return vars(self) | {"_connection": None, "_process": 0}
 
 
 def bound_parquet_memory(listed: str, database: Database) -> None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors
+from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
-from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.rebatch import Part, grouped, rows_of
@@ -39,6 +40,7 @@ class DuckDBTable:
     named: bool = True
     files: Files | None = None
     reader: Reader | None = None
+    confined: bool = True  # whether settings of the database keep a condition from reading anything else
     key: str = ""  # identifies a table without files in the fingerprint
 
     def relation(self) -> Any:
@@ -64,8 +66,6 @@ class DuckDBTable:
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
-        import duckdb
-
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
@@ -238,7 +238,7 @@ def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtyp
 def _chosen(
     table: DuckDBTable, asked: Any, where: str | None, weight: Column | None
 ) -> tuple[list[Column], tuple[str, ...]]:
-    if asked is None or (isinstance(asked, str) and asked == "numeric"):
+    if column_selection.all_numeric(asked):
         for column in table.columns:
             if column.type in TEXT and column is not weight and _mostly_numbers(table, column):
                 table.find_bad([column], None)
@@ -274,27 +274,26 @@ def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
 
 
 def _try_condition(table: DuckDBTable, where: str | None) -> None:
-    import duckdb
-
     if where is not None:
         try:
             _ = table.relation().filter(where).columns
+            if not table.confined:
+                sql_rights.check_condition(where, table.where, Database(files=()).query)
         except duckdb.Error as problem:
             raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
 
 
 def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over CSV, Parquet or JSON files."""
-    import duckdb
-
-    database = Database()
+    database = Database(files.paths)
     try:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
         file_errors.explain(files, problem)
-    listed = ", ".join(duckdb_sql.literal(path) for path in files.paths)
+    listed = ", ".join(literal(path) for path in files.paths)
     if files.kind == "parquet":
         bound_parquet_memory(listed, database)
+    database.seal()
     table = DuckDBTable(
         files.where,
         database,
@@ -318,8 +317,6 @@ def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: 
 
 
 def _has_rows(table: DuckDBTable, reader: Reader) -> None:
-    import duckdb
-
     try:
         some = table.relation().limit(1).fetchall()
     except duckdb.Error as problem:
@@ -334,32 +331,48 @@ def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
 
 
 def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over the rows of a query."""
-    import duckdb
-
+    """A source over the rows of a query: one statement, which may read whatever the user may, and writes nothing."""
     database = Database()
     try:
+        sql_rights.check_query(text, Database(files=()).query)
         found = _columns_of(database.cursor().sql(text), "SQL query")
     except duckdb.Error as problem:
         raise DataError(str(problem).strip(), where="SQL query") from None
-    table = DuckDBTable("SQL query", database, found, sql=text, key=text)
+    table = DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over a DuckDB relation, read through its own connection."""
     found = _columns_of(relation, "DuckDB relation")
-    table = DuckDBTable("DuckDB relation", Database(), found, object=relation, key=relation.sql_query())
+    table = DuckDBTable(
+        "DuckDB relation", Database(files=()), found, object=relation, confined=False, key=relation.sql_query()
+    )
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
 
 
 def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """A source over the rows of a data frame that satisfy a condition."""
-    database = Database()
-    found = _columns_of(_relation_of(frame, database), "data frame")
-    named = not hasattr(frame, "iloc") or check.names(list(frame.columns), "data frame") is not None
+    database = Database(files=())
+    database.seal()
+    try:
+        found = _columns_of(_relation_of(frame, database), "data frame")
+    except duckdb.Error as problem:
+        raise DataError(
+            f"where= needs DuckDB, which cannot read this frame ({problem})",
+            where="data frame",
+            advice="Leave out the column that it names, or select the rows first: frame[mask]",
+        ) from None
+    own = list(frame.columns) if hasattr(frame, "iloc") else _arrow_names(frame)
+    named = check.names(own, "data frame") is not None
+    if named and len(own) == len(found):  # DuckDB renames one of two names that differ only by case
+        found = tuple(Column(name, column.sql, column.type) for name, column in zip(own, found, strict=True))
     table = DuckDBTable("data frame", database, found, object=frame, named=named)
     return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def _arrow_names(frame: Any) -> list[str]:
+    return [name for name, _ in Stream(frame.__arrow_c_stream__()).fields()]
 
 
 def _relation_of(frame: Any, database: Database) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import check
 from foldwise.data.compressed import opened
+from foldwise.data.duckdb_connection import literal
 from foldwise.data.files import Files
 from foldwise.errors import DataError
 
@@ -17,6 +19,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_BY_CASE = "the names of two columns differ only by case, which DuckDB ignores"
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,6 @@ class Reader:
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A string as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def reader(files: Files, run: Any) -> Reader:
@@ -162,23 +160,54 @@ def _header(path: str, delimiter: str, quote: str, comment: str) -> list[str]:
 def _parquet(files: Files, run: Any) -> Reader:
     first: list[str] = []
     for path in files.paths:
-        found = [row[0] for row in run(f"DESCRIBE FROM read_parquet({literal(path)})")]
+        found = _parquet_names(path, run)
         if not first:
             first = found
         _same_names(files.paths[0], first, path, found)
     # By name, so that numeric types are widened where files differ, rather than cast to the first file's type.
     options = ", union_by_name=true" if len(files.paths) > 1 else ""
-    return _described(files, run, "read_parquet", options, options)
+    described = _described(files, run, "read_parquet", options, options)
+    if len(described.columns) != len(first) or len({name.lower() for name in first}) == len(first):
+        return described
+    if len(files.paths) > 1:  # by name DuckDB could not tell them apart
+        raise DataError(_BY_CASE, where=files.where, advice="Rename one of them, or read the files one by one")
+    columns = tuple(Column(own, c.sql, c.type) for own, c in zip(first, described.columns, strict=True))
+    return replace(described, columns=columns)
+
+
+def _parquet_names(path: str, run: Any) -> list[str]:
+    """The names as they are in the file; DuckDB renames one of two that differ only by case."""
+    rows = run(f"SELECT name, coalesce(num_children, 0) FROM parquet_schema({literal(path)})")
+    names, inside = [], 0
+    for name, children in rows[1:]:  # the first is the table; the parts of a nested column follow it
+        if not inside:
+            names.append(name)
+        inside = inside - (inside > 0) + children
+    return names
 
 
 def _json(files: Files, run: Any) -> Reader:
     lines = [not path.lower().removesuffix(".gz").endswith(".json") for path in files.paths]
     form = ", format='newline_delimited'" if all(lines) else ""
     found = _described(files, run, "read_json", form, form).columns
+    _json_names(files)
     columns = tuple(Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found)
     types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
     return Reader(columns, True, f"{form}, columns={{{types}}}", f"{form}, columns={{{texts}}}", "read_json")
+
+
+def _json_names(files: Files) -> None:
+    """Refuse names that differ only by case, one of which DuckDB would rename and then not find."""
+    for path in files.paths:
+        with opened(path, "rt", encoding="utf-8") as file:
+            line = next((text for text in file if text.strip()), "")
+        try:
+            names = [str(name) for name in json.loads(line)]
+        except (ValueError, TypeError):  # a list over several lines, or damaged, which DuckDB reports
+            continue
+        if len({name.lower() for name in names}) < len(set(names)):
+            raise DataError(_BY_CASE, where=path, advice="Rename one of them")
 
 
 def _described(files: Files, run: Any, function: str, options: str, text_options: str) -> Reader:

@@ -39,7 +39,7 @@ def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | Non
     truth = "TRY_CAST(fw_{} AS BOOLEAN) IS NOT NULL"
     good = " AND ".join((truth if c.type == "BOOLEAN" else finite).format(k) for k, c in enumerate(chosen))
     picked = ", ".join(f"fw_{k}" for k in range(len(chosen)))
-    condition = f"({where}) AND NOT ({good})" if where else f"NOT ({good})"
+    condition = f"({where}\n) AND NOT ({good})" if where else f"NOT ({good})"
     prepared = f"SELECT fw_row, {texts}, {retyped} FROM ({source})"
     return f"SELECT fw_row, {picked} FROM ({prepared}) WHERE {condition} LIMIT 1"
 

@@ -115,5 +115,11 @@ def _usable(path: str) -> None:
     if not os.path.exists(path):
         raise MissingFileError("there is no such file", where=path, advice=f"The current folder is {os.getcwd()}")
     format_of(path)
+    if not os.path.isfile(path):
+        raise DataError(
+            "this is a pipe, a socket or a device, which can be read only once",
+            where=path,
+            advice="Write what it gives to a file first",
+        )
     if os.path.getsize(path) == 0:
         raise DataError("the file is empty (0 bytes): 0 sample(s)", where=path)

@@ -50,7 +50,7 @@ class FrameSource:
         weights: NDArray[np.float64] | None,
     ) -> None:
         self._load_columns, self._chosen, self._weights = load, chosen, weights
-        self.n_rows, self.n_columns = n_rows, len(chosen)
+        self.n_rows, self.n_columns, self.positions = n_rows, len(chosen), chosen
         self.names, self.left_out, self.dtype = names, left_out, dtype
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
@@ -108,7 +108,8 @@ def _pandas_kind(series: Any) -> _Kind:
     if kind == "c":  # refused even if not selected: discarding the imaginary part is never intended
         check.number_kind(np.dtype(complex), _WHERE)
     if kind in "biuf":
-        return "float32" if kind == "f" and series.dtype.itemsize == 4 else "number"
+        width = getattr(series.dtype, "subtype", series.dtype).itemsize  # of a sparse column: of its values
+        return "float32" if kind == "f" and width == 4 else "number"
     if kind == "O" and series.dtype.name in ("object", "str", "string"):
         return _text_kind(series.iloc[:_SAMPLE].tolist())
     return "other"
@@ -116,7 +117,7 @@ def _pandas_kind(series: Any) -> _Kind:
 
 def _text_kind(sample: Sequence[Any]) -> _Kind:
     """Whether a column of text or objects holds numbers; if most values are numbers, a word is taken for an error."""
-    present = [(i, value) for i, value in enumerate(sample) if value is not None and value == value]  # no NaN
+    present = [(i, value) for i, value in enumerate(sample) if not _is_missing(value)]
     numbers = sum(isinstance(value, Number) for _, value in present)
     if numbers == len(present):
         return "number"
@@ -124,6 +125,10 @@ def _text_kind(sample: Sequence[Any]) -> _Kind:
     if words and 2 * len(words) < len(present):
         return words[0]
     return "other"
+
+
+def _is_missing(value: Any) -> bool:
+    return check.is_missing(value) or bool(value != value)  # NaN
 
 
 def _reads_as_number(value: Any) -> bool:
@@ -202,7 +207,7 @@ def _opened(
     check.not_empty(n_rows, len(kinds), _WHERE)
     weight_at = column_selection.find(weights, names, _WHERE) if isinstance(weights, str) else None
     left_out: tuple[str, ...] = ()
-    if columns_ is None or (isinstance(columns_, str) and columns_ == "numeric"):
+    if column_selection.all_numeric(columns_):
         is_number = [kind != "other" for kind in kinds]
         chosen, left_out = column_selection.numeric(texts, is_number, weight_at, _WHERE)
     else:
@@ -236,6 +241,17 @@ def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any
     """The rows of a data frame selected by an SQL condition, through DuckDB."""
     from foldwise.data.duckdb_source import open_frame
 
+    if hasattr(frame, "iloc"):
+        frame = _without_sparse_columns(frame)
     if not isinstance(where, str):
         raise DataError("where= for a data frame must be SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
     return open_frame(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)
+
+
+def _without_sparse_columns(frame: Any) -> Any:
+    """The same pandas frame with sparse columns made dense, since DuckDB does not read them."""
+    for j, dtype in enumerate(frame.dtypes):
+        if type(dtype).__name__ == "SparseDtype":
+            frame = frame.copy(deep=False)
+            frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return frame

@@ -6,6 +6,8 @@ import os
 
 from foldwise.errors import ParameterError
 
+_MOST = 10_000
+
 
 def count(n_threads: int | None = None) -> int:
     """The number of threads: the argument, or FOLDWISE_THREADS, or the number of cores available to this process."""
@@ -20,6 +22,10 @@ def count(n_threads: int | None = None) -> int:
         return _cores()
     if chosen < 1:
         raise ParameterError(f"{origin}={chosen} must be at least 1; leave it out to use all {_cores()} cores.")
+    if chosen > _MOST:
+        raise ParameterError(
+            f"{origin}={chosen} is more than {_MOST} threads; leave it out to use all {_cores()} cores."
+        )
     return chosen
 
 

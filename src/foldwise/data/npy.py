@@ -51,7 +51,7 @@ class NpySource:
         """With `flat`, a 1-D array is read as one column."""
         self.where = path
         self._stamp: Stamp = stamp(path)
-        shape, self._fortran, self._stored, self._offset = _header(path)
+        shape, self._fortran, self._stored, self._offset = header(path)
         if flat and len(shape) == 1:
             shape = (*shape, 1)
         check.two_dimensional(shape, path)
@@ -64,8 +64,9 @@ class NpySource:
             )
         self.n_rows, self._width = shape
         self._chosen = None
-        if columns_ is not None and columns_ != "numeric":
+        if not column_selection.all_numeric(columns_):
             self._chosen = column_selection.positions(columns_, None, self._width, path)
+        self.positions = self._chosen
         self.n_columns = self._width if self._chosen is None else len(self._chosen)
         check.not_empty(self.n_rows, self.n_columns, path)
         need = self._offset + self.n_rows * self._width * self._stored.itemsize
@@ -127,14 +128,20 @@ class _OpenNpy:
         return self._source.load(start, stop, self._file)
 
 
-def _header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether columns are contiguous, dtype, and where the values begin."""
     with open(path, "rb") as file:
         try:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(file)
-        except (ValueError, EOFError) as problem:
-            raise DataError(f"not a .npy file, or truncated ({problem})", where=path) from None
+        except OSError:
+            raise
+        except Exception as problem:  # NumPy parses the header as Python, which fails in many ways
+            text = str(problem) if len(str(problem)) <= 200 else f"{str(problem)[:197]}..."
+            raise DataError(f"not a .npy file, or truncated ({text})", where=path) from None
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise DataError(f"the header is damaged: the shape is {shape}", where=path, advice="Save the array again")
         return shape, fortran, dtype, file.tell()
 
 

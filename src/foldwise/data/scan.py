@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError
@@ -24,6 +25,10 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     DuckDB relation or SQL text. `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
+
+    SQL text is one query that only reads; it may read every file that you may read (and, if DuckDB's extensions for that are
+    installed, addresses), so do not pass on text of strangers. A `where` for files or a frame sees that table and no other
+    file; for a query or relation it cannot contain a sub-query.
 
     >>> source = scan([[1.0, 2.0], [3.0, 4.0]])
     >>> source.n_rows, source.n_columns, source.dtype
@@ -73,9 +78,7 @@ def is_table(x: Any) -> bool:
 
 def _open_text(x: Any, given: dict[str, Any]) -> Source:
     if is_query(x):
-        from foldwise.data.duckdb_source import open_sql
-
-        return open_sql(x, **given)
+        return _duckdb_source().open_sql(x, **given)  # type: ignore[no-any-return]
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
     return _open_files(x, given)
@@ -91,9 +94,15 @@ def _open_files(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.npy import open_npy
 
         return open_npy(found.paths[0], **given)
-    from foldwise.data.duckdb_source import open_files
+    return _duckdb_source().open_files(found, **given)  # type: ignore[no-any-return]
 
-    return open_files(found, **given)
+
+def _duckdb_source() -> Any:
+    """The module that reads tables, imported on first use."""
+    with forks.importing:
+        from foldwise.data import duckdb_source
+
+        return duckdb_source
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
@@ -108,9 +117,7 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
 
         return open_dask(x, **given)
     if homes & {"duckdb", "_duckdb"} and hasattr(x, "project"):
-        from foldwise.data.duckdb_source import open_relation
-
-        return open_relation(x, **given)
+        return _duckdb_source().open_relation(x, **given)  # type: ignore[no-any-return]
     if "pandas" in homes and hasattr(x, "iloc") and getattr(x, "ndim", 0) == 2:
         from foldwise.data.frames import open_pandas
 

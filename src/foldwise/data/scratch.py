@@ -8,20 +8,16 @@ import shutil
 import tempfile
 
 from foldwise.data.atomic import explained
+from foldwise.data.environment import scratch_folder
 from foldwise.data.leftovers import claim, lock, names_in
 
 _PREFIX = "foldwise-scratch-"
 _open: dict[tuple[int, str], tuple[str, int]] = {}  # by process and place: the folder and its lock
 
 
-def place() -> str:
-    """Where temporary files go: FOLDWISE_SCRATCH, or the system's folder for them."""
-    return os.environ.get("FOLDWISE_SCRATCH") or tempfile.gettempdir()
-
-
 def folder() -> str:
     """A folder that only this process uses."""
-    key = (os.getpid(), place())  # a forked child must not use, or remove, the folder of its parent
+    key = (os.getpid(), scratch_folder())  # a forked child must not use, or remove, the folder of its parent
     if key in _open and not os.path.isdir(_open[key][0]):  # somebody tidied up
         os.close(_open.pop(key)[1])
     if key not in _open:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.data.npy import NpySource
+from foldwise.data.npy import NpySource, header
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
@@ -43,12 +43,11 @@ def scan_column(x: Any, *, column: Any = None, weights: Any = None) -> Source:
 
 
 def _is_flat(path: Any) -> bool:
+    if not os.path.isfile(path):  # nothing, or a pipe, which opening would wait for
+        return False
     try:
-        with open(path, "rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return len(read(file)[0]) == 1
-    except (OSError, ValueError, EOFError):
+        return len(header(os.fspath(path))[0]) == 1
+    except (OSError, DataError):
         return False  # the error is raised when it is opened
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from foldwise.data import block_grid
+from foldwise.data import block_grid, check
 from foldwise.data.block import Block
 
 
@@ -122,6 +122,7 @@ def like(source: Source, **changes: Any) -> dict[str, Any]:
     names = ("where", "names", "left_out", "n_columns", "dtype", "sparse")
     fill = getattr(source, "fill", 1.0)  # the share of values that is stored
     about = {name: getattr(source, name) for name in names}
+    about["positions"] = getattr(source, "positions", None)
     return {**about, "fill": fill, "block_rows": block_rows(source), **changes}
 
 
@@ -174,6 +175,11 @@ class View(Derived):
     def fingerprint(self) -> str:
         """That of the source behind."""
         return self.source.fingerprint()
+
+
+def column_label(source: Any, column: int) -> str | int:
+    """How messages refer to a column: by its name, or by its position in the data as given."""
+    return check.label(column, source.names, getattr(source, "positions", None))
 
 
 def count_rows(source: Any, most: int | None = None) -> int:

@@ -24,7 +24,14 @@ class SparseSource:
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, matrix: Any, weights: NDArray[np.float64] | None, dtype: np.dtype[np.floating] | None) -> None:
+    def __init__(
+        self,
+        matrix: Any,
+        weights: NDArray[np.float64] | None,
+        dtype: np.dtype[np.floating] | None,
+        positions: list[int] | None = None,
+    ) -> None:
+        self.positions = positions
         self._matrix, self._weights = matrix, weights
         self.n_rows, self.n_columns = (int(n) for n in matrix.shape)
         self.fill = matrix.nnz / max(1, self.n_rows * self.n_columns)
@@ -53,7 +60,7 @@ class SparseSource:
             at = int(bad[0])
             row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
             value = float(matrix.data[at])
-            column = int(matrix.indices[at])
+            column = check.label(int(matrix.indices[at]), None, self.positions)
             check.bad_value(value, self.dtype, where=self.where, row=start + row, column=column)
 
     def fingerprint(self) -> str:
@@ -73,9 +80,10 @@ def open_sparse(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     name = SparseSource.where
     check.two_dimensional(x.shape, name)
     check.number_kind(x.dtype, name)
-    matrix = x.tocsr()
-    if columns_ is not None and columns_ != "numeric":
-        matrix = matrix[:, column_selection.positions(columns_, None, matrix.shape[1], name)]
+    matrix, chosen = x.tocsr(), None
+    if not column_selection.all_numeric(columns_):
+        chosen = column_selection.positions(columns_, None, matrix.shape[1], name)
+        matrix = matrix[:, chosen]
     if where is not None:
         matrix = matrix[arrays.row_numbers(where, matrix.shape[0])]
     check.not_empty(matrix.shape[0], matrix.shape[1], name)
@@ -83,4 +91,4 @@ def open_sparse(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
         column_selection.find(weights, None, name)
     if weights is not None:
         weights = check.weights(weights, name, matrix.shape[0])
-    return SparseSource(matrix, weights, check.float_dtype(dtype))
+    return SparseSource(matrix, weights, check.float_dtype(dtype), chosen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 import zlib
@@ -12,8 +11,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from foldwise.data import scratch
 from foldwise.data.block import Block, DenseBlock
+from foldwise.data.environment import scratch_folder, spool_limit
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
 from foldwise.errors import DataError
@@ -43,10 +42,7 @@ class SpooledSource(Derived):
 
     def __init__(self, source: Source, limit: int | None = None, *, part: tuple[int, int | None] = (0, None)) -> None:
         """`part` is the range of blocks that passes will read: the first and one past the last."""
-        if limit is None:
-            asked = os.environ.get("FOLDWISE_SPOOL_LIMIT")
-            limit = int(asked) if asked else shutil.disk_usage(scratch.place()).free // 2
-        self.source, self._limit, self._part = source, limit, part
+        self.source, self._limit, self._part = source, spool_limit() if limit is None else limit, part
         self._spool: _Spool | None = None
         self._off = False
         # A query need not give the same rows twice; files that change are noticed by those who read them.
@@ -163,7 +159,7 @@ class _Spool:
     """The scratch file of one pass. Several threads write blocks in any order, each at its own offset."""
 
     def __init__(self, source: Source, limit: int) -> None:
-        with tempfile.TemporaryFile(dir=scratch.place()) as file:  # unlinked at once; the duplicate keeps it alive
+        with tempfile.TemporaryFile(dir=scratch_folder()) as file:  # unlinked at once; the duplicate keeps it alive
             self._file = Descriptor(os.dup(file.fileno()))
         self._where, self._dtype, self._n_columns, self._limit = (
             source.where,

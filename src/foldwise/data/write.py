@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from foldwise.data import scratch
 from foldwise.data.atomic import Replacement, explained
-from foldwise.data.duckdb_connection import connect, duckdb_errors
-from foldwise.data.duckdb_sql import literal, quoted
+from foldwise.data.duckdb_connection import duckdb_errors, literal
+from foldwise.data.duckdb_sql import quoted
 from foldwise.data.files import format_of
 from foldwise.errors import DataError
 
@@ -134,6 +134,8 @@ class _Table:
     """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
     def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
+        from foldwise.data.duckdb_connection import connect
+
         self._folder = tempfile.TemporaryDirectory(prefix="rows-", dir=scratch.folder())
         self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
         self._waiting: list[NDArray[Any]] = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from threading import Lock
+from threading import get_ident
 from typing import Any
 
-_lock = Lock()
-_users = 0
+from foldwise import forks
+
+_users: dict[int, int] = {}  # the number of open contexts of each thread
 _before: list[int] = []
 
 
@@ -30,27 +31,57 @@ def _set(library: Any, n_threads: int) -> None:
 def single(work: float = float("inf")) -> AbstractContextManager[None]:
     """A context in which BLAS runs on one thread.
 
-    `work` is the number of multiplications to follow: below a few hundred thousand no BLAS starts threads, and the context,
-    which costs some 50 microseconds, is skipped.
+    `work` is the number of multiplications to follow: below 500 no BLAS starts threads, and the context, which costs some 5
+    microseconds, is skipped. OpenBLAS multiplies triangular matrices of 8 rows in several threads already; a fork by another
+    thread of the process ends those threads, and the caller would wait for them for ever.
     """
-    return nullcontext() if work < 100_000 else _limited()
+    return nullcontext() if work < 500 or get_ident() in _users else _limited()
+
+
+def single_for(n_rows: int | None, n_columns: int) -> AbstractContextManager[None]:
+    """The same for products of a table and what is solved with them; fewer columns than 8 take larger products for threads."""
+    if n_rows is not None and n_columns < 8 and n_rows * n_columns**2 < 100_000:
+        return nullcontext()
+    return single()
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
     """The limit applies to the whole process: the first of several concurrent fits sets it, the last one removes it."""
-    global _users, _before
-    with _lock:
-        _users += 1
-        if _users == 1:
-            _before = [library.get_num_threads() for library in _libraries()]
-            for library in _libraries():
-                _set(library, 1)
+    thread = get_ident()
+    with forks.limits:
+        if not _users:
+            _limit()
+        _users[thread] = _users.get(thread, 0) + 1
     try:
         yield
     finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                for library, n_threads in zip(_libraries(), _before, strict=True):
-                    _set(library, n_threads)
+        with forks.limits:
+            _users[thread] -= 1
+            if not _users[thread]:
+                del _users[thread]
+            if not _users:
+                _restore()
+
+
+def _limit() -> None:
+    _before[:] = [library.get_num_threads() for library in _libraries()]
+    for library in _libraries():
+        _set(library, 1)
+
+
+def _restore() -> None:
+    for library, n_threads in zip(_libraries(), _before, strict=True):
+        _set(library, n_threads)
+
+
+def _forget_other_threads() -> None:
+    """In a forked child, only this thread is left: the others will never end their fits, and lift the limit."""
+    others = _users.keys() - {get_ident()}
+    for thread in others:
+        del _users[thread]
+    if others and not _users:
+        _restore()
+
+
+forks.in_child(_forget_other_threads)

@@ -55,7 +55,9 @@ class Threads(Engine):
     """Threads of this process; a single thread is the serial engine."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is not None and (not isinstance(n_threads, Integral) or n_threads < 1):
+        if n_threads is not None and (
+            not isinstance(n_threads, Integral) or isinstance(n_threads, bool) or n_threads < 1
+        ):
             raise ParameterError(f"fw.engine('threads', {n_threads!r}): give at least one thread, as a whole number.")
         self.n_threads = n_threads
 

@@ -61,8 +61,7 @@ class LocalBlocks:
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by block number."""
         found = {}
-        rows = self.source.n_rows if self.source.n_rows is not None else self._block_rows
-        with blas.single(rows * self.source.n_columns**2):
+        with blas.single_for(self.source.n_rows, self.source.n_columns):
             for number, piece in self._some(sorted(requests)):
                 found[number] = task(piece.load(), self._state(number), requests[number])
         return found
@@ -90,7 +89,7 @@ class LocalBlocks:
             pieces = progress(pieces)
         n_rows = self.source.n_rows
         if n_rows is not None and n_rows <= self._block_rows:  # avoids the overhead for small tables
-            with blas.single(n_rows * self.source.n_columns**2):
+            with blas.single_for(n_rows, self.source.n_columns):
                 serial.run(pieces, work, numbered)
             return
         with blas.single():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Generic
 
 import numpy as np
@@ -29,14 +30,12 @@ class PartialFold(Generic[S]):
         self._weighted = False
         self.rows = 0
 
-    def push(self, source: Source) -> None:
-        """Add a batch: all of it or, if an error occurs, none of it."""
-        before = self._tree.copy(), self._blocks, list(self._waiting), self._weighted, self.rows
-        try:
-            self._push(source)
-        except BaseException:
-            self._tree, self._blocks, self._waiting, self._weighted, self.rows = before
-            raise
+    def pushed(self, source: Source) -> PartialFold[S]:
+        """The fold with one more batch; this one stays as it is, for an error or for copies that share it."""
+        more = copy(self)
+        more._tree, more._waiting = self._tree.copy(), list(self._waiting)
+        more._push(source)
+        return more
 
     def _push(self, source: Source) -> None:
         for piece in source.pieces():
@@ -62,7 +61,7 @@ class PartialFold(Generic[S]):
         tree = self._tree
         if self._waiting:
             tree, block = tree.copy(), self._pending()
-            with blas.single(block.n_rows * block.n_columns**2):
+            with blas.single_for(block.n_rows, block.n_columns):
                 tree.add(self._blocks, self._of(block))
         value = tree.result()
         assert value is not None

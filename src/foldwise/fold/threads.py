@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
+
+from foldwise import forks
 
 P = TypeVar("P")
 
@@ -17,8 +18,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="foldwise")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+forks.in_child(_pool.cache_clear)  # threads do not survive a fork
 
 
 def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int, Any], None], n_threads: int) -> None:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.errors import ParameterError
 from foldwise.kernels import _core
 from foldwise.kernels._core import finite
 from foldwise.kernels._core import isa as instruction_set
@@ -26,6 +28,10 @@ __all__ = [
     "similarity",
     "unit_rows",
 ]
+
+_ISA = os.environ.get("FOLDWISE_ISA", "")
+if _ISA not in ("", "baseline", "avx2", "avx512"):
+    raise ParameterError(f"FOLDWISE_ISA={_ISA!r} is not one of baseline, avx2 and avx512.")
 
 
 def scatter(

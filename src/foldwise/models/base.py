@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import InvalidParameterError as _InvalidParameterError
 
 from foldwise.data.block import Block
 from foldwise.data.scan import is_table, scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, LeftOutWarning
+from foldwise.errors import DataError, LeftOutWarning, ParameterError
+
+
+class InvalidParameterError(ParameterError, _InvalidParameterError):  # type: ignore[misc]
+    """A parameter of an estimator has an invalid value; also scikit-learn's error of this name."""
+
 
 _PLAIN = (bool, int, float, str, type(None))
 _MOST_KNOWN = 1000  # sets of values
@@ -39,15 +45,30 @@ class KnownParameters:
     def _validate_params(self) -> None:
         values = tuple([(type(value), value) for value in [getattr(self, name) for name in self._get_param_names()]])
         if not all(kind in _PLAIN for kind, _ in values):  # arrays and the like change, and need not be hashable
-            super()._validate_params()  # type: ignore[misc]
+            self._check_values()
             return
         known = self._known_values()
         if values in known:
             return
-        super()._validate_params()  # type: ignore[misc]
+        self._check_values()
         if len(known) >= _MOST_KNOWN:
             known.clear()
         known.add(values)
+
+    def _check_values(self) -> None:
+        name = type(self).__name__
+        for parameter, allowed in self._parameter_constraints.items():  # type: ignore[attr-defined]
+            value = getattr(self, parameter)
+            if isinstance(value, bool) and not {"boolean", "verbose"} & {
+                one for one in allowed if isinstance(one, str)
+            }:
+                raise InvalidParameterError(  # Python takes True for the number 1
+                    f"The {parameter!r} parameter of {name} must not be a bool. Got {value} instead."
+                )
+        try:
+            super()._validate_params()  # type: ignore[misc]
+        except _InvalidParameterError as problem:
+            raise InvalidParameterError(str(problem)) from None
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from foldwise.data.block import Floats
 from foldwise.data.cache import cached
 from foldwise.data.mapped import standardised
 from foldwise.data.scan import scan
-from foldwise.data.source import Source
+from foldwise.data.source import Source, column_label
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import current, use
@@ -129,7 +132,8 @@ def session(
     if dense is not None:
         check_dense(source, dense)
     keep = spool if isinstance(spool, bool) else spool(source)
-    with open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep) as passes:
+    opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
+    with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
         if getattr(model, "scale", False) and getattr(model, "standardises", True):
             mean, opened.scale = mean_and_deviation(passes)
@@ -138,7 +142,27 @@ def session(
         seen = seen if view is None else view(seen)
         if seen is not opened.data:
             opened.passes = passes.over(cached(seen))
-        yield opened
+        with _located(source):
+            yield opened
+
+
+@contextmanager
+def _located(source: Source) -> Iterator[None]:
+    """Errors about columns that were known only by number, or about no column at all, say where in the data it was."""
+    where = source.where if source.where != "array" else None
+    try:
+        yield
+    except np.linalg.LinAlgError as problem:
+        raise DataError(
+            f"a matrix of these values cannot be decomposed in float64 ({problem})",
+            where=where,
+            advice="Values of 1e150 and more are too large for it: divide the data by a constant",
+        ) from problem
+    except DataError as problem:
+        if problem.where is not None or not isinstance(problem.column, int):
+            raise
+        column = column_label(source, problem.column)
+        raise type(problem)(problem.what, where=where, row=problem.row, column=column, advice=problem.advice) from None
 
 
 def open_checkpoint(path: Any, kind: str, about: dict[str, Any], source: Source, *figures: Any) -> Checkpoint:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.data.source import column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.stats.column_moments import ColumnMoments
@@ -16,11 +17,11 @@ def mean_and_deviation(passes: Passes) -> tuple[Floats, Floats]:
     variances = found.squares / found.weight
     usable = np.isfinite(variances) & ((found.squares == 0.0) | (variances > 1e-290))
     if not usable.all():
-        column, names = int(np.argmin(usable)), passes.source.names
+        column = int(np.argmin(usable))
         raise DataError(
             "the variance of this column leaves the range of float64",
             where=passes.source.where,
-            column=column if names is None else names[column],
+            column=column_label(passes.source, column),
             advice="Multiply or divide the column by a constant, or use scale=False",
         )
     return found.mean, np.where(found.squares == 0.0, 1.0, np.sqrt(variances))

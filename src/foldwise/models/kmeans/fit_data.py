@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats, dense_rows, stack
 from foldwise.data.cache import cached
 from foldwise.data.scan import scan
+from foldwise.data.source import column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
@@ -147,12 +148,11 @@ def _check_reach(extent: Extent, middle: Floats, passes: Passes) -> None:
     value, row = max(passes.each(partial(_farthest_value, column=column, middle=float(middle[column]))), key=_distance)[
         1:
     ]
-    names = passes.source.names
     raise DataError(
         f"the value {value:.3g} is too far from the mean ({middle[column]:.3g}) for distances in float64",
         where=passes.source.where,
         row=row,
-        column=column if names is None else names[column],
+        column=column_label(passes.source, column),
         advice="Divide the data by a constant, or use scale=True",
     )
 

@@ -37,7 +37,8 @@ def take(model: CentreModel, X: Any, sample_weight: Any) -> None:
             f"this batch is {source.dtype}, but earlier ones were {dtype}",
             advice="Pass all batches in the same dtype; fw.scan(batch, dtype=...) converts",
         )
-    remember_columns(model, source)
+    if not known and waiting is None:
+        remember_columns(model, source)
     if known:
         _add(model, source)
         return

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseWarning
+from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, UnavailableError
+from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
@@ -162,23 +163,32 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"this batch is {source.dtype} and the ones before were {stream.dtype}: digits would be lost",
                 advice="Give all batches in one dtype; fw.scan(batch, dtype=...) converts",
             )
-        stream.push(source)
+        stream = stream.pushed(source)  # a new one: copies of the model share the old one
+        if "_stream" not in vars(self):
+            remember_columns(self, source)
+        self._stream = stream
         for name in _LAZY | {"manifest_"}:
             self.__dict__.pop(name, None)
-        remember_columns(self, source)
-        self._stream = stream
         self.n_samples_seen_ = stream.rows
         return self
 
     def __getattr__(self, name: str) -> Any:
         """Work out the directions of a partial fit when they are first read."""
         stream: PartialFold[Moments] | None = self.__dict__.get("_stream")
-        if stream is None or name not in _LAZY or "components_" in self.__dict__:
+        derived = isinstance(getattr(type(self), name, None), property)  # it failed for lack of what it is derived from
+        if stream is None or not (name in _LAZY or derived) or "components_" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         dtype = np.float64 if self._wide else stream.dtype
-        self._set_attributes(from_moments(stream.value(), self._options(k, seed), dtype), stream.dtype, seed)
+        try:
+            self._set_attributes(from_moments(stream.value(), self._options(k, seed), dtype), stream.dtype, seed)
+        except DataError as problem:
+            names = getattr(self, "feature_names_in_", None)
+            column = problem.column if names is None or problem.column is None else str(names[int(problem.column)])
+            raise UnavailableError(problem.what, column=column, advice=problem.advice) from None
+        except FoldwiseError as problem:
+            raise UnavailableError(str(problem)) from None
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
@@ -311,11 +321,13 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def get_covariance(self) -> Floats:
         """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        return ppca.covariance(*self._model())
+        with blas.single():
+            return ppca.covariance(*self._model())
 
     def get_precision(self) -> Floats:
         """The inverse of `get_covariance()`."""
-        return ppca.precision(*self._model(), self._floor)
+        with blas.single():
+            return ppca.precision(*self._model(), self._floor)
 
     def _model(self) -> tuple[Floats, Floats, float, Floats | None]:
         check_is_fitted(self)
@@ -325,7 +337,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def score_samples(self, X: Any) -> Floats:
         """The log-likelihood of each row under the probabilistic model."""
         precision = self.get_precision()
-        constant = ppca.log_constant(precision)
+        with blas.single():
+            constant = ppca.log_constant(precision)
         return self._rows(X, partial(ppca.log_density, centre=self.mean_, precision=precision, constant=constant))
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -114,7 +114,7 @@ class SolverOptions:
         if not np.isfinite(total):
             raise DataError(
                 "values are so large that their variance overflows float64",
-                column=int(np.argmax(squares)),
+                column=int(np.argmax(np.where(np.isnan(squares), np.inf, squares))),
                 advice="Divide the data by a constant first",
             )
         return float(np.count_nonzero(squares)) if self.scale else total

@@ -1,0 +1,69 @@
+"""What SQL may do here: a query is one statement that only reads, and a condition reads nothing but its own table.
+
+The condition of files or a frame is held to that by settings of the connection (`Database`); SQL text reads what the user may.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+from foldwise.data.duckdb_connection import literal
+from foldwise.errors import DataError
+
+_READS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+_WRITES = re.compile(r"\b(copy|insert|update|delete|merge)\b", re.IGNORECASE)
+_ADVICE = "Give one query (SELECT, FROM or WITH) that only reads; anything else is for DuckDB itself"
+
+
+def check_query(text: str, run: Any) -> None:
+    """Refuse SQL text that is not one statement that only reads; `run(sql)` returns the rows of a query."""
+    where = "SQL query"
+    found = duckdb.extract_statements(text)
+    if len(found) != 1:
+        raise DataError(f"the text holds {len(found)} statements instead of one", where=where, advice=_ADVICE)
+    kind = found[0].type
+    if kind == duckdb.StatementType.MULTI:  # PIVOT, of which DuckDB makes two steps and shows no tree
+        word = _WRITES.search(text)
+        if word:
+            raise DataError(f"a PIVOT cannot be combined with {word[0].upper()}", where=where, advice=_ADVICE)
+    elif kind != duckdb.StatementType.SELECT:
+        raise DataError(f"this is a statement of type {kind.name}, not a query", where=where, advice=_ADVICE)
+    else:
+        for node in _nodes(_tree(text, run)):
+            if node not in _READS:  # WITH a AS (COPY ... TO 'file') SELECT ... counts as a SELECT
+                what = node.partition("_")[0]
+                raise DataError(f"the query contains {what}, which writes", where=where, advice=_ADVICE)
+
+
+def check_condition(condition: str, table: str, run: Any) -> None:
+    """Refuse a condition with a sub-query, where no setting confines it to its table."""
+    if any(one == "SUBQUERY" for one in _types(_tree(f"SELECT 1 WHERE (\n{condition}\n)", run))):
+        raise DataError(
+            f"where={condition!r} contains a sub-query, which might read other tables",
+            where=table,
+            advice="Make it part of the query itself",
+        )
+
+
+def _tree(text: str, run: Any) -> Any:
+    return json.loads(run(f"SELECT json_serialize_sql({literal(text)})")[0][0])
+
+
+def _types(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        if isinstance(tree.get("type"), str):
+            yield tree["type"]
+        for part in tree.values():
+            yield from _types(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _types(part)
+
+
+def _nodes(tree: Any) -> Iterator[str]:
+    return (one for one in _types(tree) if one.endswith("_NODE"))
