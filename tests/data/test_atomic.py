@@ -294,5 +294,5 @@ def test_a_scratch_folder_that_was_removed_is_made_again(tmp_path: Path, monkeyp
     os.rmdir(first)
     assert os.path.isdir(scratch.folder())
     monkeypatch.setenv("FOLDWISE_SCRATCH", str(tmp_path / "nowhere"))
-    with pytest.raises(OutputError, match="nowhere: cannot be written"):
+    with pytest.raises(ParameterError, match="FOLDWISE_SCRATCH=.*nowhere.*is not a folder"):
         scratch.folder()

@@ -156,7 +156,7 @@ def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
         "for use in (fw.scan, lambda x: fw.scan([x]), lambda x: fw.fit_distribution(x, 'normal')):\n"
         "    try:\n        use(sys.argv[1])\n    except fw.errors.DataError as e:\n        print('a pipe' in str(e))\n"
         "try:\n    fw.KMeans(1, checkpoint=sys.argv[1]).fit([[1.0], [2.0]])\n"
-        "except fw.errors.StoreError as e:\n    print('ordinary file' in str(e))\n"
+        "except fw.errors.StoreError as e:\n    print('a pipe' in str(e))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     code = "import foldwise.errors\n" + code

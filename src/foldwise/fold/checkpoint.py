@@ -39,8 +39,6 @@ class Checkpoint:
         self._last = time.monotonic()
         with explained(self.path):  # now, rather than after the first minutes of the fit
             check_target(self.path)
-        if self.path.exists() and not self.path.is_file():  # opening a pipe would wait for ever
-            raise StoreError(f"{self.path}: a checkpoint must be an ordinary file. Choose another path.")
 
     def bind(self, *figures: float | NDArray[np.float64]) -> None:
         """Tie the checkpoint to figures from a pass over the data, since values can change while names and dates do not."""
