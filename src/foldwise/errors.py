@@ -71,6 +71,15 @@ class StoreError(FoldwiseError, ValueError):
 class OutputError(StoreError, OSError):
     """A file cannot be written: a full disk, a folder without permission, a folder of that name. What was there is kept."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_output, (str(self), self.errno)
+
+
+def _rebuild_output(message: str, number: int | None) -> OutputError:
+    error = OutputError(message)
+    error.errno = number
+    return error
+
 
 class EngineError(FoldwiseError, RuntimeError):
     """An engine cannot run the passes: no scheduler at the address, a closed client, a lost worker."""

@@ -255,6 +255,7 @@ def test_a_pipe_with_the_name_of_a_leftover_does_not_hang(tmp_path: Path) -> Non
 def test_errors_of_writing_can_be_pickled() -> None:
     with pytest.raises(OutputError) as caught:
         write(Path("/nowhere/x"))
+    pytest.importorskip("tblib.pickling_support").install()  # Dask does, and it makes exceptions in its own way
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is OutputError
     assert str(again) == str(caught.value)
