@@ -9,6 +9,7 @@ void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
 void register_em_run(nanobind::module_ &);
+void register_digest(nanobind::module_ &);
 void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
     register_sparse(m);
     register_mixture(m);
     register_em_run(m);
+    register_digest(m);
     register_quick_kmeans(m);
     register_similarity(m);
     register_small_table(m);

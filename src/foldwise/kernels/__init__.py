@@ -99,6 +99,15 @@ def distance_sums(
     return out
 
 
+def digest(data: NDArray[np.uint8], start: int, stop: int) -> str:
+    """64 hexadecimal digits that tell whether bytes have changed, with those from `start` to `stop` - 1 taken as "0".
+
+    >>> digest(np.frombuffer(b"12345", np.uint8), 1, 2) == digest(np.frombuffer(b"1x345", np.uint8), 1, 2)
+    True
+    """
+    return _core.digest(data, start, stop)
+
+
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Rows divided by their lengths, and the number of zero rows; see `reference.unit_rows`."""
     out = np.empty_like(x)
