@@ -196,3 +196,15 @@ def test_standard_output_that_is_full_is_one_line_and_files_are_written(here: Pa
     assert run.returncode == 2
     assert run.stderr == "foldwise: standard output cannot be written to: No space left on device.\n"
     assert fw.load("m.fw").n_features_in_ == 13
+
+
+def test_a_query_is_not_run_to_find_out_what_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.csv").write_text("kept")
+    text = "SELECT 1 AS a, 2 AS b; COPY (SELECT 7 AS z) TO 'written.csv'"
+    assert main(["pca", text, "--out", "old.csv"]) == 2
+    assert "2 statements" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "kept"

@@ -280,3 +280,23 @@ def test_other_parameters_that_are_bools() -> None:
             fw.KMeans(**{"n_clusters": 2, **given}).fit(X)
     with pytest.raises(ParameterError):
         fw.engine("threads", True)
+
+
+def test_rows_of_a_list_are_not_names(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text('[{"a": 1, "s": "X"}, {"a": 2, "s": "x"}, {"a": 4, "s": "x"}]')
+    assert fw.scan(path, columns=["a"]).n_columns == 1
+
+
+@pytest.mark.parametrize("how", ["far", "beyond", "negative", "start", "end"])
+def test_sparse_matrices_put_together_wrongly_are_refused(how):
+    import scipy.sparse as sp
+
+    x = sp.csr_matrix(np.eye(4) + 1.0)
+    if how in ("start", "end"):
+        x.indptr[2 if how == "start" else -1] = 10**7 if how == "start" else 100
+    else:
+        x.indices[2] = {"far": 10**8, "beyond": 7, "negative": -3}[how]
+    for fit in (fw.PCA(1).fit, fw.KMeans(2).fit):
+        with pytest.raises(DataError, match="indptr and indices"):
+            fit(x)

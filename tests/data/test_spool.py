@@ -103,6 +103,9 @@ def test_a_query_that_gives_other_rows_each_time_is_an_error(monkeypatch):
     for fit in (fw.PCA(1, svd_solver="krylov").fit, fw.KMeans(3).fit, fw.GaussianMixture(2).fit):
         with pytest.raises(DataError, match="not those of an earlier pass"):
             fit(query)
+    weighted = fw.scan("SELECT a, a % 3 AS b, 1 + random() AS w FROM range(5000) t(a) ORDER BY a", weights="w")
+    with pytest.raises(DataError, match="not those of an earlier pass"):
+        fw.KMeans(3).fit(weighted)
     steady = "SELECT a, a * a % 7 AS b FROM range(5000) t(a) ORDER BY a"
     assert fw.KMeans(3).fit(steady).n_iter_ >= 1
     monkeypatch.delenv("FOLDWISE_SPOOL_LIMIT")

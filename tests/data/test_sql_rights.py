@@ -143,3 +143,24 @@ def test_names_with_quotes(tmp_path: Path, name: str, ending: str) -> None:
     assert source.names == (name, "c")
     assert rows_of(source) == [[2.0, 5.0]]
     assert rows_of(fw.scan(frame, columns=[name, "c"], where=f"{quoted} > 1")) == [[2.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "enable_logging(storage='file', storage_config={'path': 'rows.csv'})",
+        "enable_logging(storage='file', storage_path='logs')",
+        "enable_profiling(save_location := 'profile.json')",
+    ],
+)
+def test_functions_that_write_are_refused(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,5\n9,4\n")
+    for text in (
+        f"SELECT a, b FROM 'rows.csv' WHERE (SELECT count(*) FROM {call}) >= 0",
+        f"SELECT a, b FROM 'rows.csv', {call}",
+    ):
+        with pytest.raises(DataError, match="does more than read"):
+            fw.PCA(1).fit(text)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+    assert (tmp_path / "rows.csv").read_text().count("\n") == 4

@@ -111,3 +111,12 @@ def test_sparse_rows_fewer_than_columns_take_one_step() -> None:
             assert found.n_iter_ <= 3
     whole = fw.PCA(20, svd_solver="krylov").fit(x[:20])  # one of these has no variance
     assert whole.explained_variance_[19] <= whole.variance_floor_
+
+
+def test_small_variances_of_float32_rows_are_whitened_and_have_a_density() -> None:
+    """Far above rounding, though 1e-5 of the largest."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(3000, 100)) * np.geomspace(1, 3e-3, 100)).astype(np.float32)
+    pca = fw.PCA(whiten=True).fit(x)
+    np.testing.assert_allclose(pca.transform(x).var(axis=0, ddof=1), 1.0, atol=0.02)
+    assert np.isfinite(pca.score(x))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import foldwise as fw
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
 from foldwise.fold import events
 from foldwise.models.mixture.estimator import CollapsedWarning
 
@@ -207,3 +207,11 @@ def test_a_choice_takes_an_engine() -> None:
     x = rows()
     one, other = (fw.choose_mixture(x, [1, 2], "full", engine=engine) for engine in ("serial", None))
     assert one.best.bic == other.best.bic
+
+
+def test_weights_that_are_shares_are_told() -> None:
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.warns(FoldwiseWarning, match="add up to 1 for 100 rows"):
+        fw.choose_mixture(x, [1, 2], ("diag",), sample_weight=np.full(100, 0.01))
+    with pytest.warns(FoldwiseWarning, match="add up to 1 for 100 rows"):
+        fw.fit_distribution(x[:, 0], "normal", sample_weight=np.full(100, 0.01))

@@ -17,6 +17,7 @@ app = App(
     version=foldwise.__version__,
     default_parameter=Parameter(negative=()),
     help_format="plaintext",  # importing markdown would take longer than all the rest
+    suppress_keyboard_interrupt=False,  # `main` says what became of the files
 )
 app.command(pca)
 app.command(cluster)

@@ -335,6 +335,7 @@ def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     database = Database()
     try:
         sql_rights.check_query(text, Database(files=()).query)
+        database.seal()  # functions that change settings, such as where logs go, could write files
         found = _columns_of(database.cursor().sql(text), "SQL query")
     except duckdb.Error as problem:
         raise DataError(str(problem).strip(), where="SQL query") from None

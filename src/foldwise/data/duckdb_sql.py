@@ -19,6 +19,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_MOST_OF_A_LINE = 1 << 20  # characters, in which to look for names
 _BY_CASE = "the names of two columns differ only by case, which DuckDB ignores"
 
 
@@ -201,11 +202,12 @@ def _json_names(files: Files) -> None:
     """Refuse names that differ only by case, one of which DuckDB would rename and then not find."""
     for path in files.paths:
         with opened(path, "rt", encoding="utf-8") as file:
-            line = next((text for text in file if text.strip()), "")
+            line = file.readline(_MOST_OF_A_LINE)
         try:
-            names = [str(name) for name in json.loads(line)]
-        except (ValueError, TypeError):  # a list over several lines, or damaged, which DuckDB reports
+            found = json.loads(line)
+        except ValueError:  # a list over several lines, a very long one, or damaged, which DuckDB reports
             continue
+        names = list(found) if isinstance(found, dict) else []
         if len({name.lower() for name in names}) < len(set(names)):
             raise DataError(_BY_CASE, where=path, advice="Rename one of them")
 

@@ -128,7 +128,7 @@ def _text_kind(sample: Sequence[Any]) -> _Kind:
 
 
 def _is_missing(value: Any) -> bool:
-    return check.is_missing(value) or bool(value != value)  # NaN
+    return check.is_missing(value) or (np.ndim(value) == 0 and bool(value != value))  # NaN
 
 
 def _reads_as_number(value: Any) -> bool:

@@ -39,14 +39,19 @@ def _opened_by(query: str) -> set[str]:
     import duckdb
 
     from foldwise.data.duckdb_connection import connect
+    from foldwise.data.sql_rights import check_query
+    from foldwise.errors import DataError
 
     connection = connect()
     try:
+        # The text is a stranger's: only what would be accepted as a source is prepared.
+        check_query(query, lambda sql: connection.execute(sql).fetchall())
         connection.execute("CALL enable_logging('FileSystem')")
+        connection.execute("SET lock_configuration = true")
         connection.execute(f"DESCRIBE {query}")
         rows = connection.execute("SELECT DISTINCT message ->> 'path' FROM duckdb_logs WHERE type = 'FileSystem'")
         return {str(path) for (path,) in rows.fetchall() if path}
-    except duckdb.Error:  # the query is wrong, as its reader will tell
+    except (duckdb.Error, DataError):  # the query is wrong, as its reader will tell
         return set()
     finally:
         connection.close()

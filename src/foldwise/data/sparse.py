@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foldwise.data import arrays, block_grid, check, column_selection
 from foldwise.data.block import SparseBlock
 from foldwise.data.source import Piece, row_ranges
+from foldwise.errors import DataError
 
 
 class SparseSource:
@@ -81,6 +82,7 @@ def open_sparse(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     check.two_dimensional(x.shape, name)
     check.number_kind(x.dtype, name)
     matrix, chosen = x.tocsr(), None
+    _check_structure(matrix)
     if not column_selection.all_numeric(columns_):
         chosen = column_selection.positions(columns_, None, matrix.shape[1], name)
         matrix = matrix[:, chosen]
@@ -92,3 +94,18 @@ def open_sparse(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) 
     if weights is not None:
         weights = check.weights(weights, name, matrix.shape[0])
     return SparseSource(matrix, weights, check.float_dtype(dtype), chosen)
+
+
+def _check_structure(matrix: Any) -> None:
+    """Refuse a CSR matrix that somebody has put together wrongly: kernels would read outside of it."""
+    starts, columns = matrix.indptr, matrix.indices
+    sound = len(starts) == matrix.shape[0] + 1 and starts[0] == 0 and starts[-1] <= min(len(columns), len(matrix.data))
+    sound = sound and bool((starts[1:] >= starts[:-1]).all())
+    if sound and len(columns):
+        sound = int(columns.min()) >= 0 and int(columns.max()) < matrix.shape[1]
+    if not sound:
+        raise DataError(
+            "indptr and indices do not describe a matrix of this shape",
+            where=SparseSource.where,
+            advice="Make it anew, for instance with scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr()",
+        )

@@ -8,8 +8,10 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.environment import scratch_folder, spool_limit
@@ -46,7 +48,7 @@ class SpooledSource(Derived):
         self._spool: _Spool | None = None
         self._off = False
         # A query need not give the same rows twice; files that change are noticed by those who read them.
-        self._seen = None if bool(getattr(source, "divisible", True)) else _Seen(source.where)
+        self._seen = None if bool(getattr(source, "divisible", True)) else _Seen(source)
         super().__init__(like(source))
 
     def _complete(self) -> _Spool | None:
@@ -96,33 +98,54 @@ class SpooledSource(Derived):
         if self._off or not whole or (self._spool is not None and self._spool.full):
             if whole:
                 self._off, self._spool = True, None
+            count = 0
             for piece in self.source.pieces(first, last):
+                count += 1
                 yield piece if self._seen is None else _Compared(piece, self._seen)
+            if whole and self._seen is not None:
+                self._seen.end(count)
             return
         self._spool = spool = _Spool(self.source, self._limit)  # an unfinished pass is discarded
         for piece in self.source.pieces(first, last):
             spool.given += 1
             yield _Keeping(piece if self._seen is None else _Compared(piece, self._seen), spool)
+        if self._seen is not None:
+            self._seen.end(spool.given)
         spool.ended = True
 
 
 class _Seen:
     """Checksums of the blocks that earlier passes read."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._sums: dict[int, tuple[int, int]] = {}
+    def __init__(self, source: Source) -> None:
+        self._where, self._rows = source.where, block_rows(source)
+        self._sums: dict[int, tuple[int, ...]] = {}
+        self._blocks: int | None = None
 
     def check(self, block: Block) -> None:
         """Remember a block, or refuse it if it is not what an earlier pass read in its place."""
-        found = block.n_rows, zlib.crc32(np.ascontiguousarray(block.dense()).reshape(-1).view(np.uint8).data)
+        sums = [zlib.crc32(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data) for part in _parts(block)]
+        found = block.n_rows, *sums
         if self._sums.setdefault(block.start, found) != found:
-            raise DataError(
-                f"rows from {block.start} on are not those of an earlier pass: the query gives other rows, or another order, "
-                "each time",
-                where=self._where,
-                advice="Give it an ORDER BY that settles the order and take random() out, or write its result to a file first",
-            )
+            self._refuse(block.start)
+
+    def _refuse(self, row: int) -> NoReturn:
+        raise DataError(
+            f"rows from {row} on are not those of an earlier pass: the query gives other rows, or another order, each time",
+            where=self._where,
+            advice="Give it an ORDER BY that settles the order and take random() out, or write its result to a file first",
+        )
+
+    def end(self, blocks: int) -> None:
+        """Remember how many blocks a whole pass has, or refuse another number."""
+        if self._blocks is None:
+            self._blocks = blocks
+        elif self._blocks != blocks:
+            self._refuse(min(self._blocks, blocks) * self._rows)
+
+
+def _parts(block: Block) -> list[NDArray[Any]]:
+    return [block.dense()] if block.weights is None else [block.dense(), block.weights]
 
 
 class _Compared:
@@ -186,8 +209,7 @@ class _Spool:
     def keep(self, block: Block) -> None:
         """Write a block at its offset."""
         assert isinstance(block, DenseBlock)
-        rows = block.dense()
-        parts = [rows] if block.weights is None else [rows, block.weights]
+        parts = _parts(block)
         size = sum(part.nbytes for part in parts)
         with self._lock:
             if self.full or self.bytes + size > self._limit:

@@ -17,6 +17,10 @@ from foldwise.errors import DataError
 
 _READS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _WRITES = re.compile(r"\b(copy|insert|update|delete|merge)\b", re.IGNORECASE)
+# Table functions that do something besides giving rows.
+_ACTS = re.compile(
+    r"(en|dis)able_\w+|truncate_duckdb_logs|set_\w+|(force_)?checkpoint|json_execute_\w+|\w+_external_resource|python_\w+"
+)
 _ADVICE = "Give one query (SELECT, FROM or WITH) that only reads; anything else is for DuckDB itself"
 
 
@@ -37,7 +41,11 @@ def check_query(text: str, run: Any) -> None:
     elif kind != duckdb.StatementType.SELECT:
         raise DataError(f"this is a statement of type {kind.name}, not a query", where=where, advice=_ADVICE)
     else:
-        for node in _nodes(_tree(text, run)):
+        tree = _tree(text, run)
+        for name in _table_functions(tree):
+            if _ACTS.fullmatch(name.lower()):
+                raise DataError(f"the query calls {name}(), which does more than read", where=where, advice=_ADVICE)
+        for node in _nodes(tree):
             if node not in _READS:  # WITH a AS (COPY ... TO 'file') SELECT ... counts as a SELECT
                 what = node.partition("_")[0]
                 raise DataError(f"the query contains {what}, which writes", where=where, advice=_ADVICE)
@@ -54,7 +62,10 @@ def check_condition(condition: str, table: str, run: Any) -> None:
 
 
 def _tree(text: str, run: Any) -> Any:
-    return json.loads(run(f"SELECT json_serialize_sql({literal(text)})")[0][0])
+    tree = json.loads(run(f"SELECT json_serialize_sql({literal(text)})")[0][0])
+    if tree.get("error"):  # what cannot be looked into is not run
+        raise DataError(f"this SQL cannot be checked: {tree.get('error_message', 'no reason given')}", advice=_ADVICE)
+    return tree
 
 
 def _types(tree: Any) -> Iterator[str]:
@@ -66,6 +77,17 @@ def _types(tree: Any) -> Iterator[str]:
     elif isinstance(tree, list):
         for part in tree:
             yield from _types(part)
+
+
+def _table_functions(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        if tree.get("type") == "TABLE_FUNCTION" and isinstance(tree.get("function"), dict):
+            yield str(tree["function"].get("function_name", ""))
+        for part in tree.values():
+            yield from _table_functions(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _table_functions(part)
 
 
 def _nodes(tree: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import InvalidParameterError as _InvalidPar
 from foldwise.data.block import Block
 from foldwise.data.scan import is_table, scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, LeftOutWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError
 
 
 class InvalidParameterError(ParameterError, _InvalidParameterError):  # type: ignore[misc]
@@ -88,6 +88,17 @@ def row_output(model: Any, source: Source) -> RowOutput:
     """The output of a fitted model for each row: scores, or the cluster and the distance to its centre, ..."""
     output: RowOutput = model.row_output(source)
     return output
+
+
+def warn_of_shares(weight: float, rows: int, what: str, stacklevel: int = 2) -> None:
+    """Warn if weights, which mean repetition, seem to be shares of 1, or nearly so; `what` says what comes of it."""
+    if weight < 0.1 * rows or (rows > 1 and weight <= 1.001):
+        warnings.warn(
+            f"weights are numbers of repetitions, but these add up to {weight:.4g} for {rows} rows: {what}. Multiply them so "
+            "that their mean is 1, or leave them out.",
+            FoldwiseWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def n_clusters_of(model: Any) -> int:

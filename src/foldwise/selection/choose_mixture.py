@@ -16,6 +16,7 @@ from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
+from foldwise.models.base import warn_of_shares
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture import GaussianMixture, MixtureStart, TooFewRowsError
 from foldwise.models.mixture.collinear import Collinear, collinear_columns
@@ -23,6 +24,7 @@ from foldwise.models.mixture.covariance import COVARIANCE_TYPES, TooFewColumnsEr
 from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
+from foldwise.stats.column_moments import ColumnMoments
 
 _WITH_MATRIX = frozenset(("full", "tied", "ppca"))
 CRITERIA = ("bic", "icl", "aic")
@@ -148,6 +150,9 @@ def choose_mixture(
     entries: dict[tuple[str, int], MixtureEntry] = {}
     with open_passes(scan(X, weights=sample_weight), engine=engine) as passes:
         collinear = _collinear(passes, kinds)
+        if sample_weight is not None:
+            columns = passes.fold(ColumnMoments.of)
+            warn_of_shares(columns.weight, columns.rows, "criteria then choose too many components")
         if collinear and parameters.get("reg_covar", "auto") == "auto":
             parameters = {**parameters, "reg_covar": "total"}
         try:

@@ -14,6 +14,7 @@ from foldwise.data.single_column import scan_column
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
+from foldwise.models.base import warn_of_shares
 from foldwise.models.likelihood.families import FAMILIES
 from foldwise.models.likelihood.families.base import Family, RefusalError
 from foldwise.models.likelihood.heaps import heap_notes
@@ -82,6 +83,7 @@ def fit_distribution(
     spool = any(one.passes for one in families)
     with open_passes(source, engine=engine, n_threads=n_threads, spool=spool) as passes:
         values = summarise(passes, families)
+        warn_of_shares(values.weight, values.rows, "standard errors and criteria are those of so few values")
         problems: dict[str, Problem] = {}
         refused: dict[str, RefusalError] = {}
         for one in families:

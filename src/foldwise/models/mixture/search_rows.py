@@ -59,10 +59,10 @@ class SearchRows:
     def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
         """Drawn by row number, so that it does not matter where the rows are."""
         places = _places(data)  # rows of weight 0 are as if they were not there
-        n = len(places)
+        n = data.extent.count if places is None else len(places)
         size = sample_size(n, k, data.covariance.d)
         which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
-        x, weights = taken(data, places[which])
+        x, weights = taken(data, which if places is None else places[which])
         x, weights = _merged(x.astype(np.float64), weights)
         centre = x[len(x) // 2]  # any row: the mean would be rounded by the order in which it was added up
         x = x - centre
@@ -212,11 +212,11 @@ def _merged(x: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
     return x, None if weights is None else _comfortable(weights)
 
 
-def _places(data: FitData) -> NDArray[np.intp]:
-    """The numbers of the rows that have weight."""
+def _places(data: FitData) -> NDArray[np.intp] | None:
+    """The numbers of the rows that have weight; None if all have."""
     n, rows = data.extent.count, data.passes.block_rows
     if data.extent.columns.rows == n:
-        return np.arange(n)
+        return None
     found = data.passes.ask(_with_weight, dict.fromkeys(range(-(-n // rows))))
     return np.concatenate([found[number] + number * rows for number in sorted(found)])
 

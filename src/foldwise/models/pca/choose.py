@@ -19,6 +19,7 @@ _PRODUCT = 4.0 / 0.25  # a block product with its transpose, in float64, with ce
 _STEPS = 12  # passes that Krylov usually takes
 _OVERSAMPLING = 8
 _SQUARE_MATRIX_BYTES = 8 << 30
+_FEW = 64  # columns: all ways are quick, and rows need not be counted
 
 
 def solver_for(asked: str, n_components: Any, source: Source) -> Solver:
@@ -26,9 +27,9 @@ def solver_for(asked: str, n_components: Any, source: Source) -> Solver:
     d = source.n_columns
     if asked == "auto":
         k, fill = int(n_components) if isinstance(n_components, Integral) else None, getattr(source, "fill", 1.0)
-        n = count_rows(source, decisive_rows(d, k))
+        n = d if d <= _FEW else count_rows(source, decisive_rows(d, k))
         return SOLVERS[cheapest(n, d, k, sparse=source.sparse, fill=fill)]
-    if asked == "covariance_eigh" and not source.sparse and count_rows(source, d) < d:
+    if asked == "covariance_eigh" and not source.sparse and d > _FEW and count_rows(source, d) < d:
         return SOLVERS["gram"]  # the same decomposition seen from the smaller side
     return BY_PARAMETER[asked]
 
@@ -60,6 +61,8 @@ def cheapest(n_rows: int, n_columns: int, n_components: int | None, *, sparse: b
     most = min(n, d)
     some = n_components is not None and n_components < most / 4
     eigen = _EIGEN_SOME if some else _EIGEN_ALL
+    if d <= _FEW:
+        return "covariance_eigh"
     costs: dict[str, float] = {"covariance_eigh": n * d * d * fill**2 + eigen * d**3}
     if 8 * d * d > _SQUARE_MATRIX_BYTES:
         costs["covariance_eigh"] = float("inf")

@@ -9,11 +9,9 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
+from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
-
-_HALF_ULP = 2.0**-24  # of float32
 
 
 class CovarianceEigh(Solver):
@@ -49,7 +47,7 @@ def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectr
         directions=vectors.T,
         residuals=residuals,
         rounding=rounding_of(dtype) * float(np.trace(matrix)),
-        floor=d * (EPS if dtype == np.float64 else _HALF_ULP) * float(values.max(initial=0.0)),
+        floor=floor_of_products(dtype, d, float(values.max(initial=0.0))),
         dropped=dropped,
     )
 

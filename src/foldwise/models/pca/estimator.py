@@ -30,7 +30,7 @@ from foldwise.models.pca.covariance import from_moments
 from foldwise.models.pca.parameters import PARAMETERS
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
-from foldwise.models.pca.solver import SolverOptions
+from foldwise.models.pca.solver import SolverOptions, floor_of_rows
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import session
 from foldwise.stats.moments import Moments
@@ -255,9 +255,9 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if not whiten:
             return Projection(self.components_, self.mean_, self.scale_)
         # What varies by rounding alone must not be blown up; without any variance it is divided by one.
-        own = float(np.finfo(self.components_.dtype).eps) * len(self.mean_)  # scores are worked out in the rows' dtype
-        floor = max(self._floor, own**2 * float(self.explained_variance_.max(initial=0.0)))
-        roots = np.sqrt(np.maximum(self.explained_variance_, floor))
+        variances = self.explained_variance_  # scores are worked out in the dtype of the rows
+        floor = floor_of_rows(self.components_.dtype, len(self.mean_), float(variances.max(initial=0.0)))
+        roots = np.sqrt(np.maximum(variances, floor))
         return Projection(self.components_, self.mean_, self.scale_, np.where(roots > 0, roots, 1.0))
 
     @property

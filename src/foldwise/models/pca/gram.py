@@ -19,7 +19,7 @@ from foldwise.data.source import Piece, RowRange
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.models.pca.covariance import leading
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
+from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, floor_of_rows, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
@@ -61,14 +61,15 @@ class Gram(Solver):
         variances = np.einsum("ij,ij->j", images, images) / divisor
         order = np.argsort(-variances, kind="stable")
         directions, applied, variances = directions[:, order], applied[:, order], variances[order]
+        largest = float(variances.max(initial=0.0))
         return Spectrum.of(
             columns,
             options,
             variances=variances,
             directions=directions.T,
             residuals=lengths(applied - directions * variances),
-            rounding=rounding_of(rows.dtype) * options.total_variance(columns),
-            floor=n * (EPS if rows.dtype == np.float64 else 2.0**-48) * float(variances.max(initial=0.0)),
+            rounding=rounding_of(rows.dtype, d) * options.total_variance(columns),
+            floor=max(floor_of_products(np.float64, n, largest), floor_of_rows(rows.dtype, n, largest)),
         )
 
 

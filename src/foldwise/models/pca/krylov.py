@@ -99,7 +99,7 @@ class Krylov(Solver):
             variances=np.maximum(values, 0.0),
             directions=(state["basis"] @ vectors[:, :k]).T,
             residuals=residuals,
-            rounding=rounding_of(np.float64) * options.total_variance(columns),
+            rounding=rounding_of(np.float64, passes.block_rows) * options.total_variance(columns),
             floor=len(columns.mean) * EPS * float(values.max(initial=0.0)),
             outcome=outcome,
             resumed_at=resumed_at,

@@ -16,7 +16,7 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.pca.covariance import folded
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 
@@ -54,14 +54,15 @@ class Power(Solver):
                 outcome = replace(outcome, reason=Reason.CAPPED)
             directions, variances = _all(state)
             residuals = lengths(state["S"] @ directions.T - directions.T * variances)
+        arithmetic = options.arithmetic(passes.source)
         return Spectrum.of(
             ColumnMoments(float(state["weight"]), int(state["rows"]), state["centre"], state["squares"]),
             options,
             variances=variances,
             directions=directions,
             residuals=residuals,
-            rounding=rounding_of(options.arithmetic(passes.source)) * float(np.trace(state["S"])),
-            floor=len(state["S"]) * EPS * float(variances.max(initial=0.0)),
+            rounding=rounding_of(arithmetic) * float(np.trace(state["S"])),
+            floor=floor_of_products(arithmetic, len(state["S"]), float(variances.max(initial=0.0))),
             outcome=outcome,
             resumed_at=resumed_at,
         )

@@ -39,7 +39,7 @@ def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
         return by_share(found.variances, found.total_variance, float(rule), found.weight)
     if rule == "mle":
         return by_minka(found.variances, found.weight, len(found.mean), found.floor)
-    variances = np.where(found.variances > found.floor, found.variances, 0.0)  # so that all solvers' rounding is alike
+    variances = np.where(found.variances > found.floor, found.variances, 0.0)  # what is rounding is not compared
     if rule == "parallel":
         return by_parallel_analysis(variances, found.column_variances, found.weight, seed)
     return by_gavish_donoho(variances, found.weight, len(found.mean))

@@ -24,18 +24,27 @@ ColumnSummary: TypeAlias = ColumnMoments | Moments | QRFactor  # all know weight
 EPS = float(np.finfo(np.float64).eps)
 # Below, digits of squares are lost; a column that varies has at least the least positive number.
 _LEAST_VARIANCE = 1e-290
-_SINGLE, _DOUBLE = (
-    1e-6,
-    256 * EPS,
-)  # the promise of the kernels for any order of rows; sums of at most 128 products, and merges
+_SINGLE = 1e-6  # what the kernels promise for any order of rows
 _MORE = 1e-6  # of ddof: by less the weights exceed it only through rounding
 
 
-def rounding_of(dtype: Any) -> float:
-    """By how much sums of products in this arithmetic can be off: each entry of a scatter matrix by this times the root of the
-    product of its two diagonal entries, so that the error of the matrix is at most this times its trace.
+def rounding_of(dtype: Any, terms: int = 128) -> float:
+    """By how much sums of so many products in this arithmetic can be off.
+
+    Each entry of a scatter matrix by this times the root of the product of its two diagonal entries, so that the error of the
+    matrix is at most this times its trace.
     """
-    return _SINGLE if dtype == np.float32 else _DOUBLE
+    return _SINGLE if dtype == np.float32 else 2 * max(terms, 128) * EPS
+
+
+def floor_of_products(dtype: Any, size: int, largest: float) -> float:
+    """Variances up to here are rounding in the eigenvalues of a matrix of products that were added up in this dtype."""
+    return (4 * 2.0**-24 if dtype == np.float32 else size * EPS) * largest
+
+
+def floor_of_rows(dtype: Any, size: int, largest: float) -> float:
+    """Variances up to here are rounding in the singular values of rows of this dtype: its square."""
+    return (size * float(np.finfo(dtype).eps)) ** 2 * largest
 
 
 class Solver:

@@ -14,7 +14,7 @@ from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_rows, lengths
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.qr_factor import QRFactor
 
@@ -56,6 +56,6 @@ class FullSVD(Solver):
             # What QR changes is in proportion to the largest singular value, not to its square.
             rounding=2 * off * np.sqrt(variances) + off**2,
             # Values themselves are known no better than to the last bit of their dtype.
-            floor=(factor.shape[1] * float(np.finfo(passes.source.dtype).eps)) ** 2 * float(variances.max(initial=0.0)),
+            floor=floor_of_rows(passes.source.dtype, factor.shape[1], float(variances.max(initial=0.0))),
             dropped=dropped,
         )
