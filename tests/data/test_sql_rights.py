@@ -164,3 +164,12 @@ def test_functions_that_write_are_refused(call, tmp_path, monkeypatch):
             fw.PCA(1).fit(text)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
     assert (tmp_path / "rows.csv").read_text().count("\n") == 4
+
+
+def test_a_condition_selects_the_same_rows_each_time(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,s\n1,2,random (x)\n3,5,y\n9,4,y\n")
+    for where in ("random() < 0.5", "a > 0 AND RANDOM () < 2", "uuid() IS NOT NULL"):
+        with pytest.raises(DataError, match="other rows each time"):
+            fw.scan(path, where=where)
+    assert fw.scan(path, columns=["a"], where="s = 'random (x)' OR a > 3").count() == 2

@@ -218,6 +218,8 @@ def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtyp
     """Choose the columns, find the weights and test the condition, for every kind of table."""
     if where is not None and not isinstance(where, str):
         raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
+    if where is not None:
+        sql_rights.check_steady(where, table.where)
     weight = (
         table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     )

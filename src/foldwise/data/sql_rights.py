@@ -21,6 +21,8 @@ _WRITES = re.compile(r"\b(copy|insert|update|delete|merge)\b", re.IGNORECASE)
 _ACTS = re.compile(
     r"(en|dis)able_\w+|truncate_duckdb_logs|set_\w+|(force_)?checkpoint|json_execute_\w+|\w+_external_resource|python_\w+"
 )
+_DRAWS = re.compile(r"\b(random|uuid\w*|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _ADVICE = "Give one query (SELECT, FROM or WITH) that only reads; anything else is for DuckDB itself"
 
 
@@ -49,6 +51,17 @@ def check_query(text: str, run: Any) -> None:
             if node not in _READS:  # WITH a AS (COPY ... TO 'file') SELECT ... counts as a SELECT
                 what = node.partition("_")[0]
                 raise DataError(f"the query contains {what}, which writes", where=where, advice=_ADVICE)
+
+
+def check_steady(condition: str, table: str) -> None:
+    """Refuse a condition that selects other rows each time: a fit and what follows it would not be about the same ones."""
+    drawn = _DRAWS.search(_QUOTED.sub("", condition))
+    if drawn:
+        raise DataError(
+            f"where={condition!r} selects other rows each time, because of {drawn[1]}()",
+            where=table,
+            advice='Write a sample to a file first, or select by a value, as in where="hash(id) % 10 = 0"',
+        )
 
 
 def check_condition(condition: str, table: str, run: Any) -> None:
