@@ -8,6 +8,7 @@ import re
 
 from foldwise.data.files import matching
 from foldwise.data.scan import is_query
+from foldwise.errors import DataError
 
 _QUOTED = re.compile(r"""'((?:[^']|'')*)'|"((?:[^"]|"")*)"|\$\$(.*?)\$\$""", re.DOTALL)
 _READS_FOLDERS = re.compile(r"parquet(_scan)?\s*\(", re.IGNORECASE)  # read_parquet('folder') reads the files in it
@@ -40,7 +41,6 @@ def _opened_by(query: str) -> set[str]:
 
     from foldwise.data.duckdb_connection import connect
     from foldwise.data.sql_rights import check_query
-    from foldwise.errors import DataError
 
     connection = connect()
     try:

@@ -81,26 +81,21 @@ def _tree(text: str, run: Any) -> Any:
     return tree
 
 
-def _types(tree: Any) -> Iterator[str]:
+def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a parse tree."""
     if isinstance(tree, dict):
-        if isinstance(tree.get("type"), str):
-            yield tree["type"]
-        for part in tree.values():
-            yield from _types(part)
-    elif isinstance(tree, list):
-        for part in tree:
-            yield from _types(part)
+        yield tree
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _parts(part)
+
+
+def _types(tree: Any) -> Iterator[str]:
+    return (part["type"] for part in _parts(tree) if isinstance(part.get("type"), str))
 
 
 def _table_functions(tree: Any) -> Iterator[str]:
-    if isinstance(tree, dict):
-        if tree.get("type") == "TABLE_FUNCTION" and isinstance(tree.get("function"), dict):
-            yield str(tree["function"].get("function_name", ""))
-        for part in tree.values():
-            yield from _table_functions(part)
-    elif isinstance(tree, list):
-        for part in tree:
-            yield from _table_functions(part)
+    found = (part["function"] for part in _parts(tree) if part.get("type") == "TABLE_FUNCTION")
+    return (str(one.get("function_name", "")) for one in found if isinstance(one, dict))
 
 
 def _nodes(tree: Any) -> Iterator[str]:
