@@ -235,19 +235,9 @@ def _opened(
 
 def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
     """The rows of a data frame selected by an SQL condition, through DuckDB."""
-    from foldwise.data.duckdb_source import open_frame
+    from foldwise.data.duckdb_source import open_source
+    from foldwise.data.tables import of_frame
 
-    if hasattr(frame, "iloc"):
-        frame = _without_sparse_columns(frame)
     if not isinstance(where, str):
         raise DataError("where= for a data frame must be SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
-    return open_frame(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)
-
-
-def _without_sparse_columns(frame: Any) -> Any:
-    """The same pandas frame with sparse columns made dense, since DuckDB does not read them."""
-    for j, dtype in enumerate(frame.dtypes):
-        if type(dtype).__name__ == "SparseDtype":
-            frame = frame.copy(deep=False)
-            frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
-    return frame
+    return open_source(of_frame(frame), columns_=columns_, where=where, weights=weights, dtype=dtype)
