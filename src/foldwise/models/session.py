@@ -25,7 +25,7 @@ from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.parameters import identity, seed_of
-from foldwise.models.standardise import mean_and_deviation
+from foldwise.models.standardise import mean_and_deviation, standardises
 
 
 @contextmanager
@@ -125,7 +125,8 @@ def session(
     """Open a fit of `model` to `X`.
 
     `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
-    (dense ones about their mean, unless `centre` is False); then `view` is applied.
+    (dense ones about their mean, unless `centre` is False), as they always are if they stand for categories; then `view` is
+    applied.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
@@ -135,7 +136,7 @@ def session(
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
-        if getattr(model, "scale", False) and getattr(model, "standardises", True):
+        if standardises(model, opened.data):
             mean, opened.scale = mean_and_deviation(passes)
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(opened.data, opened.mean, opened.scale)

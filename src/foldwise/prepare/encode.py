@@ -1,8 +1,8 @@
 """Categories as numbers: every level becomes a column that is 1 in the rows that have it and 0 elsewhere.
 
-Categories arrive as columns of level codes; `Expand` turns these into indicator columns, block by block. What makes the geometry
-of FAMD and MCA of it is the scale that a fit uses for such columns (`models/standardise.py`): a number is divided by its
-standard deviation, an indicator by the square root of its share of the rows.
+Categories arrive as columns of level codes; `Expand` turns these into indicator columns, block by block. What makes the
+geometry of FAMD and MCA of it is the scale that a fit uses for such columns (`models/standardise.py`): a number is divided by
+its standard deviation, an indicator by the square root of its share of the rows.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def in_groups(groups: Sequence[IndicatorGroup], n_columns: int) -> NDArray[np.bo
 class Expand:
     """Columns of level codes as indicators; `columns` has the levels of each column, or None for one of numbers.
 
-    Code k gives a 1 in the k-th of the columns. A missing code (NaN) makes all of them missing; the code -1, a level that is not
-    known, gives each its share, so that the row lies at the centre of this category. The order of the columns stays.
+    Code k gives a 1 in the k-th of the columns. A missing code (NaN) makes all of them missing; the code -1, a level that is
+    not known, gives each its share, so that the row lies at the centre of this category. The order of the columns stays.
     """
 
     columns: tuple[Levels | None, ...]
