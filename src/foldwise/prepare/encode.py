@@ -205,41 +205,49 @@ class Expand:
         """The same with levels that are not known at these shares: the means of the columns in a fit."""
         return replace(self, shares=np.asarray(shares, dtype=np.float64))
 
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], ...]:
+        """Of the numbers the columns that go in and come out; of the categories too, and how many levels each has."""
+        given = [(j, first, one) for j, (first, one) in enumerate(zip(self.firsts, self.columns, strict=True))]
+        numbers = np.array([(j, first) for j, first, one in given if one is None], dtype=np.intp).reshape(-1, 2)
+        words = [(j, first, len(one.levels)) for j, first, one in given if one is not None]
+        return (*numbers.T, *np.array(words, dtype=np.intp).reshape(-1, 3).T)
+
     def __call__(self, block: Block) -> Block:
         """The block with indicators."""
-        codes = block.unchecked
-        out = np.zeros((block.n_rows, self.n_columns), dtype=codes.dtype)
-        rows = np.arange(0, out.size, self.n_columns)
-        flat = out.reshape(-1)
-        for j, (levels, first) in enumerate(zip(self.columns, self.firsts, strict=True)):
-            column = codes[:, j]
-            if levels is None:
-                out[:, first] = column
-                continue
-            known = column >= 0
-            if known.all():
-                self._check(levels, column, block.start)
-                flat[rows + (first + column.astype(np.intp))] = 1
-                continue
-            self._check(levels, column, block.start)
-            here = np.flatnonzero(known)
-            flat[rows[here] + (first + column[here].astype(np.intp))] = 1
-            group = slice(first, first + len(levels.levels))
-            out[column < 0, group] = levels.shares if self.shares is None else self.shares[group]
-            out[np.isnan(column), group] = np.nan
+        given, (numbers, stay, words, firsts, sizes) = block.unchecked, self._places
+        out = np.zeros((block.n_rows, self.n_columns), dtype=given.dtype)
+        out[:, stay] = given[:, numbers]
+        codes = given[:, words]
+        with np.errstate(invalid="ignore"):  # a missing code is no whole number, and is seen to below
+            at = codes.astype(np.intp)
+        known = (at == codes) & (at >= 0) & (at < sizes)
+        at += firsts
+        at += np.arange(0, out.size, self.n_columns)[:, None]
+        if known.all():
+            out.reshape(-1)[at.reshape(-1)] = 1
+        else:
+            out.reshape(-1)[at[known]] = 1
+            self._fill(out, codes, known, block.start)
         return DenseBlock(out, block.start, block.weights, _AsBefore(block))
 
-    def _check(self, levels: Levels, column: NDArray[Any], start: int) -> None:
-        wrong = (column >= len(levels.levels)) | ((column < 0) & (column != UNSEEN)) | (column != np.floor(column))
-        wrong &= ~np.isnan(column)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise DataError(
-                f"{column[row]:g} is not a code of its {len(levels.levels)} levels",
-                row=start + row,
-                column=levels.name,
-                advice=f"Codes are whole numbers from 0 to {len(levels.levels) - 1}, or -1 for a level that is not known",
-            )
+    def _fill(self, out: NDArray[Any], codes: NDArray[Any], known: NDArray[np.bool_], start: int) -> None:
+        """The indicators of cells without a known level."""
+        categories = [levels for levels in self.columns if levels is not None]
+        for k in np.flatnonzero(~known.all(axis=0)):
+            levels, group, column = categories[k], self.groups[k], codes[:, k]
+            unseen, missing = column == UNSEEN, np.isnan(column)
+            wrong = ~(known[:, k] | unseen | missing)
+            if wrong.any():
+                row, last = int(np.argmax(wrong)), len(levels.levels) - 1
+                raise DataError(
+                    f"{column[row]:g} is not the code of a level",
+                    row=start + row,
+                    column=levels.name,
+                    advice=f"Codes are whole numbers from 0 to {last}, or -1 for a level that is not known",
+                )
+            out[unseen, group.columns] = levels.shares if self.shares is None else self.shares[group.columns]
+            out[missing, group.columns] = np.nan
 
 
 class _AsBefore:
