@@ -15,14 +15,18 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
 from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
+=======
+from foldwise.data import check, column_selection, duckdb_sql, file_errors, sql_rights
+>>>>>>> h_famd
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
@@ -84,6 +88,7 @@ class DuckDBSource:
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -147,7 +152,7 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped

@@ -26,8 +26,12 @@ from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.parameters import identity, seed_of
+<<<<<<< HEAD
 from foldwise.models.standardise import deviation, mean_and_deviation
 from foldwise.stats.observed import ObservedColumns
+=======
+from foldwise.models.standardise import mean_and_deviation, standardises
+>>>>>>> h_famd
 
 
 @contextmanager
@@ -131,7 +135,8 @@ def session(
     """Open a fit of `model` to `X`.
 
     `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
-    (dense ones about their mean, unless `centre` is False); then `view` is applied.
+    (dense ones about their mean, unless `centre` is False), as they always are if they stand for categories; then `view` is
+    applied.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
@@ -144,6 +149,7 @@ def session(
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
+<<<<<<< HEAD
         seen, complete = opened.data, passes
         model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
@@ -158,6 +164,10 @@ def session(
         if getattr(model, "scale", False) and getattr(model, "standardises", True):
             found = opened.missing
             mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
+=======
+        if standardises(model, opened.data):
+            mean, opened.scale = mean_and_deviation(passes)
+>>>>>>> h_famd
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)
