@@ -15,11 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
-from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
-=======
-from foldwise.data import check, column_selection, duckdb_sql, file_errors, sql_rights
->>>>>>> h_famd
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted

@@ -26,12 +26,8 @@ from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.parameters import identity, seed_of
-<<<<<<< HEAD
-from foldwise.models.standardise import deviation, mean_and_deviation
+from foldwise.models.standardise import deviation, mean_and_deviation, standardises
 from foldwise.stats.observed import ObservedColumns
-=======
-from foldwise.models.standardise import mean_and_deviation, standardises
->>>>>>> h_famd
 
 
 @contextmanager
@@ -149,7 +145,6 @@ def session(
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
-<<<<<<< HEAD
         seen, complete = opened.data, passes
         model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
@@ -161,13 +156,9 @@ def session(
                 seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
-        if getattr(model, "scale", False) and getattr(model, "standardises", True):
+        if standardises(model, opened.data):
             found = opened.missing
             mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
-=======
-        if standardises(model, opened.data):
-            mean, opened.scale = mean_and_deviation(passes)
->>>>>>> h_famd
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)

@@ -66,14 +66,9 @@ class PCA(
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
-<<<<<<< HEAD
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" is probabilistic PCA of the
-        observed cells.
-    ddof : variances are sums of squares divided by (n - ddof): 1 or 0.
-=======
+        the means of the columns; "model" is probabilistic PCA of the observed cells.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
->>>>>>> h_famd
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
         its checkpoint and ends with the same bits.
@@ -111,12 +106,8 @@ class PCA(
         power_iteration_normalizer: str = "auto",
         random_state: Any = None,
         scale: bool = False,
-<<<<<<< HEAD
         missing: str = "error",
-        ddof: float = 1.0,
-=======
         ddof: float | None = None,
->>>>>>> h_famd
         max_iter: int | None = None,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
