@@ -14,7 +14,6 @@ from foldwise.data.block import Floats
 from foldwise.data.cache import cached
 from foldwise.data.mapped import standardised
 from foldwise.data.missing import allow_missing, drop_incomplete, fill_missing
-from foldwise.data.scan import scan
 from foldwise.data.source import Source, column_label
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning
@@ -24,7 +23,7 @@ from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import current, use
 from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
-from foldwise.models.base import remember_columns
+from foldwise.models.base import opened_for_fit, remember_columns
 from foldwise.models.parameters import identity, seed_of
 from foldwise.models.standardise import deviation, mean_and_deviation, standardises
 from foldwise.stats.observed import ObservedColumns
@@ -135,7 +134,7 @@ def session(
     applied.
     """
     model._validate_params()
-    source = scan(X, weights=sample_weight)
+    source = opened_for_fit(model, X, sample_weight)
     if dense is not None:
         check_dense(source, dense)
     policy = getattr(model, "missing", "error")

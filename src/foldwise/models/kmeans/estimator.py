@@ -43,6 +43,7 @@ class KMeans(CentreModel):
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
         the means of the columns; "model" compares each row with the centres in the cells that it has.
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
     n_threads : the number of threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
@@ -63,7 +64,7 @@ class KMeans(CentreModel):
            [10.,  2.]]))
     """
 
-    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing")
+    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing", "prepare")
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
@@ -82,6 +83,7 @@ class KMeans(CentreModel):
         metric: str = "euclidean",
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -99,6 +101,7 @@ class KMeans(CentreModel):
         self.metric = metric
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
