@@ -65,16 +65,18 @@ def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | 
 
 
 def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
-    """The line number in a text file, if the row is a single line and contains the value."""
+    """The line number in a text file."""
+    if reader.text_files is not None:
+        number = reader.text_files.line(path, row)
+        return "" if number is None else f" (line {number})"
     if reader.function == "read_parquet" or value is None:
         return ""
-    number = row + reader.header_lines
     try:
         with opened(path) as file:
-            line = next(islice(file, number, None), b"")
+            line = next(islice(file, row, None), b"")
     except OSError:
         return ""
-    return f" (line {number + 1})" if value.encode() in line else ""
+    return f" (line {row + 1})" if value.encode() in line else ""
 
 
 def explain(files: Files, problem: Exception) -> NoReturn:
