@@ -199,9 +199,7 @@ class DuckDBSource:
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
         """The block that begins at row `start`, assembled from these parts of batches."""
-        values, missing = rows_of(parts, self.n_columns, self.dtype)
-        if missing is not None:
-            values[missing] = np.nan
+        values, _ = rows_of(parts, self.n_columns, self.dtype)
         return DenseBlock(values, start, self._block_weights(start, parts), self._finite)
 
     def _finite(self, values: NDArray[Any], start: int) -> None:
@@ -215,9 +213,7 @@ class DuckDBSource:
         if self._weight is None:
             n_rows = sum(last - first for _, first, last in parts)
             return None if self._weights is None else self._weights[start : start + n_rows]
-        found, missing = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
-        if missing is not None:
-            found[missing] = np.nan
+        found, _ = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
         check.weight_values(found[:, 0], start, self.where, self._weight.name)
         return np.ascontiguousarray(found[:, 0])
 
