@@ -156,7 +156,7 @@ class DuckDBSource:
             stream = Stream(relation.__arrow_c_stream__())
             try:
                 while (batch := stream.next()) is not None:
-                    given += batch.n_rows
+                    given += batch.rows
                     yield batch
             finally:
                 stream.close()

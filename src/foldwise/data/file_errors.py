@@ -99,14 +99,9 @@ def explain(files: Files, problem: Exception) -> NoReturn:
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
     if columns:
         raise DataError(
-            f"a row has {columns[2]} values instead of {columns[1]}{at}", where=path, advice="Correct that row"
-        ) from None
-    if "sniffing" in text or "detect" in text:
-        raise DataError(
-            "the layout of this text file was not recognised",
+            f"a row has {columns[2]} cells instead of {columns[1]}{at}",
             where=path,
-            advice="Expected: a header line, then rows with the same number of values, separated by , ; | or tabs, "
-            "and nothing before the header",
+            advice="Correct that row, or give delimiter= or header=",
         ) from None
     raise DataError(f"cannot be read{at}: {_first_line(text)}", where=path) from None
 

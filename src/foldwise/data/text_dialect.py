@@ -29,8 +29,9 @@ _SPOKEN = {
     "semicolon": ";",
     "pipe": "|",
     "bar": "|",
-    "space": " ",
-    "blank": " ",
+    " ": BLANKS,
+    "space": BLANKS,
+    "blank": BLANKS,
     "spaces": BLANKS,
     "whitespace": BLANKS,
     "\\s+": BLANKS,
@@ -185,15 +186,14 @@ class _Tried:
 def choose(lines: Sequence[str], is_comment: Callable[[str], bool] | None, delimiter: str | None) -> Dialect:
     """The dialect by which these lines, the first of a file, are cut most evenly."""
     tried = []
-    for rank, candidate in enumerate(_CANDIDATES if delimiter is None else (delimiter,)):
+    candidates = {None: _CANDIDATES, BLANKS: (" ", BLANKS)}.get(delimiter, (delimiter or "",))
+    for rank, candidate in enumerate(candidates):
         ways = [_try(lines, Dialect(candidate, quote, escape), is_comment, rank) for quote, escape in _quotes(lines, candidate)]
         found = [way for way in ways if way is not None]
         if found:
             tried.append(next((way for way in found if not way.failed), found[0]))
     if not tried:
         return Dialect(delimiter or NONE)
-    if delimiter is not None:
-        return tried[0].dialect
     best = max(one.share for one in tried)
     tried = [one for one in tried if one.share >= best - 0.05]
     most = max(one.numbers for one in tried)

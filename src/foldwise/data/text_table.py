@@ -246,9 +246,9 @@ class TextFiles:
             self._normalise = True
             try:
                 self._make_copies()
-            except BaseException:
+            except BaseException as other:
                 self._normalise = False
-                raise
+                raise other from None  # it explains the problem better
         for note in self.notes:
             if note not in before:
                 warnings.warn(f"{self.files.where}: {note.text}", ReadingWarning, stacklevel=3)
