@@ -13,15 +13,14 @@ from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duck
 from foldwise.data.duckdb_source import DuckDBTable, relation_of
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.files import Files
-from foldwise.data.reading import Reading
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_query
+from foldwise.data.text_table import text_table
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
-_UNKNOWN = Reading()
 
-
-def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
+def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """The table behind a path, a pattern, a list of paths, SQL text, a DuckDB relation or a data frame."""
     if is_query(x):
         return of_query(x)
@@ -46,9 +45,11 @@ def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
     )
 
 
-def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
+def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """CSV, Parquet or JSON files."""
     database = Database(files.paths)
+    if files.kind == "csv":
+        return _of_text(files, reading, database)
     try:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
@@ -71,6 +72,23 @@ def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
         files=files,
         reader=reader,
         n_rows=n_rows,
+    )
+
+
+def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
+    found = text_table(files, reading, database)
+    database.seal()
+    typed = found.typed()
+    key = "" if reading == FOUND_OUT else repr(reading)
+    return DuckDBTable(
+        files.where,
+        database,
+        typed.columns,
+        named=typed.named,
+        files=files,
+        reader=typed,
+        notes=found.notes,
+        key=key,
     )
 
 
