@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from foldwise.cli.options import Input, column_list, scan_quietly, split
+from foldwise.cli.options import FileOptions, Input, column_list, scan_quietly, split
 from foldwise.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -30,6 +30,23 @@ def open_input(file: str, given: Input) -> Any:
         weights=given.weights,
         reading=given.reading(),
     )
+
+
+def open_column(file: str, column: str | None, where: str | None, weights: str | None, options: FileOptions) -> Any:
+    """One column, by its name or, in a .npy file, its position; the only column of numbers if none is given."""
+    from foldwise import prepare
+    from foldwise.data.single_column import scan_column
+
+    if file.endswith(".npy"):
+        if where is not None or weights is not None:
+            return scan_quietly(file, columns=None if column is None else [_place(column)], where=where, weights=weights)
+        return scan_column(file, column=None if column is None else _place(column))
+    columns = None if column is None else [_place(column)]
+    return prepare(file, columns=columns, where=where, weights=weights, reading=options.reading())
+
+
+def _place(column: str) -> str | int:
+    return int(column) if column.isdigit() else column
 
 
 def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) -> Any:

@@ -31,7 +31,7 @@ class CategoryCounts:
     def shares(self) -> Floats:
         """The share of each level in each cluster."""
         total = self.counts.sum(axis=1, keepdims=True)
-        return np.divide(self.counts, total, out=np.full_like(self.counts, np.nan), where=total > 0)
+        return np.asarray(np.divide(self.counts, total, out=np.full_like(self.counts, np.nan), where=total > 0))
 
     @property
     def overall(self) -> Floats:
