@@ -128,10 +128,14 @@ class TestSource:
         import pandas as pd
 
         rng = np.random.default_rng(1)
-        codes = np.column_stack([rng.standard_normal(30_000), rng.integers(3, size=30_000), rng.integers(2, size=30_000)])
+        codes = np.column_stack(
+            [rng.standard_normal(30_000), rng.integers(3, size=30_000), rng.integers(2, size=30_000)]
+        )
         frame = pd.DataFrame(codes, columns=["mass", "pet", "sex"])
         frame.to_parquet(tmp_path / "rows.parquet")
-        expected = np.column_stack([codes[:, 0], np.eye(3)[codes[:, 1].astype(int)], np.eye(2)[codes[:, 2].astype(int)]])
+        expected = np.column_stack(
+            [codes[:, 0], np.eye(3)[codes[:, 1].astype(int)], np.eye(2)[codes[:, 2].astype(int)]]
+        )
         for given_rows in (codes, frame, str(tmp_path / "rows.parquet")):
             source = expanded(fw.scan(given_rows), [None, PET, SEX])
             check_source(source, expected)
@@ -140,7 +144,8 @@ class TestSource:
     def test_sources_that_cannot_be_cut_elsewhere_are_put_together_anew(self, pieces) -> None:
         codes = np.column_stack([np.arange(5000.0), np.arange(5000) % 3])
         check_source(
-            expanded(pieces(codes, 700), [None, PET]), np.column_stack([codes[:, 0], np.eye(3)[codes[:, 1].astype(int)]])
+            expanded(pieces(codes, 700), [None, PET]),
+            np.column_stack([codes[:, 0], np.eye(3)[codes[:, 1].astype(int)]]),
         )
 
     def test_a_missing_cell_is_reported_by_the_column_that_was_given(self) -> None:
