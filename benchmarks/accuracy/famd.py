@@ -1,8 +1,7 @@
 """FAMD and MCA of real tables: how far eigenvalues and coordinates are from prince's, and the ratio of times.
 
-Both libraries divide by n, so eigenvalues of FAMD need no factor; prince's MCA is the correspondence analysis of the
-indicators, whose eigenvalues are ours divided by the number of categories. prince is asked for its exact solver
-(engine="scipy").
+Both libraries divide by n, so eigenvalues of FAMD need no factor; prince's MCA is the correspondence analysis of indicators,
+whose eigenvalues are ours divided by the number of categories. prince is asked for its exact solver (engine="scipy").
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,12 +45,18 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    projection: str | None = None  # expressions that the columns are computed by
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
-        if self.sql is not None:
-            return self.database.cursor().sql(self.sql)
-        return relation_of(self.object, self.database)
+        rows = self.database.cursor().sql(self.sql) if self.sql is not None else relation_of(self.object, self.database)
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -197,7 +203,7 @@ class DuckDBSource:
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 

@@ -124,6 +124,7 @@ def like(source: Source, **changes: Any) -> dict[str, Any]:
     about = {name: getattr(source, name) for name in names}
     about["positions"] = getattr(source, "positions", None)
     about["indicators"] = getattr(source, "indicators", None)  # which columns stand for categories (prepare/encode.py)
+    about["recipe"] = getattr(source, "recipe", None)  # what became of the columns of a table (prepare/recipe.py)
     return {**about, "fill": fill, "block_rows": block_rows(source), **changes}
 
 
