@@ -361,6 +361,29 @@ class TestKMeans:
         np.testing.assert_allclose(a.scale_, b.scale_, rtol=1e-13)
         assert a.inertia_ == pytest.approx(b.inertia_, rel=1e-11)
 
+    def test_batches_are_seen_in_the_geometry_of_the_first(self) -> None:
+        columns = mixed(60)
+        rows = whole(columns)
+        levels = {one.name: one for one in rows.change.columns if one is not None}
+        km = fw.KMeans(3).partial_fit(encode(taken(columns, slice(40)), levels=levels))
+        first = by_definition(taken(columns, slice(40)))
+        shares = np.mean(columns["pet"][:40] == "dog")
+        assert km.scale_[2] == pytest.approx(np.sqrt(shares))
+        np.testing.assert_allclose(km.cluster_centers_[0], first[km.labels_ == 0].mean(axis=0), atol=1e-12)
+        km.partial_fit(encode(taken(columns, slice(40, 60)), levels=levels))
+        assert km.cluster_weights_.sum() == 60
+
+    @pytest.mark.parametrize("model", [fw.BisectingKMeans, fw.MiniBatchKMeans, fw.SoftKMeans])
+    def test_its_relatives_see_the_same_rows(self, model: Any) -> None:
+        rows = whole(mixed(60))
+        fitted = model(3).fit(rows)
+        np.testing.assert_array_equal(fitted.scale_, fw.KMeans(3).fit(rows).scale_)
+        np.testing.assert_array_equal(fitted.predict(rows), fitted.labels_)
+
+    def test_a_kernel_takes_numbers_only(self) -> None:
+        with pytest.raises(DataError, match=r"KernelKMeans takes numbers only.*PCA"):
+            fw.KernelKMeans(3).fit(whole(mixed(60)))
+
     def test_rows_of_numbers_are_not_touched(self) -> None:
         km = fw.KMeans(2).fit(whole(mixed()))
         km.fit(np.random.default_rng(0).standard_normal((9, 2)))
