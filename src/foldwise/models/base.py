@@ -18,6 +18,7 @@ from foldwise.data.missing import allow_missing, fill_missing
 from foldwise.data.scan import is_table, is_table_or_frame, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError
+from foldwise.prepare.encode import at_centre
 
 
 class InvalidParameterError(ParameterError, _InvalidParameterError):  # type: ignore[misc]
@@ -138,7 +139,9 @@ def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
 
 
 def with_missing(estimator: Any, source: Source) -> Source:
-    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model."""
+    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model; new levels neutral."""
+    if getattr(estimator, "indicators_", None) is not None and getattr(estimator, "mean_", None) is not None:
+        source = at_centre(source, estimator.mean_)
     policy = getattr(estimator, "missing", "error")
     if policy == "error" or source.sparse:
         return source
