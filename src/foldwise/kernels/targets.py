@@ -194,7 +194,8 @@ class DenseTargets:
         being as far away, on average, as what is there. NaN for a row with nothing observed.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._observed_distances(rows) if self.observed else self._distances(rows)
+            gaps = self.observed and bool(np.isnan(rows).any())
+            return self._observed_distances(rows) if gaps else self._distances(rows)
 
     def _observed_distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         out, each = np.empty((len(rows), len(self.points))), np.empty(len(rows))
