@@ -109,7 +109,7 @@ class DenseTargets:
         points: NDArray[Any],
         rescaling: Rescaling,
         groups: CentreGroups | None = None,
-        observed: bool = False,  # noqa: FBT001, FBT002
+        observed: bool = False,
     ) -> None:
         self.points, self.rescaling, self.groups, self.observed = points, rescaling, groups, observed
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
@@ -190,8 +190,8 @@ class DenseTargets:
     def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The distance of every row to every target, in the rows' dtype.
 
-        If `observed`, the root of the squares over observed cells times d / (number of observed cells): what is missing counts as
-        being as far away, on average, as what is there. NaN for a row with nothing observed.
+        If `observed`, the root of the squares over observed cells times d / (number of observed cells): what is missing counts
+        as being as far away, on average, as what is there. NaN for a row with nothing observed.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             gaps = self.observed and bool(np.isnan(rows).any())
@@ -226,7 +226,7 @@ class DenseTargets:
 
 def observed_cells(rows: NDArray[Any]) -> NDArray[np.int64]:
     """The number of observed cells, which are not NaN, of each row."""
-    return np.asarray(np.count_nonzero(rows == rows, axis=1))  # noqa: PLR0124
+    return np.asarray(np.count_nonzero(rows == rows, axis=1))
 
 
 def rescaling_around(points: NDArray[Any], *, sparse: bool = False) -> Rescaling:

@@ -18,8 +18,8 @@ class ClusterSums:
     last bit, and subtracting a row undoes adding it. A cluster's mean is thus a function of its members alone, independent of
     the order of blocks, of threads, and of when rows moved.
 
-    Where rows have missing cells, these are left out of the sums, and `missing` has their weight by cluster and column: they are
-    fewer than the observed ones, and so is what has to be changed when a row moves.
+    Where rows have missing cells, these are left out of the sums, and `missing` has their weight by cluster and column: they
+    are fewer than the observed ones, and so is what has to be changed when a row moves.
     """
 
     which: NDArray[np.int32]

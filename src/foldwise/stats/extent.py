@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from foldwise.data.block import Block, Floats
 from foldwise.stats.column_moments import ColumnMoments
-from foldwise.stats.observed import ObservedColumns
 
 
 @dataclass(frozen=True)
 class Extent:
     """Column moments, the number of all rows, and the minima and maxima of values and weights over rows with weight > 0."""
 
-    columns: Any  # ColumnMoments, or ObservedColumns if cells are missing
+    columns: ColumnMoments
     count: int
     low: Floats
     high: Floats
@@ -49,23 +48,9 @@ class Extent:
         lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))
         return cls(columns, block.n_rows, low, high, heaviest, lightest)
 
-    @classmethod
-    def of_observed(cls, block: Block) -> Extent:
-        """The extent of a block's observed cells; for a column without any, the range is from inf to -inf."""
-        columns = ObservedColumns.of(block)
-        rows, weights = block.dense(), block.weights
-        heaviest, lightest = 1.0, 1.0
-        if weights is not None:
-            rows = rows if weights.all() else rows[weights > 0]
-            heaviest = float(weights.max(initial=0.0))
-            lightest = float(weights.min(initial=np.inf, where=weights > 0))
-        low = np.fmin.reduce(rows, axis=0, initial=np.inf).astype(np.float64)
-        high = np.fmax.reduce(rows, axis=0, initial=-np.inf).astype(np.float64)
-        return cls(columns, block.n_rows, low, high, heaviest, lightest)
-
-    def merge(self, other: Extent) -> Extent:
+    def merge(self, other: Self) -> Self:
         """The extent of both sets of rows together."""
-        return Extent(
+        return type(self)(
             self.columns.merge(other.columns),
             self.count + other.count,
             np.minimum(self.low, other.low),

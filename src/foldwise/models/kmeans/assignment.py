@@ -167,7 +167,8 @@ class Assignment:
         if self.data.observed:
             new = self.means(centres)
             step = (new.astype(np.float64) - centres.astype(np.float64)) * self.data.rescaling.scale
-            return new, *self._inertias_of_cells(centres, new), float(np.einsum("ij,ij->", step, step))
+            after_e, after_m = self._inertias_of_cells(centres, new)
+            return new, after_e, after_m, float(np.einsum("ij,ij->", step, step))
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, rescaling = self.sums, self.data.rescaling
         given = (sums.high, sums.low, sums.weights, rescaling.pivot, rescaling.scale, centres)

@@ -198,7 +198,7 @@ class CentreModel(
         """The negative inertia of these rows."""
         passes, targets = self._comparing(X, sample_weight)
         squares = passes.rows(SquaredDistance(targets, self._labeller(targets)))
-        squares = squares[squares == squares]  # noqa: PLR0124 - a row with nothing observed has none
+        squares = squares[squares == squares]
         return float(-np.sum(squares) / targets.rescaling.scale / targets.rescaling.scale)
 
     def row_output(self, source: Source) -> RowOutput:

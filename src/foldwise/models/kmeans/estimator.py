@@ -114,7 +114,8 @@ class KMeans(CentreModel):
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
             data = KMeansData(fit.passes) if fit.missing is None else self._observed(fit)
             self._check_count(fit, data.n, data.counted)
-            starts, notes = self._n_starts(), ()
+            starts = self._n_starts()
+            notes: tuple[str, ...] = ()
             plusplus = isinstance(self.init, str) and self.init == "k-means++"
             # Whoever gives the centres or counts the starts gets just those.
             search = "none" if self.search == "auto" and not (plusplus and self.n_init == "auto") else self.search
@@ -148,13 +149,14 @@ class KMeans(CentreModel):
         return self
 
     def _observed(self, fit: Session) -> KMeansData:
+        assert fit.missing is not None
         if self.geometry.view is not None:
             raise DataError(
                 f"metric={self.metric!r} needs whole rows, but {fit.missing.cells:,} cells are missing",
                 where=fit.where,
                 advice="Use metric='euclidean', or missing='mean' or 'drop'",
             )
-        return ObservedData(fit.passes)
+        return ObservedData(fit.passes, known=fit.missing if fit.scale is None else None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the clusters with a batch of any size, which is not kept: each row is assigned once, on arrival.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
+
+E = TypeVar("E", bound=Extent)
 
 _SMALL = 1000
 _SHRINK = 2.0**-64  # values times this can be summed without leaving float64
@@ -45,6 +47,7 @@ class KMeansData:
     """The data and their summary statistics, found in one pass."""
 
     observed = False  # whether rows may have missing cells
+    extent: Extent
 
     def __init__(self, passes: Passes, rescaling: Rescaling | None = None, *, whole: Passes | None = None) -> None:
         """`whole` are passes over the data that these rows are a sample of; messages refer to it."""
@@ -154,7 +157,7 @@ class KMeansData:
         return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
 
 
-def with_mean(extent: Extent, passes: Passes, moments: Any) -> Extent:
+def with_mean(extent: E, passes: Passes, moments: Any) -> E:
     """The extent with the right mean, even if sums of the values leave float64; takes another pass then."""
     columns = extent.columns
     if np.isfinite(columns.mean).all():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,24 +14,25 @@ from foldwise.data.missing import allow_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
+from foldwise.kernels.targets import Rescaling
 from foldwise.models.kmeans.fit_data import KMeansData, with_mean
-from foldwise.stats.extent import Extent
 from foldwise.stats.observed import ObservedColumns
+from foldwise.stats.observed_extent import ObservedExtent
 
 
 @dataclass(frozen=True)
 class _Summary:
     """The extent of the observed cells of some blocks, the weights of their rows, and the rows with nothing observed."""
 
-    extent: Extent
+    extent: ObservedExtent
     weights: tuple[Floats, ...]
     blank: tuple[NDArray[np.intp], ...]
 
     @classmethod
-    def of(cls, block: Block) -> _Summary:
+    def of(cls, block: Block, *, moments: bool = True) -> _Summary:
         blank = block.start + np.flatnonzero(np.isnan(block.dense()).all(axis=1))
         weights = () if block.weights is None else (np.array(block.weights),)
-        return cls(Extent.of_observed(block), weights, (blank,) if len(blank) else ())
+        return cls(ObservedExtent.of(block, moments=moments), weights, (blank,) if len(blank) else ())
 
     def merge(self, other: _Summary) -> _Summary:
         return _Summary(self.extent.merge(other.extent), self.weights + other.weights, self.blank + other.blank)
@@ -45,18 +46,32 @@ class ObservedData(KMeansData):
     """
 
     observed = True
+    extent: ObservedExtent
+
+    def __init__(
+        self,
+        passes: Passes,
+        rescaling: Rescaling | None = None,
+        *,
+        whole: Passes | None = None,
+        known: ObservedColumns | None = None,
+    ) -> None:
+        """`known` is what an earlier pass has found of these rows."""
+        self._known = known
+        super().__init__(passes, rescaling, whole=whole)
 
     def _summarise(self, passes: Passes) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # mended below
-            found = passes.fold(_Summary.of)
-        self.extent = with_mean(found.extent, passes, ObservedColumns)
+            found = passes.fold(partial(_Summary.of, moments=self._known is None))
+        extent = found.extent if self._known is None else replace(found.extent, columns=self._known)
+        self.extent = with_mean(extent, passes, ObservedColumns)
         self.weights = np.concatenate(found.weights) if found.weights else None
         self.blank = np.concatenate(found.blank) if found.blank else np.empty(0, dtype=np.intp)
 
     @property
     def counted(self) -> int:
         """The number of rows with non-zero weight and an observed cell."""
-        return int(self.extent.columns.rows - self.extent.columns.blank)
+        return self.extent.columns.rows - self.extent.columns.blank
 
     @property
     def mean_variance(self) -> float:

@@ -26,7 +26,7 @@ class Assigned:
     settled: int = 0
 
     @classmethod
-    def zero(cls, k: int, d: int, missing: bool) -> Assigned:  # noqa: FBT001
+    def zero(cls, k: int, d: int, missing: bool) -> Assigned:
         """Nothing yet; `missing` says whether rows may have missing cells."""
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
