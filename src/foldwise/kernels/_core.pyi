@@ -47,6 +47,7 @@ class Targets:
         scale: float,
         order: NDArray[np.int32] | None = None,
         ends: NDArray[np.int32] | None = None,
+        observed: bool = False,
     ) -> None: ...
     def nearest(
         self,
@@ -86,6 +87,7 @@ class Targets:
         high: NDArray[np.float64],
         low: NDArray[np.float64],
         weight: NDArray[np.float64],
+        missing: NDArray[np.float64] | None = None,
     ) -> None: ...
     def residuals(
         self,
