@@ -29,6 +29,7 @@ namespace {
 #include "density.h"
 #include "responsibility_sums.h"
 #include "mixture.h"
+#include "gaps.h"
 #include "similarity.h"
 #include "distance_sums.h"
 
@@ -36,7 +37,8 @@ template <class T>
 constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, move_rows<T>,
                                        residuals<T>, extent<T>,          update_closest<T>};
 
-template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>};
+template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>, step_gaps<In>,
+                                                                   logs_gaps<In>};
 
 }  // namespace
 
