@@ -214,10 +214,10 @@ def _merged(x: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
 
 def _places(data: FitData) -> NDArray[np.intp] | None:
     """The numbers of the rows that have weight; None if all have."""
-    n, rows = data.extent.count, data.passes.block_rows
-    if data.extent.columns.rows == n:
+    n, rows = data.extent.count, data.complete.block_rows
+    if data.extent.columns.rows == n and not data.blank:
         return None
-    found = data.passes.ask(_with_weight, dict.fromkeys(range(-(-n // rows))))
+    found = data.complete.ask(_with_weight, dict.fromkeys(range(-(-n // rows))))
     return np.concatenate([found[number] + number * rows for number in sorted(found)])
 
 
@@ -227,7 +227,7 @@ def _with_weight(block: Block, state: Any, nothing: None) -> NDArray[np.intp]:
 
 def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
     """Some rows by number, in order, and their weights."""
-    passes = data.passes
+    passes = data.complete
     of_block = which // passes.block_rows
     inside = {int(number): which[of_block == number] - number * passes.block_rows for number in np.unique(of_block)}
     found = passes.ask(_rows_and_weights, inside)
