@@ -44,7 +44,7 @@ struct Gaps {
     std::size_t columns, step, line;
     const double *factors;         // U, each line divided by its length
     const double *lengths;         // of the lines of U (inverse standard deviations if columns are independent)
-    const double *log_lengths;
+    const double *inverse_lengths, *log_lengths;
     const double *precisions;      // the products of the lines in `factors`
     const double *correlations;
     const double *deviations;
@@ -52,11 +52,12 @@ struct Gaps {
     const double *log_determinants;  // of U, one for each component
 };
 
-// Where completed rows go: n x d, of which only missing cells are written. With `noise`, n x d, they are drawn from what is
-// known of them (one component only), else they are expected values with their standard deviations.
+// Where completed rows go: n x d, of which only missing cells are written. With `noise`, n x d, they are drawn from what the
+// `chosen` component says of them, else they are expected values with their standard deviations.
 struct Completed {
     double *values, *deviations;
     const double *noise;
+    const int *chosen;
 };
 
 template <class In> struct MixtureKernels {

@@ -25,6 +25,14 @@ inline void clear(double *a, size_t n) {
     for (size_t i = 0; i < n; i += lanes<double>) store(a + i, Doubles{});
 }
 
+// For lengths that are mostly short: adding up the lanes of a vector takes longer than a few products.
+inline double short_dot(const double *a, const double *b, size_t n) {
+    if (n > 6) return dot(a, b, n);
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
 // The lower Cholesky factor of part of a matrix; its diagonal is kept as `inverse`, with zeros in its place.
 struct Factor {
     double *lines, *inverse, *squares;  // n x stride; n; 1 / pivot, padded with ones
@@ -37,8 +45,8 @@ struct Factor {
             const double *from = matrix + size_t(which[i]) * columns;
             clear(line, n);
             for (size_t g = 0; g < i; ++g)
-                line[g] = (from[which[g]] - dot(line, lines + g * stride, g)) * inverse[g];
-            double pivot = from[which[i]] - dot(line, line, i);
+                line[g] = (from[which[g]] - short_dot(line, lines + g * stride, g)) * inverse[g];
+            double pivot = from[which[i]] - short_dot(line, line, i);
             pivot = pivot > least_pivot ? pivot : least_pivot;
             squares[i] = 1 / pivot;
             inverse[i] = square_root(squares[i]);
@@ -55,7 +63,7 @@ struct Factor {
 
     // In place; the vectors are padded with zeros.
     void forward(double *v) const {
-        for (size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(lines + i * stride, v, i)) * inverse[i];
+        for (size_t i = 0; i < n; ++i) v[i] = (v[i] - short_dot(lines + i * stride, v, i)) * inverse[i];
     }
     void backward(double *v) const {
         for (size_t i = n; i-- > 0;) {
@@ -176,7 +184,7 @@ struct GapChunk {
     double solve(size_t j, size_t i, const int *missing, size_t m, double *to) {
         const size_t width = g.columns;
         if (few(m)) {
-            const double *u = g.factors + j * g.step, *size = g.lengths + j * g.line;
+            const double *u = g.factors + j * g.step, *unit = g.inverse_lengths + j * g.line;
             clear(vector, width);
             for (size_t f = 0; f < c.d; ++f) vector[f] = white[f * N + i % N];
             clear(rest, m);
@@ -185,7 +193,7 @@ struct GapChunk {
             factor.backward(rest);
             for (size_t a = 0; a < m; ++a) {
                 add_times(vector, rest[a], u + size_t(missing[a]) * width, width);
-                to[a] = rest[a] / size[missing[a]];
+                to[a] = rest[a] * unit[missing[a]];
             }
             return dot(vector, vector, width);
         }
@@ -217,7 +225,7 @@ struct GapChunk {
             factor.forward(cross, m);
             for (size_t i = 0; i < m; ++i)
                 for (size_t a = 0; a <= i; ++a) add_times(covariance + a * width, cross[i * width + a], cross + i * width, m);
-            return g.lengths + j * g.line;
+            return g.inverse_lengths + j * g.line;
         }
         const double *matrix = g.correlations + j * g.step;
         const size_t o = factor.n;
@@ -235,8 +243,6 @@ struct GapChunk {
         }
         return g.deviations + j * g.line;
     }
-
-    double in_units(size_t m, double value, double unit) const { return few(m) ? value / unit : value * unit; }
 
     // ------------------------------------------------------------ densities
 
@@ -339,10 +345,10 @@ struct GapChunk {
             else
                 add_weighted_columns<double, true>(chunk.y, c.d, c.columns, mean, some, sum, chunk.out + j * c.columns);
             if (!chunk.matrix()) {
-                const double *size = g.lengths + j * g.line;
+                const double *unit = g.inverse_lengths + j * g.line;
                 for (size_t i = 0; i < chunk.count; ++i)
                     for (int a = first[i]; a < first[i + 1]; ++a) {
-                        const double deviation = 1 / size[column[a]];
+                        const double deviation = unit[column[a]];
                         chunk.out[j * c.columns + size_t(column[a])] += shares[i] * deviation * deviation;
                     }
                 continue;
@@ -353,9 +359,9 @@ struct GapChunk {
                 const double *unit = find_covariance(j, missing, m);
                 for (size_t a = 0; a < m; ++a) {
                     double *line = to + size_t(missing[a]) * c.d;
-                    const double scaled = in_units(m, share, unit[missing[a]]);
+                    const double scaled = share * unit[missing[a]];
                     for (size_t b = a; b < m; ++b)
-                        line[missing[b]] += in_units(m, covariance[a * g.columns + b], unit[missing[b]]) * scaled;
+                        line[missing[b]] += covariance[a * g.columns + b] * unit[missing[b]] * scaled;
                 }
             });
         }
@@ -389,6 +395,8 @@ struct GapChunk {
         for (size_t j = 0; j < c.k; ++j) {
             double *shares = chunk.logs + j * R;
             for (size_t i = 0; i < round_up(chunk.count, D); i += D) store(shares + i, exp_of(load<Doubles>(shares + i)));
+            if (out.noise)
+                for (size_t i = 0; i < chunk.count; ++i) shares[i] = size_t(out.chosen[source[i]]) == j ? 1 : 0;
             const double *mean = c.means + j * c.columns, *gap = moved + of_component(j);
             for (size_t i = 0; i < chunk.count; ++i)
                 for (int a = first[i]; a < first[i + 1]; ++a) expected[a] += shares[i] * (mean[column[a]] + gap[a]);
@@ -401,17 +409,16 @@ struct GapChunk {
                     spread[a] += shares[i] * apart * apart;
                 }
             each_run(shares, 1e-30, [&](const int *missing, size_t m, size_t from, size_t to, double) {
-                const double *unit = g.lengths + j * g.line;
+                const double *unit = g.inverse_lengths + j * g.line;
                 if (matrices()) {
                     prepare(j, missing, m);
                     unit = find_covariance(j, missing, m);
                 }
                 for (size_t a = 0; a < m; ++a) {
-                    const double one = matrices() ? covariance[a * g.columns + a] : 1, by = unit[missing[a]];
-                    const double variance = matrices() ? in_units(m, in_units(m, one, by), by) : one / by / by;
+                    const double by = unit[missing[a]], variance = (matrices() ? covariance[a * g.columns + a] : 1) * by * by;
                     for (size_t i = from; i < to; ++i) spread[size_t(first[i]) + a] += shares[i] * variance;
                 }
-                if (out.noise) draw(missing, m, from, to, unit, out.noise);
+                if (out.noise) draw(missing, m, from, to, unit, shares, out.noise);
             });
         }
         for (size_t i = 0; i < chunk.count; ++i)
@@ -423,17 +430,18 @@ struct GapChunk {
     }
 
     // Adds to what is expected a draw of how far the cells are from it.
-    void draw(const int *missing, size_t m, size_t from, size_t to, const double *unit, const double *noise) {
+    void draw(const int *missing, size_t m, size_t from, size_t to, const double *unit, const double *shares,
+              const double *noise) {
         if (matrices() && !few(m)) factor.of(covariance, g.columns, everything, m);
         for (size_t i = from; i < to; ++i) {
+            if (shares[i] == 0) continue;
             clear(rest, matrices() ? m : 0);
             for (size_t a = 0; a < m; ++a) rest[a] = noise[size_t(source[i]) * c.d + size_t(missing[a])];
             if (matrices() && few(m)) factor.backward(rest);
             for (size_t a = 0; a < m; ++a) {
                 double value = rest[a];
                 if (matrices() && !few(m)) value = rest[a] / factor.inverse[a] + dot(factor.lines + a * g.columns, rest, a);
-                const double by = unit[missing[a]];
-                expected[size_t(first[i]) + a] += matrices() ? in_units(m, value, by) : value / by;
+                expected[size_t(first[i]) + a] += value * unit[missing[a]];
             }
         }
     }

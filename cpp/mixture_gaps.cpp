@@ -79,7 +79,7 @@ class GapComponents {
     size_t k_, d_;
     fw::Squares squares_;
     fw::Storage<double> f64_;
-    std::vector<double> factors_, lengths_, log_lengths_, precisions_, correlations_, deviations_, log_deviations_, log_det_;
+    std::vector<double> factors_, lengths_, inverse_lengths_, log_lengths_, precisions_, correlations_, deviations_, log_deviations_, log_det_;
     fw::Gaps gaps_{};
 
     void check(const Matrix &x, const Ints &which) const {
@@ -118,6 +118,8 @@ public:
         log_lengths_ = logs(lengths_);
         gaps_.lengths = lengths_.data();
         gaps_.log_lengths = log_lengths_.data();
+        for (const double length : lengths_) inverse_lengths_.push_back(1 / length);
+        gaps_.inverse_lengths = inverse_lengths_.data();
         if (!whiten.is_valid()) {
             require(squares_ == fw::Squares::diag || squares_ == fw::Squares::none, "squares do not fit the components");
             const std::vector<double> one(k_, 1.0);
@@ -171,20 +173,23 @@ public:
         with_rows(x, [&](auto *values, const auto &kernels) {
             nb::gil_scoped_release released;
             kernels.logs_gaps(values, which.data(), which.shape(0), f64_.view, gaps_, total.data(),
-                              each.is_valid() ? each.data() : nullptr, {nullptr, nullptr, nullptr});
+                              each.is_valid() ? each.data() : nullptr, {nullptr, nullptr, nullptr, nullptr});
             fw::trim_scratch();
         });
     }
 
-    void complete(Matrix x, Ints which, Doubles2Out completed, Doubles2Out deviations, Doubles2 noise) const {
+    void complete(Matrix x, Ints which, Doubles2Out completed, Doubles2Out deviations, Doubles2 noise,
+                  Ints chosen) const {
         check(x, which);
         require(completed.shape(0) == x.shape(0) && completed.shape(1) == d_, "completed must be like the rows");
         require(!deviations.is_valid() || deviations.size() == completed.size(), "deviations must be like the rows");
-        require(!noise.is_valid() || (noise.size() == completed.size() && k_ == 1), "noise must be like the rows");
+        require(!noise.is_valid() || (noise.size() == completed.size() && chosen.is_valid() && chosen.shape(0) == x.shape(0)),
+                "noise must be like the rows, with a component chosen for each");
         with_rows(x, [&](auto *values, const auto &kernels) {
             nb::gil_scoped_release released;
             const fw::Completed out{completed.data(), deviations.is_valid() ? deviations.data() : nullptr,
-                                    noise.is_valid() ? noise.data() : nullptr};
+                                    noise.is_valid() ? noise.data() : nullptr,
+                                    noise.is_valid() ? chosen.data() : nullptr};
             kernels.logs_gaps(values, which.data(), which.shape(0), f64_.view, gaps_, nullptr, nullptr, out);
             fw::trim_scratch();
         });
@@ -206,5 +211,5 @@ void register_mixture_gaps(nb::module_ &m) {
              nb::arg("shift").noconvert(), nb::arg("scatter").noconvert())
         .def("logs", &GapComponents::logs_of, x, which, nb::arg("total").noconvert(), nb::arg("each").noconvert().none())
         .def("complete", &GapComponents::complete, x, which, nb::arg("completed").noconvert(),
-             nb::arg("deviations").noconvert().none(), nb::arg("noise").noconvert().none());
+             nb::arg("deviations").noconvert().none(), nb::arg("noise").noconvert().none(), nb::arg("chosen").noconvert().none());
 }

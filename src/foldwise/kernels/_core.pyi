@@ -290,6 +290,7 @@ class GapComponents:
         completed: NDArray[np.float64],
         deviations: NDArray[np.float64] | None,
         noise: NDArray[np.float64] | None,
+        chosen: NDArray[np.int32] | None,
     ) -> None: ...
 
 class Components:

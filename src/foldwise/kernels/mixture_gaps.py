@@ -78,15 +78,21 @@ class GapComponents:
         out, deviations = rows.astype(np.float64), np.zeros(rows.shape)
         _, others = gap_order(rows)
         if len(others):
-            self._core.complete(rows, others, out, deviations, None)
+            self._core.complete(rows, others, out, deviations, None, None)
         return out, deviations
 
-    def drawn(self, rows: NDArray[Any], noise: Floats) -> Floats:
-        """The rows with missing cells drawn from their conditional distribution, by unit normals; for one component."""
+    def drawn(self, rows: NDArray[Any], uniform: Floats, noise: Floats) -> Floats:
+        """The rows with missing cells drawn from their conditional distribution.
+
+        `uniform` numbers, one for each row, choose the component, and unit normals, `noise`, one for each cell, the values.
+        """
         out = rows.astype(np.float64)
         _, others = gap_order(rows)
         if len(others):
-            self._core.complete(rows, others, out, None, noise)
+            total, each = np.empty(len(rows)), np.zeros((len(rows), len(self.means)))
+            self._core.logs(rows, others, total, each)
+            chosen = (np.exp(each).cumsum(axis=1)[:, :-1] < uniform[:, None]).sum(axis=1, dtype=np.int32)
+            self._core.complete(rows, others, out, None, noise, chosen)
         return out
 
 

@@ -111,6 +111,12 @@ def _one_normal(
     return OneNormal(mean, matrix)
 
 
+def completing(data: FitData) -> GapComponents:
+    """What missing cells are drawn from before there is a mixture."""
+    assert data.one is not None
+    return _completing(data.one, data.extent, data.pivot, data.dtype)
+
+
 def _completing(one: OneNormal, extent: Extent, pivot: Floats, dtype: np.dtype[np.floating]) -> GapComponents:
     """What missing cells are drawn from: with few rows, correlations are taken to be weaker than they seem."""
     d, variances = len(one.mean), np.diagonal(one.matrix)
@@ -145,22 +151,25 @@ class Drawn:
         if self.weightless:
             weights = np.where(missing.all(axis=1), 0.0, 1.0 if weights is None else weights)
         if missing.any():
-            rows = self.components.drawn(rows, noise(rows)).astype(rows.dtype)
+            rows = self.components.drawn(rows, *noise(rows)).astype(rows.dtype)
         return DenseBlock(rows, block.start, weights)
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def noise(rows: np.typing.NDArray[np.floating]) -> Floats:
-    """Unit normals for every cell, made of nothing but the observed values of its row and the number of its column."""
+def noise(rows: np.typing.NDArray[np.floating], turn: int = 0) -> tuple[Floats, Floats]:
+    """A uniform number for every row and a unit normal for every cell, made of nothing but the observed values of the row.
+
+    Each `turn` has others.
+    """
     wide = np.where(np.isnan(rows), 0.0, rows).astype(np.float64) + 0.0  # so that -0 is 0
-    state = np.zeros(len(rows), dtype=np.uint64)
+    state = np.full(len(rows), turn, dtype=np.uint64)
     for column in np.ascontiguousarray(wide.T).view(np.uint64):
         state = _mixed(state * _GOLDEN + column)
-    places = _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
-    uniform = (_mixed(state[:, None] + places) >> np.uint64(11)).astype(np.float64) + 0.5
-    return np.asarray(ndtri(uniform * 2.0**-53))
+    places = _GOLDEN * np.arange(1, rows.shape[1] + 2, dtype=np.uint64)
+    uniform = ((_mixed(state[:, None] + places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return uniform[:, 0], np.asarray(ndtri(uniform[:, 1:]))
 
 
 def _mixed(state: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:

@@ -20,6 +20,7 @@ from foldwise.models.kmeans.seeding import STARTS
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData, OneNormal
 from foldwise.models.mixture.search import searched_start
+from foldwise.models.mixture.search_gaps import searched_start_with_gaps
 from foldwise.models.mixture.start import Start
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 
@@ -132,7 +133,8 @@ class Starts:
             return _m_step(data, np.repeat(data.mean[None], self.k, axis=0), shares, within)
         if self.method == "kmeans":
             if self.search != "none" and self.given.nothing:
-                searched = searched_start(data, self.k, self.seed, number, within)
+                look = searched_start_with_gaps if data.gaps else searched_start
+                searched = look(data, self.k, self.seed, number, within)
                 if searched is not None:
                     return searched
             seed = self.seed if number == 0 else int(rng.integers(2**31))
