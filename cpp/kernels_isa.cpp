@@ -30,6 +30,7 @@ namespace {
 #include "density.h"
 #include "responsibility_sums.h"
 #include "mixture.h"
+#include "gaps.h"
 #include "similarity.h"
 #include "distance_sums.h"
 
@@ -37,7 +38,8 @@ template <class T, bool observed>
 constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>,
                                        residuals<T, observed>, extent<T>,                    update_closest<T, observed>};
 
-template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>};
+template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>, step_gaps<In>,
+                                                                   logs_gaps<In>};
 
 }  // namespace
 

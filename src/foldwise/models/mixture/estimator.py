@@ -16,8 +16,8 @@ from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning
 from foldwise.fold import blas
 from foldwise.fold.multistart import Best, best_of
-from foldwise.models.mixture import merging, warm_start
-from foldwise.models.mixture.covariance import COVARIANCE_TYPES
+from foldwise.models.mixture import gaps, merging, warm_start
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
 from foldwise.models.mixture.em import EM, Polish
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.parameters import MIXTURE
@@ -169,10 +169,8 @@ class GaussianMixture(FittedMixture):
     ) -> Self:
         with session(self, X, sample_weight, engine=engine, dense="densities") as opened, blas.single():
             covariance = COVARIANCE_TYPES[self.covariance_type].of_columns(opened.source.n_columns, self.n_latent)
-            with np.errstate(over="ignore", invalid="ignore"):
-                extent = opened.passes.fold(Extent.of)
-            self._check_count(extent, opened)
-            data = FitData.of(opened.passes, covariance, self.reg_covar, extent)
+            data = self._data(opened, covariance)
+            extent = data.extent
             given = checked(self.weights_init, self.means_init, self.precisions_init, self.n_components, covariance)
             n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
             starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or (), self.search)
@@ -212,6 +210,20 @@ class GaussianMixture(FittedMixture):
             self._warn_of_collapse(repairs)
             self.warn_of_constant_columns()
         return self
+
+    def _data(self, opened: Session, covariance: CovarianceType) -> FitData:
+        observed = opened.missing
+        if observed is not None and opened.mean is not None and opened.scale is not None:
+            observed = gaps.scaled(observed, opened.mean, opened.scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if observed is None:
+                extent = opened.passes.fold(Extent.of)
+            else:
+                extent = gaps.extent_with_gaps(opened.passes, observed)
+        self._check_count(extent, opened)
+        if observed is None:
+            return FitData.of(opened.passes, covariance, self.reg_covar, extent)
+        return gaps.data_with_gaps(opened.passes, covariance, self.reg_covar, extent, observed)
 
     def _check_count(self, extent: Extent, opened: Session) -> None:
         if extent.count < self.n_components:
