@@ -58,6 +58,9 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+        the means of the columns; "model" is probabilistic PCA of the
+        observed cells.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
@@ -92,6 +95,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         power_iteration_normalizer: str = "auto",
         random_state: Any = None,
         scale: bool = False,
+        missing: str = "error",
         ddof: float = 1.0,
         max_iter: int | None = None,
         time_budget: float | None = None,
@@ -108,6 +112,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.power_iteration_normalizer = power_iteration_normalizer
         self.random_state = random_state
         self.scale = scale
+        self.missing = missing
         self.ddof = ddof
         self.max_iter = max_iter
         self.time_budget = time_budget
