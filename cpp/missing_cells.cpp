@@ -147,7 +147,7 @@ struct Row {
 template <class T>
 nb::tuple complete_rows(const T *x, size_t n, size_t d, const double *w, const double *centre, const double *inverse,
                         const double *mean, const double *precision, double *out, double *used, double *spread,
-                        double *deviations) {
+                        double *deviations, double *each_log) {
     double logs = 0, total = 0;
     {
         nb::gil_scoped_release released;
@@ -158,6 +158,7 @@ nb::tuple complete_rows(const T *x, size_t n, size_t d, const double *w, const d
             const double weight = row.nothing() ? 0 : (w ? w[i] : 1);
             for (size_t j = 0; j < d; ++j) out[i * d + j] = row.r[j];
             if (used) used[i] = weight;
+            if (each_log) each_log[i] = row.log_determinant;
             total += weight;
             if (row.m && weight > 0) {
                 logs += weight * row.log_determinant;
@@ -174,7 +175,7 @@ nb::tuple complete_rows(const T *x, size_t n, size_t d, const double *w, const d
 }
 
 nb::tuple complete(Values x, Line weights, Line centre, Line inverse, Line mean, Square precision, SquareOut out, LineOut used,
-                   SquareOut spread, SquareOut deviations) {
+                   SquareOut spread, SquareOut deviations, LineOut each_log) {
     const size_t n = x.shape(0), d = x.shape(1);
     require(centre.shape(0) == d && inverse.shape(0) == d && mean.shape(0) == d, "one entry per column is needed");
     require(precision.shape(0) == d && precision.shape(1) == d, "precision must be square, as wide as x");
@@ -183,11 +184,13 @@ nb::tuple complete(Values x, Line weights, Line centre, Line inverse, Line mean,
     require(!used.is_valid() || used.shape(0) == n, "used must have one entry per row");
     require(!spread.is_valid() || (spread.shape(0) == d && spread.shape(1) == d), "spread must be square, as wide as x");
     require(!deviations.is_valid() || (deviations.shape(0) == n && deviations.shape(1) == d), "deviations must be like x");
+    require(!each_log.is_valid() || each_log.shape(0) == n, "each_log must have one entry per row");
     return by_dtype(x, [&](auto *values) {
         return complete_rows(values, n, d, weights.is_valid() ? weights.data() : nullptr, centre.data(), inverse.data(),
                              mean.data(), precision.data(), out.data(), used.is_valid() ? used.data() : nullptr,
                              spread.is_valid() ? spread.data() : nullptr,
-                             deviations.is_valid() ? deviations.data() : nullptr);
+                             deviations.is_valid() ? deviations.data() : nullptr,
+                             each_log.is_valid() ? each_log.data() : nullptr);
     });
 }
 
@@ -200,7 +203,7 @@ template <class T>
 void errors_left_out(const T *x, size_t n, size_t d, const double *w, const double *centre, const double *inverse,
                      const double *mean, const double *inverses, size_t count, double removed, double *out) {
     Row row(d);
-    std::vector<double> v(d), own(d);
+    std::vector<double> v(d), own(d), between(d);
     std::vector<char> unknown(d);
     for (size_t i = 0; i < n; ++i) {
         const double weight = w ? w[i] : 1;
@@ -220,14 +223,18 @@ void errors_left_out(const T *x, size_t n, size_t d, const double *w, const doub
                 const double *line = q + j * d;
                 v[j] = dot(line, row.r.data(), d);
                 along += v[j] * row.r[j];
-                own[j] = line[j];
-                for (size_t a = 0; a < row.m; ++a) {
-                    double sum = 0;
-                    for (size_t c = 0; c <= a; ++c) sum += row.upper[c * row.m + a] * line[row.missing[c]];
-                    own[j] -= sum * sum;
-                }
             }
             if (!cells) break;
+            // The diagonal of the inverse of what is observed: Q_jj less the squares of L^-1 Q_mj.
+            for (size_t j = 0; j < d; ++j) own[j] = q[j * d + j];
+            for (size_t a = 0; a < row.m; ++a) {
+                std::fill(between.begin(), between.end(), 0.0);
+                for (size_t c = 0; c <= a; ++c) {
+                    const double by = row.upper[c * row.m + a], *line = q + row.missing[c] * d;
+                    for (size_t j = 0; j < d; ++j) between[j] += by * line[j];
+                }
+                for (size_t j = 0; j < d; ++j) own[j] -= between[j] * between[j];
+            }
             const double gone = along > 0 ? std::fmin(removed, most_removed / along) : removed;
             const double rest = 1 - gone * along;
             double squares = 0;
@@ -387,10 +394,10 @@ nb::tuple em_normal(Values x, Line weights, Line centre, Line inverse, Line prio
         while (done < steps && !settled) {
             first = at;
             objective = step(at);
-            if (settled || done >= steps) break;
+            if (settled || done >= steps || std::isnan(objective)) break;
             second = at;
             objective = step(at);
-            if (settled || done >= steps) break;
+            if (settled || done >= steps || std::isnan(objective)) break;
             double r2 = 0, v2 = 0;
             for (size_t k = 0; k < em.packed; ++k) {
                 const double r = second[k] - first[k], v = (at[k] - second[k]) - r;
@@ -436,7 +443,7 @@ void register_missing_cells(nb::module_ &m) {
     const auto mean = nb::arg("mean").noconvert(), out = nb::arg("out").noconvert();
     m.def("complete", &complete, x, weights, centre, inverse, mean, nb::arg("precision").noconvert(), out,
           nb::arg("used").noconvert().none(), nb::arg("spread").noconvert().none(),
-          nb::arg("deviations").noconvert().none());
+          nb::arg("deviations").noconvert().none(), nb::arg("each_log").noconvert().none());
     m.def("left_out", &left_out, x, weights, centre, inverse, mean, nb::arg("inverses").noconvert(), nb::arg("removed"), out);
     m.def("em_normal", &em_normal, x, weights, centre, inverse, nb::arg("prior").noconvert(), nb::arg("strength"),
           nb::arg("steps"), nb::arg("tol"), mean, nb::arg("covariance").noconvert(), nb::arg("expected").noconvert());

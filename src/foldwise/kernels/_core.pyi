@@ -46,6 +46,7 @@ def complete(
     used: NDArray[np.float64] | None,
     spread: NDArray[np.float64] | None,
     deviations: NDArray[np.float64] | None,
+    each_log: NDArray[np.float64] | None,
 ) -> tuple[float, float]: ...
 def left_out(
     x: NDArray[Any],

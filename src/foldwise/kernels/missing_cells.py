@@ -33,15 +33,23 @@ def complete(
     """
     n, d = rows.shape
     out, used, spread = np.empty((n, d)), np.empty(n), np.zeros((d, d))
-    total, logs = _core.complete(rows, weights, units.centre, units.inverse, mean, precision, out, used, spread, None)
+    given = rows, weights, units.centre, units.inverse, mean, precision
+    total, logs = _core.complete(*given, out, used, spread, None, None)
     return out, used, spread, total, logs
 
 
 def fill(rows: NDArray[Any], units: Units, mean: Floats, precision: Floats) -> tuple[Floats, Floats]:
     """z completed, and the standard deviation of each filled cell in the units of the rows; 0 where observed."""
     out, deviations = np.empty(rows.shape), np.empty(rows.shape)
-    _core.complete(rows, None, units.centre, units.inverse, mean, precision, out, None, None, deviations)
+    _core.complete(rows, None, units.centre, units.inverse, mean, precision, out, None, None, deviations, None)
     return out, deviations
+
+
+def log_determinants(rows: NDArray[Any], units: Units, mean: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """z completed, and for each row the log determinant of the precision of its missing cells."""
+    out, logs = np.empty(rows.shape), np.empty(len(rows))
+    _core.complete(rows, None, units.centre, units.inverse, mean, precision, out, None, None, None, logs)
+    return out, logs
 
 
 def left_out(

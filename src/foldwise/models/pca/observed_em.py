@@ -23,6 +23,8 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels import missing_cells
 from foldwise.kernels.missing_cells import Units
 from foldwise.models.pca import held_out
+from foldwise.models.pca.normal_model import inverse
+from foldwise.models.pca.rank import RankChoice
 from foldwise.stats.completed_moments import CompletedMoments
 
 _WARM = 12  # steps before the strength of the prior is chosen
@@ -30,7 +32,7 @@ _WARM_CHANGE = 1e-2
 _SMALL = 20_000_000  # rows x columns^2 up to which rows are gathered, and many steps are made at a time
 _WORK = 400_000_000  # multiplications in one call, so that Ctrl-C and a time budget are heeded
 _LEAST = 1e-3  # rows: a prior that keeps matrices positive
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-4  # the largest change of a correlation, or of a mean in standard deviations, at a step
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class Problem:
 
     units: Units
     prior: Floats
-    weight: float  # of rows with anything observed
-    observed: float  # the share of their cells that are observed
+    cells: float  # the weight of all observed cells
     rows: int
     components: int | None
     strength: float | None = None  # None: chosen by held-out cells
@@ -66,7 +67,8 @@ class ObservedEM:
         return {
             "mean": np.zeros(d),
             "covariance": covariance,
-            "expected": covariance * problem.weight,
+            "expected": np.zeros((d, d)),
+            "weight": np.array(0.0),
             "strength": np.array(max(strength, _LEAST)),
             "chosen": np.array(known),
             "settled": np.array(False),
@@ -84,7 +86,7 @@ class ObservedEM:
         state = self._run(state) if self.small else self._fold(state)
         figures = {"objective": float(state["objective"]), "strength": float(state["strength"])}
         if not state["chosen"] and (state["settled"] or state["steps"] >= _WARM):
-            state = self._with_strength(state)
+            state = self._with_strength(self.reached(state))
         return state, figures
 
     # ---------------------------------------------------------------- few rows
@@ -118,6 +120,7 @@ class ObservedEM:
             "mean": mean,
             "covariance": covariance,
             "expected": expected,
+            "weight": np.array(_weight_of(rows, weights)),
             "settled": np.array(settled),
             "steps": state["steps"] + steps,
             "objective": np.array(objective),
@@ -146,11 +149,10 @@ class ObservedEM:
             / 2
         )
         if "safe_mean" in state and objective < float(state["objective"]):
-            kept = {name.removeprefix("safe_"): state[name] for name in state if name.startswith("safe_")}
             reach = np.array(max(2.0, float(state["reach"]) / 4))
-            return {**_plain(state), **kept, "reach": reach, "steps": state["steps"] + 1}
+            return {**self.reached(state), "reach": reach, "steps": state["steps"] + 1}
         expected = found.expected
-        mean, covariance = state["mean"] + found.shift, self.best(expected, strength)
+        mean, covariance = state["mean"] + found.shift, self.best(expected, weight, strength)
         change = max(
             float(np.abs(found.shift).max(initial=0.0)), float(np.abs(covariance - state["covariance"]).max(initial=0.0))
         )
@@ -160,6 +162,7 @@ class ObservedEM:
             "mean": mean,
             "covariance": covariance,
             "expected": expected,
+            "weight": np.array(weight),
             "settled": np.array(change <= tolerance),
             "steps": state["steps"] + 1,
             "objective": np.array(objective),
@@ -169,23 +172,38 @@ class ObservedEM:
             return {**after, "mean_0": state["mean"], "covariance_0": state["covariance"]}
         return _extrapolated(after, state)
 
-    def best(self, expected: Floats, strength: float) -> Floats:
+    @staticmethod
+    def reached(state: State) -> State:
+        """The state without an extrapolation that is yet to be judged."""
+        return {**_plain(state), **{n.removeprefix("safe_"): state[n] for n in state if n.startswith("safe_")}}
+
+    def best(self, expected: Floats, weight: float, strength: float) -> Floats:
         """The covariance that maximises the objective if complete rows had this scatter."""
         problem = self.problem
-        matrix = (expected + np.diag(strength * problem.prior)) / (problem.weight + strength)
+        matrix = (expected + np.diag(strength * problem.prior)) / (weight + strength)
         with blas.single():
             return constrained(matrix, problem.components)
 
-    # ---------------------------------------------------------------- the prior
+    # ---------------------------------------------------------------- choices by held-out cells
+
+    def fit(self, state: State) -> held_out.Fit:
+        """What the state says of the rows."""
+        problem, weight = self.problem, float(state["weight"])
+        observed = problem.cells / (weight * len(problem.prior))
+        return held_out.Fit(
+            problem.units, problem.prior, weight, observed, state["mean"], state["expected"], float(state["strength"])
+        )
+
+    def choose_components(self, state: State, scale: Floats, precision: Floats) -> RankChoice:
+        """How many components predict held-out cells well; `scale` leads from the problem's units to the PCA's."""
+        rows = self._rows() if self.small else None
+        return held_out.choose_components(self.passes, self.fit(state), rows, scale, precision)
 
     def _with_strength(self, state: State) -> State:
-        problem = self.problem
-        fit = held_out.Fit(problem.units, problem.prior, problem.weight, problem.observed, state["mean"], state["expected"])
-        rows = self._rows() if self.small else None
-        strength, errors = held_out.choose_strength(self.passes, fit, rows)
+        strength, errors = held_out.choose_strength(self.passes, self.fit(state), self._rows() if self.small else None)
         return {
             **_plain(state),
-            "covariance": self.best(state["expected"], strength),
+            "covariance": self.best(state["expected"], float(state["weight"]), strength),
             "strength": np.array(strength),
             "errors": errors,
             "chosen": np.array(True),
@@ -198,6 +216,11 @@ def _with_weight(block: Block) -> tuple[NDArray[Any], Floats | None]:
     if weights is None or weights.all():
         return rows.copy(), weights
     return rows[weights > 0], weights[weights > 0]
+
+
+def _weight_of(rows: NDArray[Any], weights: Floats | None) -> float:
+    something = ~np.isnan(rows).all(axis=1)
+    return float(np.count_nonzero(something)) if weights is None else float(weights[something].sum())
 
 
 def _plain(state: State) -> State:
@@ -223,17 +246,6 @@ def _extrapolated(after: State, before: State) -> State:
         return {**after, "reach": np.array(max(2.0, reach / 4))}
     safe = {f"safe_{name}": after[name] for name in (*names, "expected")}
     return {**after, **tried, **safe, "reach": np.array(reach * 4 if far >= reach else reach)}
-
-
-def inverse(matrix: Floats) -> tuple[Floats, float]:
-    """The inverse of a positive definite matrix, and the logarithm of the matrix's determinant."""
-    from scipy.linalg.lapack import dpotrf, dpotri
-
-    factor, failed = dpotrf(matrix, lower=1)
-    if failed:
-        raise np.linalg.LinAlgError("the covariance is not positive definite")
-    lower = np.tril(dpotri(factor, lower=1)[0])
-    return np.ascontiguousarray(lower + np.tril(lower, -1).T), float(2 * np.log(np.diagonal(factor)).sum())
 
 
 def constrained(matrix: Floats, components: int | None) -> Floats:
