@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,6 +45,13 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    scratch: Any = None  # what keeps the scratch files of a table that were written for it
+    reopen: Callable[[], DuckDBTable] | None = None  # makes a table with scratch files anew, in another process
+
+    def __reduce__(self) -> Any:
+        if self.reopen is not None:
+            return self.reopen, ()
+        return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
@@ -127,6 +134,8 @@ class DuckDBSource:
         needed = self._needed()
         # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
+        if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
+            select = "*"  # planning takes time by the square of the number of columns that are named
         try:
             relation = self._relation().project(select)
             if skipped or wanted is not None:
@@ -198,7 +207,7 @@ class DuckDBSource:
         """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
-        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
         chosen = [column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
@@ -272,7 +281,7 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.files.kind == "parquet":
+    if table.files is None or table.reader is None or table.files.kind == "parquet":
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":

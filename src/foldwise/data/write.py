@@ -15,7 +15,7 @@ from foldwise.data import scratch
 from foldwise.data.atomic import Replacement, explained
 from foldwise.data.duckdb_connection import duckdb_errors, literal
 from foldwise.data.duckdb_sql import quoted
-from foldwise.data.files import format_of
+from foldwise.data.files import output_format_of
 from foldwise.errors import DataError
 
 
@@ -39,7 +39,7 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> None:
         self.path = os.path.expanduser(os.fspath(path))
         self.rows = 0
-        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
+        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), output_format_of(self.path)
         self._format: _Format | None = None
         if not names:
             raise DataError("there is no column to write", where=self.path)
