@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,14 +15,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
@@ -45,19 +45,25 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
-    scratch: Any = None  # what keeps the scratch files of a table that were written for it
-    reopen: Callable[[], DuckDBTable] | None = None  # makes a table with scratch files anew, in another process
+    projection: str | None = None  # expressions that the columns are computed by
+    scratch: Any = None  # what keeps the scratch files that were written for a table
+    reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
 
     def __reduce__(self) -> Any:
         if self.reopen is not None:
-            return self.reopen, ()
+            return _reopened, (self.reopen, {name: getattr(self, name) for name in _KEPT})
         return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
-        if self.sql is not None:
-            return self.database.cursor().sql(self.sql)
-        return relation_of(self.object, self.database)
+        rows = self.database.cursor().sql(self.sql) if self.sql is not None else relation_of(self.object, self.database)
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -85,12 +91,21 @@ class DuckDBTable:
         raise DataError(str(problem).strip(), where=self.where) from None
 
 
+# What can be changed in a table with scratch files after it was opened.
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "projection")
+
+
+def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
+    return replace(reopen(), **kept)
+
+
 class DuckDBSource:
     """The chosen columns of a table."""
 
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -156,7 +171,7 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped
@@ -181,9 +196,7 @@ class DuckDBSource:
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
         """The block that begins at row `start`, assembled from these parts of batches."""
-        values, missing = rows_of(parts, self.n_columns, self.dtype)
-        if missing is not None:
-            values[missing] = np.nan
+        values, _ = rows_of(parts, self.n_columns, self.dtype)
         return DenseBlock(values, start, self._block_weights(start, parts), self._finite)
 
     def _finite(self, values: NDArray[Any], start: int) -> None:
@@ -197,9 +210,7 @@ class DuckDBSource:
         if self._weight is None:
             n_rows = sum(last - first for _, first, last in parts)
             return None if self._weights is None else self._weights[start : start + n_rows]
-        found, missing = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
-        if missing is not None:
-            found[missing] = np.nan
+        found, _ = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
         check.weight_values(found[:, 0], start, self.where, self._weight.name)
         return np.ascontiguousarray(found[:, 0])
 
@@ -209,7 +220,7 @@ class DuckDBSource:
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 

@@ -38,6 +38,7 @@ class FrameSource:
     sparse = False
     slow = False
     in_memory = True
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -59,9 +60,7 @@ class FrameSource:
 
     def load(self, start: int, stop: int) -> DenseBlock:
         """The block of rows from `start` to `stop` - 1."""
-        values, missing = self._load_columns(self._chosen, start, stop, self.dtype)
-        if missing is not None:
-            values[missing] = np.nan
+        values, _ = self._load_columns(self._chosen, start, stop, self.dtype)
         weights = None if self._weights is None else self._weights[start:stop]
         return DenseBlock(values, start, weights, check.Finite(_WHERE, self.names, self._chosen))
 
@@ -69,7 +68,7 @@ class FrameSource:
         """Shape, names, dtype and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
+        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).unchecked.data) for at in sorted(ends)]
         sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))
@@ -220,9 +219,7 @@ def _opened(
         if kind == "other":
             raise DataError("this column does not hold numbers", where=_WHERE, row=0, column=column)
     if weight_at is not None:
-        found, missing = load([weight_at], 0, n_rows, np.dtype(np.float64))
-        if missing is not None:
-            found[missing] = np.nan
+        found, _ = load([weight_at], 0, n_rows, np.dtype(np.float64))
         weights = found[:, 0]
     asked = check.float_dtype(dtype)
     single = all(kinds[j] == "float32" for j in chosen)

@@ -1,4 +1,4 @@
-"""What is said about how data were understood."""
+"""What was noticed while data were read or prepared, to be told to the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that was decided about the data, and could have been decided otherwise."""
+    """One thing that was noticed: its topic, such as "missing-tokens", and a sentence."""
 
     topic: str
     text: str
+
+    def __str__(self) -> str:
+        return self.text
