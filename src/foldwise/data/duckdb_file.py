@@ -29,30 +29,20 @@ def open_table(files: Files, reading: Reading) -> DuckDBTable:
 
 
 def _opened(database: Database, files: Files, reading: Reading) -> DuckDBTable:
-    rows = database.query(
-        "SELECT schema_name, table_name, estimated_size FROM duckdb_tables() "
-        f"WHERE database_name = '{ATTACHED}' AND NOT internal ORDER BY ALL"
-    )
-    views = database.query(
-        f"SELECT schema_name, view_name, -1 FROM duckdb_views() WHERE database_name = '{ATTACHED}' AND NOT internal ORDER BY ALL"
-    )
-    place = {(name if schema == "main" else f"{schema}.{name}"): (schema, name, size) for schema, name, size in views}
-    tables = {(name if schema == "main" else f"{schema}.{name}"): (schema, name, size) for schema, name, size in rows}
-    place |= tables
+    tables = _listed(database, "duckdb_tables()", "table_name, estimated_size")
+    views = _listed(database, "duckdb_views()", "view_name, -1")
+    place = tables | {name: at for name, at in views.items() if name not in tables}
     if not place:
         raise DataError("the database has no table", where=files.where)
     notes: tuple[Note, ...] = ()
     if reading.table is not None:
-        chosen = chosen_name(
-            reading.table, [*tables, *(name for name in place if name not in tables)], "table", files.where
-        )
+        chosen = chosen_name(reading.table, list(place), "table", files.where)
     else:
         chosen = max(place, key=lambda name: place[name][2])
         if len(place) > 1:
-            shown = ", ".join(tables) + (f"; views: {', '.join(n for n in place if n not in tables)}" if views else "")
+            shown = ", ".join(tables) + (f"; views: {', '.join(views)}" if views else "")
             notes = (Note("several-tables", f"{len(tables)} table(s): {shown}; read: {chosen}"),)
     schema, name, _ = place[chosen]
-    # Views may name tables of their own schema only.
     sql = f"FROM {ATTACHED}.{quoted(schema)}.{quoted(name)}"
     relation: Any = database.cursor().sql(sql)
     names = check.names(list(relation.columns), files.where) or ()
@@ -61,6 +51,16 @@ def _opened(database: Database, files: Files, reading: Reading) -> DuckDBTable:
     database.seal()
     key = f" table={chosen!r}"
     return DuckDBTable(files.where, database, columns, sql=sql, files=files, notes=notes, key=key, n_rows=n_rows)
+
+
+def _listed(database: Database, function: str, about: str) -> dict[str, tuple[str, str, int]]:
+    """Schema, name and size of tables or views, by what users call them."""
+    rows = database.query(
+        f"SELECT schema_name, {about} FROM {function} WHERE database_name = '{ATTACHED}' AND NOT internal ORDER BY ALL"
+    )
+    return {
+        (name if schema == "main" else f"{schema}.{name}"): (schema, name, int(size)) for schema, name, size in rows
+    }
 
 
 def _explain(problem: Exception, where: str) -> NoReturn:

@@ -118,7 +118,10 @@ class DuckDBSource:
         dtype: np.dtype[np.floating] | None,
     ) -> None:
         self.where, self.left_out, self.n_columns = table.where, left_out, len(chosen)
-        self.names = tuple(column.name for column in chosen) if table.named else None
+        if table.named:
+            self.names: tuple[str, ...] | None = tuple(column.name for column in chosen)
+        else:
+            self.names = column_selection.labels([table.columns.index(one) for one in chosen], len(table.columns))
         self._table, self._chosen, self._condition = table, chosen, where
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)

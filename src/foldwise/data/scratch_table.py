@@ -95,12 +95,9 @@ class ScratchTable:
 
     def finished(self, files: Files, reopen: Callable[[], DuckDBTable], **about: Any) -> DuckDBTable:
         """The table; `reopen` makes it again in another process, and `about` are further attributes."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
         if not self.parts:
             self.add([np.empty(0, dtype=object) for _ in self.types])
-            self._connection.close()
+        self._connection.close()
         database = Database(self.parts, memory=memory_for(len(self.types), 2))
         database.seal()
         columns = tuple(

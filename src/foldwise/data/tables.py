@@ -18,12 +18,11 @@ from foldwise.data.duckdb_source import DuckDBTable, relation_of
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.files import COMPRESSIONS, Files
 from foldwise.data.notes import Note
-from foldwise.data.reading import Reading
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_query
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
-_UNKNOWN = Reading()
 _LONGEST_LINE = 1 << 24  # bytes
 _NESTED = ("STRUCT", "MAP", "UNION", "LIST", "VARIANT")
 
@@ -49,7 +48,7 @@ _OWN = {
 }
 
 
-def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
+def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """The table behind a path, a pattern, a list of paths, SQL text, a DuckDB relation or a data frame."""
     if is_query(x):
         return of_query(x)
@@ -74,7 +73,7 @@ def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
     )
 
 
-def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
+def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """Files of any format."""
     if files.kind in _OWN:
         return _with_nested(_OWN[files.kind](files, reading))

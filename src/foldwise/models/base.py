@@ -137,7 +137,7 @@ def with_missing(estimator: Any, source: Source) -> Source:
 
 def _opened_for_use(estimator: Any, X: Any, weights: Any) -> Source:
     known = getattr(estimator, "feature_names_in_", None)
-    if known is not None and is_table(X):
+    if known is not None and is_table(X, known):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # the fit already warned
