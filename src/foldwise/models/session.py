@@ -158,9 +158,7 @@ def session(
                 _check_some_complete(opened.observed, policy, source)
         if standardises(model, opened.data):
             found = opened.missing
-            mean, opened.scale = (
-                mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
-            )
+            mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)

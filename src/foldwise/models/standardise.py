@@ -27,9 +27,7 @@ def standardises(model: Any, source: Any) -> bool:
     return bool(asked) and bool(getattr(model, "standardises", True))
 
 
-def column_scales(
-    mean: Floats, squares: Floats, weight: float | Floats, indicators: Sequence[IndicatorGroup] | None
-) -> Floats:
+def column_scales(mean: Floats, squares: Floats, weight: float | Floats, indicators: Sequence[IndicatorGroup] | None) -> Floats:
     """What each column is divided by: its standard deviation (divisor n) or, for an indicator, the root of its share.
 
     `squares` are the centred sums of squares; a column that is the same in all rows is divided by 1.
