@@ -7,7 +7,7 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -47,6 +47,13 @@ class DuckDBTable:
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
     projection: str | None = None  # expressions that the columns are computed by
+    scratch: Any = None  # what keeps the scratch files that were written for a table
+    reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
+
+    def __reduce__(self) -> Any:
+        if self.reopen is not None:
+            return _reopened, (self.reopen, {name: getattr(self, name) for name in _KEPT})
+        return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
@@ -106,6 +113,14 @@ class DuckDBTable:
         raise DataError(str(problem).strip(), where=self.where) from None
 
 
+# What can be changed in a table with scratch files after it was opened.
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "projection")
+
+
+def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
+    return replace(reopen(), **kept)
+
+
 class DuckDBSource:
     """The chosen columns of a table."""
 
@@ -125,7 +140,10 @@ class DuckDBSource:
         dtype: np.dtype[np.floating] | None,
     ) -> None:
         self.where, self.left_out, self.n_columns = table.where, left_out, len(chosen)
-        self.names = tuple(column.name for column in chosen) if table.named else None
+        if table.named:
+            self.names: tuple[str, ...] | None = tuple(column.name for column in chosen)
+        else:
+            self.names = column_selection.labels([table.columns.index(one) for one in chosen], len(table.columns))
         self._table, self._chosen, self._condition = table, chosen, where
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)
@@ -161,6 +179,8 @@ class DuckDBSource:
         # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
         given = 0
+        if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
+            select = "*"  # planning takes time by the square of the number of columns that are named
         try:
             relation = self._relation().project(select)
             if skipped or wanted is not None:
@@ -233,11 +253,9 @@ class DuckDBSource:
         """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
-        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
         chosen = [column.expression or column.sql for column in self._chosen]
-        if files is not None and self._table.key:
-            shown = f"{shown} {self._table.key}"
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 
@@ -309,7 +327,7 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.files.kind == "parquet":
+    if table.files is None or table.reader is None or table.files.kind == "parquet":
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":

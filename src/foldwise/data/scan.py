@@ -11,18 +11,28 @@ import numpy as np
 
 from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError
 
 _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 
 
-def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None, dtype: Any = None) -> Source:
+def scan(
+    x: Any,
+    *,
+    columns: Any = None,
+    where: Any = None,
+    weights: Any = None,
+    dtype: Any = None,
+    reading: Reading = FOUND_OUT,
+) -> Source:
     """Open data of any supported kind for reading in blocks.
 
-    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or
-    anything with an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a
-    DuckDB relation or SQL text. `columns` selects columns by name or position (default: all numeric columns).
+    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with an
+    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, .npy; one file of Arrow, .npz, Excel, SQLite or
+    DuckDB; "-" is standard input), a DuckDB relation or SQL text. `reading` says how files are to be read.
+    `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
 
@@ -36,7 +46,7 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     """
     if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
         return ArraySource(x)
-    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype})
+    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}, reading)
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
         warnings.warn(
@@ -48,12 +58,12 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     return source
 
 
-def _opened(x: Any, given: dict[str, Any]) -> Source:
+def _opened(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if isinstance(x, (str, os.PathLike)):
-        return _open_text(x, given)
+        return _open_text(x, given, reading)
     if isinstance(x, (np.ndarray, list, tuple)):
         if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
-            return _open_files(x, given)
+            return _open_files(x, given, reading)
         return open_array(x, **given)
     if isinstance(x, Source):
         if any(value is not None for value in given.values()):
@@ -67,12 +77,15 @@ def is_query(x: Any) -> bool:
     return isinstance(x, str) and _SQL.match(x) is not None
 
 
-def is_table(x: Any) -> bool:
-    """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read."""
+def is_table(x: Any, names: Any = ()) -> bool:
+    """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read.
+
+    Those of a .npy file can if `names` are positions, as when a model was fitted to some columns of such a file.
+    """
     if is_query(x):
         return True
     if isinstance(x, (str, os.PathLike)):
-        return not os.fspath(x).endswith(".npy")
+        return not os.fspath(x).endswith(".npy") or (len(names) > 0 and all(str(name).isdecimal() for name in names))
     return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
 
 
@@ -85,32 +98,30 @@ def is_table_or_frame(x: Any) -> bool:
     return type(x).__name__ == "LazyFrame" or any(hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query"))
 
 
-def _open_text(x: Any, given: dict[str, Any]) -> Source:
+def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
         return _table_source("of_query", x, given)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
-    return _open_files(x, given)
+    return _open_files(x, given, reading)
 
 
-def _open_files(x: Any, given: dict[str, Any]) -> Source:
+def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     from foldwise.data import files
 
     found = files.find(x)
     if found.kind == "npy":
-        if len(found.paths) > 1:
-            raise DataError("only one .npy file can be read at a time", where=found.where)
         from foldwise.data.npy import open_npy
 
         return open_npy(found.paths[0], **given)
-    return _table_source("of_files", found, given)
+    return _table_source("of_files", found, given, reading)
 
 
-def _table_source(way: str, x: Any, given: dict[str, Any]) -> Source:
+def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) -> Source:
     """A source over a table; the modules that read tables are imported on first use."""
     with forks.importing:
         from foldwise.data import duckdb_source, tables
-    return duckdb_source.open_source(getattr(tables, way)(x), **given)
+    return duckdb_source.open_source(getattr(tables, way)(x, *reading), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:

@@ -158,7 +158,7 @@ def _opened_for_use(estimator: Any, X: Any, weights: Any) -> Source:
         warn_of_unseen(source, stacklevel=4)
         return source
     known = getattr(estimator, "feature_names_in_", None)
-    if known is not None and is_table(X):
+    if known is not None and is_table(X, known):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # the fit already warned
