@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -268,6 +269,18 @@ Found first_missing(const Batch& batch, int64_t first, int64_t count, int64_t st
   return found;
 }
 
+// NaN in place of the missing ones of rows [start, start + n) of a column.
+template <class T>
+void mark_missing(const Column& c, int64_t start, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = c.offset + start + i;
+    if ((at & 7) == 0 && i + 8 <= n && c.validity[at >> 3] == 0xff)
+      i += 7;
+    else if (!bit(c.validity, at))
+      to[i] = std::numeric_limits<T>::quiet_NaN();
+  }
+}
+
 template <class T>
 void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, int64_t stop, T* out) {
   // One cache line of each row; the padding keeps the rows of the buffer out of each other's cache sets.
@@ -277,7 +290,11 @@ void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, 
     const int64_t n = std::min(tile_rows, stop - i);
     for (int64_t j = 0; j < count; j += tile_columns) {
       const int64_t m = std::min(tile_columns, count - j);
-      for (int64_t k = 0; k < m; ++k) convert(batch.columns[first + j + k], i, n, tile + k * width);
+      for (int64_t k = 0; k < m; ++k) {
+        const Column& c = batch.columns[first + j + k];
+        convert(c, i, n, tile + k * width);
+        if (c.validity) mark_missing(c, i, n, tile + k * width);
+      }
       transpose(tile, width, m, n, out + (i - start) * count + j, count);
     }
   }

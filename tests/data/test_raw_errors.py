@@ -77,7 +77,7 @@ def test_sparse_columns_of_pandas(dtype: Any) -> None:
 
 def test_a_frame_that_duckdb_cannot_read() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0], "p": pd.period_range("2020", periods=2, freq="Y")})
-    with pytest.raises(DataError, match="where= needs DuckDB"):
+    with pytest.raises(DataError, match="DuckDB cannot read this frame"):
         fw.scan(frame, columns=["a"], where="a > 1")
 
 

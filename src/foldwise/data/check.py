@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.errors import DataError, DataTypeError
 
-MISSING_ADVICE = "Drop or fill missing values first; for a table or frame, where='\"name\" IS NOT NULL' drops the rows"
+MISSING_ADVICE = (
+    "missing='model' lets PCA, KMeans and GaussianMixture deal with missing cells, 'mean' fills them, "
+    "'drop' leaves their rows out"
+)
 _SHAPE_ADVICE = "Rows are samples, columns are features"
 
 

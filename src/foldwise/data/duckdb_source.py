@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,13 +15,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, duckdb_sql, file_errors, sql_rights
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
-from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal
+from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
+from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
@@ -42,12 +43,20 @@ class DuckDBTable:
     reader: Reader | None = None
     confined: bool = True  # whether settings of the database keep a condition from reading anything else
     key: str = ""  # identifies a table without files in the fingerprint
+    n_rows: int | None = None  # if that is known without reading
+    notes: tuple[Note, ...] = ()  # how the data were understood
+    projection: str | None = None  # expressions that the columns are computed by
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
-        if self.sql is not None:
-            return self.database.cursor().sql(self.sql)
-        return _relation_of(self.object, self.database)
+        rows = self.database.cursor().sql(self.sql) if self.sql is not None else relation_of(self.object, self.database)
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -81,6 +90,7 @@ class DuckDBSource:
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -98,7 +108,7 @@ class DuckDBSource:
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
-        self.n_rows: int | None = None
+        self.n_rows: int | None = table.n_rows if where is None else None
         self.in_memory = table.sql is None
         self.divisible = table.files is not None  # the rows of a query need not come in the same order twice
 
@@ -144,7 +154,7 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped
@@ -169,9 +179,7 @@ class DuckDBSource:
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
         """The block that begins at row `start`, assembled from these parts of batches."""
-        values, missing = rows_of(parts, self.n_columns, self.dtype)
-        if missing is not None:
-            values[missing] = np.nan
+        values, _ = rows_of(parts, self.n_columns, self.dtype)
         return DenseBlock(values, start, self._block_weights(start, parts), self._finite)
 
     def _finite(self, values: NDArray[Any], start: int) -> None:
@@ -185,9 +193,7 @@ class DuckDBSource:
         if self._weight is None:
             n_rows = sum(last - first for _, first, last in parts)
             return None if self._weights is None else self._weights[start : start + n_rows]
-        found, missing = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
-        if missing is not None:
-            found[missing] = np.nan
+        found, _ = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
         check.weight_values(found[:, 0], start, self.where, self._weight.name)
         return np.ascontiguousarray(found[:, 0])
 
@@ -197,7 +203,7 @@ class DuckDBSource:
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 
@@ -214,8 +220,10 @@ class _Batches:
         return self.source.load(self.start, self.parts)
 
 
-def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
+def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
     """Choose the columns, find the weights and test the condition, for every kind of table."""
+    if where is None and table.files is not None:
+        _has_rows(table)
     if where is not None and not isinstance(where, str):
         raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
     if where is not None:
@@ -229,6 +237,8 @@ def _opened(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtyp
         table.find_bad([weight], where)
         raise DataError("the weights are not numbers", where=table.where, column=weight.name)
     given = None if weights is None or weight is not None else check.weights(weights, table.where, None)
+    if given is not None and table.n_rows is not None and where is None and len(given) != table.n_rows:
+        check.weight_count(len(given), table.n_rows, table.where)
     source = DuckDBSource(table, chosen, left_out, where, weight, given, check.float_dtype(dtype))
     if weight is not None:
         counts = source._relation().filter(f"{quoted(weight.sql)} > 0").limit(1).project("1").fetchall()
@@ -285,100 +295,16 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
             raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
 
 
-def open_files(files: Files, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over CSV, Parquet or JSON files."""
-    database = Database(files.paths)
-    try:
-        reader = duckdb_sql.reader(files, database.query)
-    except duckdb.Error as problem:
-        file_errors.explain(files, problem)
-    listed = ", ".join(literal(path) for path in files.paths)
-    if files.kind == "parquet":
-        bound_parquet_memory(listed, database)
-    database.seal()
-    table = DuckDBTable(
-        files.where,
-        database,
-        reader.columns,
-        sql=f"FROM {reader.clause(files.paths)}",
-        named=reader.named,
-        files=files,
-        reader=reader,
-    )
-    if where is None:
-        _has_rows(table, reader)
-    source = _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
-    if files.kind == "parquet" and where is None:
-        try:
-            source.n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
-        except duckdb_errors() as problem:
-            file_errors.explain(files, problem)
-        if source._weights is not None and len(source._weights) != source.n_rows:
-            check.weight_count(len(source._weights), source.n_rows, source.where)
-    return source
-
-
-def _has_rows(table: DuckDBTable, reader: Reader) -> None:
+def _has_rows(table: DuckDBTable) -> None:
     try:
         some = table.relation().limit(1).fetchall()
     except duckdb.Error as problem:
         table.explain(problem, [column for column in table.columns if column.is_number], None)
     if not some:
-        check.not_empty(0, len(reader.columns), table.where)
+        check.not_empty(0, len(table.columns), table.where)
 
 
-def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
-    names = check.names(list(relation.columns), where) or ()
-    return tuple(Column(name, name, str(kind)) for name, kind in zip(names, relation.types, strict=True))
-
-
-def open_sql(text: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over the rows of a query: one statement, which may read whatever the user may, and writes nothing."""
-    database = Database()
-    try:
-        sql_rights.check_query(text, Database(files=()).query)
-        database.seal()  # functions that change settings, such as where logs go, could write files
-        found = _columns_of(database.cursor().sql(text), "SQL query")
-    except duckdb.Error as problem:
-        raise DataError(str(problem).strip(), where="SQL query") from None
-    table = DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text)
-    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
-
-
-def open_relation(relation: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over a DuckDB relation, read through its own connection."""
-    found = _columns_of(relation, "DuckDB relation")
-    table = DuckDBTable(
-        "DuckDB relation", Database(files=()), found, object=relation, confined=False, key=relation.sql_query()
-    )
-    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
-
-
-def open_frame(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
-    """A source over the rows of a data frame that satisfy a condition."""
-    database = Database(files=())
-    database.seal()
-    try:
-        found = _columns_of(_relation_of(frame, database), "data frame")
-    except duckdb.Error as problem:
-        raise DataError(
-            f"where= needs DuckDB, which cannot read this frame ({problem})",
-            where="data frame",
-            advice="Leave out the column that it names, or select the rows first: frame[mask]",
-        ) from None
-    own = list(frame.columns) if hasattr(frame, "iloc") else _arrow_names(frame)
-    named = check.names(own, "data frame") is not None
-    if named and len(own) == len(found):  # DuckDB renames one of two names that differ only by case
-        found = tuple(Column(name, column.sql, column.type) for name, column in zip(own, found, strict=True))
-    table = DuckDBTable("data frame", database, found, object=frame, named=named)
-    return _opened(table, columns_=columns_, where=where, weights=weights, dtype=dtype)
-
-
-def _arrow_names(frame: Any) -> list[str]:
-    return [name for name, _ in Stream(frame.__arrow_c_stream__()).fields()]
-
-
-def _relation_of(frame: Any, database: Database) -> Any:
+def relation_of(frame: Any, database: Database) -> Any:
     """A data frame as a DuckDB relation; a relation is read through its own connection."""
     if hasattr(frame, "sql_query"):
         return frame

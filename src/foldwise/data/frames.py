@@ -38,6 +38,7 @@ class FrameSource:
     sparse = False
     slow = False
     in_memory = True
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -59,9 +60,7 @@ class FrameSource:
 
     def load(self, start: int, stop: int) -> DenseBlock:
         """The block of rows from `start` to `stop` - 1."""
-        values, missing = self._load_columns(self._chosen, start, stop, self.dtype)
-        if missing is not None:
-            values[missing] = np.nan
+        values, _ = self._load_columns(self._chosen, start, stop, self.dtype)
         weights = None if self._weights is None else self._weights[start:stop]
         return DenseBlock(values, start, weights, check.Finite(_WHERE, self.names, self._chosen))
 
@@ -69,7 +68,7 @@ class FrameSource:
         """Shape, names, dtype and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
+        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).unchecked.data) for at in sorted(ends)]
         sums.append(zlib.crc32(repr((self.names, self._chosen)).encode()))
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))
@@ -220,9 +219,7 @@ def _opened(
         if kind == "other":
             raise DataError("this column does not hold numbers", where=_WHERE, row=0, column=column)
     if weight_at is not None:
-        found, missing = load([weight_at], 0, n_rows, np.dtype(np.float64))
-        if missing is not None:
-            found[missing] = np.nan
+        found, _ = load([weight_at], 0, n_rows, np.dtype(np.float64))
         weights = found[:, 0]
     asked = check.float_dtype(dtype)
     single = all(kinds[j] == "float32" for j in chosen)
@@ -239,19 +236,9 @@ def _opened(
 
 def _filtered(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> Any:
     """The rows of a data frame selected by an SQL condition, through DuckDB."""
-    from foldwise.data.duckdb_source import open_frame
+    from foldwise.data.duckdb_source import open_source
+    from foldwise.data.tables import of_frame
 
-    if hasattr(frame, "iloc"):
-        frame = _without_sparse_columns(frame)
     if not isinstance(where, str):
         raise DataError("where= for a data frame must be SQL text", where=_WHERE, advice="For a mask, pass frame[mask]")
-    return open_frame(frame, columns_=columns_, where=where, weights=weights, dtype=dtype)
-
-
-def _without_sparse_columns(frame: Any) -> Any:
-    """The same pandas frame with sparse columns made dense, since DuckDB does not read them."""
-    for j, dtype in enumerate(frame.dtypes):
-        if type(dtype).__name__ == "SparseDtype":
-            frame = frame.copy(deep=False)
-            frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
-    return frame
+    return open_source(of_frame(frame), columns_=columns_, where=where, weights=weights, dtype=dtype)

@@ -78,7 +78,7 @@ def is_table(x: Any) -> bool:
 
 def _open_text(x: Any, given: dict[str, Any]) -> Source:
     if is_query(x):
-        return _duckdb_source().open_sql(x, **given)  # type: ignore[no-any-return]
+        return _table_source("of_query", x, given)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
     return _open_files(x, given)
@@ -94,15 +94,14 @@ def _open_files(x: Any, given: dict[str, Any]) -> Source:
         from foldwise.data.npy import open_npy
 
         return open_npy(found.paths[0], **given)
-    return _duckdb_source().open_files(found, **given)  # type: ignore[no-any-return]
+    return _table_source("of_files", found, given)
 
 
-def _duckdb_source() -> Any:
-    """The module that reads tables, imported on first use."""
+def _table_source(way: str, x: Any, given: dict[str, Any]) -> Source:
+    """A source over a table; the modules that read tables are imported on first use."""
     with forks.importing:
-        from foldwise.data import duckdb_source
-
-        return duckdb_source
+        from foldwise.data import duckdb_source, tables
+    return duckdb_source.open_source(getattr(tables, way)(x), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
@@ -117,7 +116,7 @@ def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
 
         return open_dask(x, **given)
     if homes & {"duckdb", "_duckdb"} and hasattr(x, "project"):
-        return _duckdb_source().open_relation(x, **given)  # type: ignore[no-any-return]
+        return _table_source("of_relation", x, given)
     if "pandas" in homes and hasattr(x, "iloc") and getattr(x, "ndim", 0) == 2:
         from foldwise.data.frames import open_pandas
 

@@ -33,6 +33,6 @@ def copy_into(
     """Copy rows [start, stop) of the columns from `first` on into `out`, from row `out_row` on.
 
     The number of columns copied is that of `out`. Returns the row (counted from `start`) and column (counted from
-    `first`) of the first missing value, or None; the value written in its place is undefined.
+    `first`) of the first missing value, or None. NaN is written in place of every missing one.
     """
     return _copy_into(batch, first, start, stop, out, out_row)

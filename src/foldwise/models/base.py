@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import InvalidParameterError as _InvalidParameterError
 
 from foldwise.data.block import Block
+from foldwise.data.missing import allow_missing, fill_missing
 from foldwise.data.scan import is_table, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError
@@ -113,10 +114,28 @@ def remember_columns(estimator: Any, source: Source) -> None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    estimator.__dict__.pop("indicators_", None)
+    if getattr(source, "indicators", None) is not None:
+        estimator.indicators_ = source.indicators  # type: ignore[attr-defined]
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
     """The rows to apply a fitted model to; additional columns of a file are not read."""
+    return with_missing(estimator, _opened_for_use(estimator, X, weights))
+
+
+def with_missing(estimator: Any, source: Source) -> Source:
+    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model."""
+    policy = getattr(estimator, "missing", "error")
+    if policy == "error" or source.sparse:
+        return source
+    source = allow_missing(source)
+    if policy == "model":
+        return source
+    return fill_missing(source, estimator.fill_values_) if hasattr(estimator, "fill_values_") else source
+
+
+def _opened_for_use(estimator: Any, X: Any, weights: Any) -> Source:
     known = getattr(estimator, "feature_names_in_", None)
     if known is not None and is_table(X):
         return scan(X, columns=list(known), weights=weights)

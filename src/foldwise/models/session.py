@@ -13,6 +13,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.data.cache import cached
 from foldwise.data.mapped import standardised
+from foldwise.data.missing import allow_missing, drop_incomplete, fill_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source, column_label
 from foldwise.data.spool import spooled
@@ -25,7 +26,8 @@ from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.parameters import identity, seed_of
-from foldwise.models.standardise import mean_and_deviation
+from foldwise.models.standardise import deviation, mean_and_deviation, standardises
+from foldwise.stats.observed import ObservedColumns
 
 
 @contextmanager
@@ -50,6 +52,8 @@ class Session:
     seed: int
     mean: Floats | None = None
     scale: Floats | None = None
+    observed: ObservedColumns | None = None  # what is missing in the rows as given, however it is dealt with
+    missing: ObservedColumns | None = None  # the same if the model has to deal with NaN in its blocks
 
     @property
     def source(self) -> Source:
@@ -102,6 +106,8 @@ class Session:
 
         `spooled_bytes` is the size of the model's own scratch file.
         """
+        if self.observed is not None:
+            notes = (*notes, missing_note(self.observed, self.model.missing))
         manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs, notes=notes)
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
@@ -125,25 +131,81 @@ def session(
     """Open a fit of `model` to `X`.
 
     `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
-    (dense ones about their mean, unless `centre` is False); then `view` is applied.
+    (dense ones about their mean, unless `centre` is False), as they always are if they stand for categories; then `view` is
+    applied.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
     if dense is not None:
         check_dense(source, dense)
+    policy = getattr(model, "missing", "error")
+    if policy != "error":
+        source = allow_missing(source)
     keep = spool if isinstance(spool, bool) else spool(source)
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
-        if getattr(model, "scale", False) and getattr(model, "standardises", True):
-            mean, opened.scale = mean_and_deviation(passes)
+        seen, complete = opened.data, passes
+        model.__dict__.pop("fill_values_", None)
+        if policy != "error" and not source.sparse:
+            opened.observed = _observed(passes)
+            if opened.observed is not None and policy == "model":
+                opened.missing = opened.observed
+            elif opened.observed is not None:
+                model.fill_values_ = opened.observed.mean
+                seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
+                complete = passes.over(cached(seen))
+                _check_some_complete(opened.observed, policy, source)
+        if standardises(model, opened.data):
+            found = opened.missing
+            mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
             opened.mean = mean if centre and not source.sparse else None
-        seen = standardised(opened.data, opened.mean, opened.scale)
+        seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)
         if seen is not opened.data:
             opened.passes = passes.over(cached(seen))
         with _located(source):
             yield opened
+
+
+def _observed(passes: Passes) -> ObservedColumns | None:
+    """What is observed where cells are missing; None if no cell is."""
+    found = passes.fold(ObservedColumns.of)
+    if not found.cells:
+        return None
+    unseen = found.weight == 0
+    if unseen.any():
+        raise DataError(
+            "every cell of this column is missing",
+            where=passes.source.where,
+            column=column_label(passes.source, int(np.argmax(unseen))),
+            advice="Leave the column out",
+        )
+    return found
+
+
+def _check_some_complete(found: ObservedColumns, policy: str, source: Source) -> None:
+    if policy == "drop" and found.incomplete == found.rows:
+        raise DataError(
+            f"each of the {found.rows} rows has a missing cell, so that none is left",
+            where=source.where,
+            advice="Use missing='model', or leave out the columns with the most missing cells",
+        )
+
+
+def missing_note(found: ObservedColumns, policy: str) -> str:
+    """What is missing and what was done about it, in one line.
+
+    >>> import foldwise as fw
+    >>> nan = float("nan")
+    >>> fw.KMeans(2, missing="mean").fit([[1.0, 2.0], [nan, 3.0], [5.0, 4.0]]).manifest_.notes[-1]
+    '1 missing cell in 1 of 3 rows and 1 column: filled with the column means'
+    """
+    cells = f"{found.cells:,} missing cell{'s' * (found.cells != 1)}"
+    columns = f"{found.columns:,} column{'s' * (found.columns != 1)}"
+    done = {"drop": "these rows left out", "mean": "filled with the column means", "model": "left to the model"}[policy]
+    blank = f"; {found.blank:,} of these rows have no value at all" if found.blank else ""
+    return f"{cells} in {found.incomplete:,} of {found.rows:,} rows and {columns}: {done}{blank}"
 
 
 @contextmanager

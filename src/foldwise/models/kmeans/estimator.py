@@ -11,7 +11,7 @@ from foldwise.models.kmeans.centre_model import CentreModel
 from foldwise.models.kmeans.descent import find_clusters
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
-from foldwise.models.parameters import Parameter, constraints
+from foldwise.models.parameters import Parameter, constraints, shared
 from foldwise.models.session import session
 
 
@@ -41,6 +41,8 @@ class KMeans(CentreModel):
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+        the means of the columns; "model" compares each row with the centres in the cells that it has.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
     n_threads : the number of threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
@@ -61,7 +63,7 @@ class KMeans(CentreModel):
            [10.,  2.]]))
     """
 
-    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
+    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing")
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
@@ -79,6 +81,7 @@ class KMeans(CentreModel):
         search: str = "auto",
         metric: str = "euclidean",
         scale: bool = False,
+        missing: str = "error",
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -95,6 +98,7 @@ class KMeans(CentreModel):
         self.search = search
         self.metric = metric
         self.scale = scale
+        self.missing = missing
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads

@@ -68,6 +68,8 @@ class GaussianMixture(FittedMixture):
     search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
         20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+        the means of the columns; "model" integrates them out.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
     warm_start : go on from the last fit. verbose, verbose_interval : accepted; `fw.progress()` shows progress.
@@ -105,6 +107,7 @@ class GaussianMixture(FittedMixture):
         n_latent: int | None = None,
         search: str = "split-merge",
         scale: bool = False,
+        missing: str = "error",
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
@@ -126,6 +129,7 @@ class GaussianMixture(FittedMixture):
         self.n_latent = n_latent
         self.search = search
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, UnavailableError
+from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
 from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
@@ -25,14 +25,16 @@ from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remem
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import Parameter, constraints, seed_of
 from foldwise.models.pca import ppca
+from foldwise.models.pca.categories import CategoryOutputs
 from foldwise.models.pca.choose import solver_for
 from foldwise.models.pca.covariance import from_moments
 from foldwise.models.pca.parameters import PARAMETERS
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
-from foldwise.models.pca.solver import SolverOptions, floor_of_rows
+from foldwise.models.pca.solver import SolverOptions, dimensions, floor_of_rows
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import session
+from foldwise.prepare.encode import IndicatorGroup
 from foldwise.stats.moments import Moments
 
 # What a partial fit works out when it is first read: all that `_set_attributes` sets.
@@ -45,7 +47,13 @@ _LAZY = {
 # fmt: on
 
 
-class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(
+    KnownParameters,
+    CategoryOutputs,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Principal components: the directions in which the data vary most.
 
     Takes arrays, frames, SciPy sparse matrices, `fw.scan(...)` and paths of files, which may be larger than memory.
@@ -58,13 +66,19 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
-    ddof : variances are sums of squares divided by (n - ddof): 1 or 0.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+        the means of the columns; "model" is probabilistic PCA of the observed cells.
+    ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
         its checkpoint and ends with the same bits.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy, iterated_power, n_oversamples, power_iteration_normalizer : accepted for scikit-learn's sake; X is never changed
         and the Krylov solver needs no such settings.
+
+    Rows with categories, which arrive as indicators (`fw.prepare`), are seen in the geometry of FAMD whatever `scale` says, or
+    of MCA if there is nothing else: numbers are divided by their standard deviation, indicators by the root of their share.
+    Variances then are FAMD's eigenvalues; `category_coordinates`, `variables` and `mca_eigenvalues` say more.
 
     The sign of a direction is free; ours makes its largest loading positive. Citation: Jolliffe, Principal Component
     Analysis, 2002.
@@ -92,7 +106,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         power_iteration_normalizer: str = "auto",
         random_state: Any = None,
         scale: bool = False,
-        ddof: float = 1.0,
+        missing: str = "error",
+        ddof: float | None = None,
         max_iter: int | None = None,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -108,6 +123,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.power_iteration_normalizer = power_iteration_normalizer
         self.random_state = random_state
         self.scale = scale
+        self.missing = missing
         self.ddof = ddof
         self.max_iter = max_iter
         self.time_budget = time_budget
@@ -121,7 +137,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             solver = solver_for(self.svd_solver, self.n_components, opened.data)
             k = solver.count(self.svd_solver, self.n_components, opened.data)
-            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True))
+            indicators = getattr(opened.data, "indicators", None)
+            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
             spectrum = solver.solve(opened.passes, options)
             self._set_attributes(spectrum, opened.data.dtype, opened.seed)
             self.__dict__.pop("_stream", None)
@@ -181,8 +198,9 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         dtype = np.float64 if self._wide else stream.dtype
+        options = self._options(k, seed, indicators=self.__dict__.get("indicators_"))
         try:
-            self._set_attributes(from_moments(stream.value(), self._options(k, seed), dtype), stream.dtype, seed)
+            self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype, seed)
         except DataError as problem:
             names = getattr(self, "feature_names_in_", None)
             column = problem.column if names is None or problem.column is None else str(names[int(problem.column)])
@@ -195,17 +213,25 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
 
-    def _options(self, n_components: int | None, seed: int, checkpoint: Checkpoint | None = None) -> SolverOptions:
+    def _options(
+        self,
+        n_components: int | None,
+        seed: int,
+        checkpoint: Checkpoint | None = None,
+        indicators: tuple[IndicatorGroup, ...] | None = None,
+    ) -> SolverOptions:
+        usual = 1.0 if indicators is None else 0.0  # as is the custom of FAMD and MCA
         return SolverOptions(
             n_components=n_components,
             solver=self.svd_solver,
             scale=self.scale,
-            ddof=float(self.ddof),
+            ddof=usual if self.ddof is None else float(self.ddof),
             tol=float(self.tol),
             max_iter=self.max_iter,
             seed=seed,
             time_budget=self.time_budget,
             checkpoint=checkpoint,
+            indicators=indicators,
             wide=self._wide,
         )
 
@@ -219,7 +245,11 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         spectrum = spectrum.settled()
         self.rank_ = by_rule(self.n_components, spectrum, seed)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
-        d, total, kept = len(spectrum.mean), spectrum.total_variance, spectrum.variances[:k]
+        d, total, kept = (
+            dimensions(len(spectrum.mean), spectrum.indicators),
+            spectrum.total_variance,
+            spectrum.variances[:k],
+        )
         self.n_components_ = k
         self.n_samples_ = spectrum.rows
         self.mean_ = spectrum.mean
@@ -227,7 +257,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.components_ = spectrum.directions[:k].astype(dtype)
         self.explained_variance_ = kept
         self.explained_variance_ratio_ = kept / total if total > 0 else np.zeros(k)
-        self.singular_values_ = np.sqrt(kept * (spectrum.weight - self.ddof))
+        self.singular_values_ = np.sqrt(kept * (spectrum.weight - spectrum.ddof))
         self.column_variances_ = spectrum.column_variances
         self.total_weight_ = spectrum.weight
         rest = min(spectrum.weight, d) - k  # weights mean repetition, here too
@@ -295,11 +325,19 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return self._by_column(self.components_.T * np.sqrt(self.explained_variance_))
 
-    def contributions(self, X: Any = None) -> LabelledMatrix | NDArray[Any]:
-        """The share of each column (or, given rows, of each row) in each component; shares add up to one."""
+    def contributions(self, X: Any = None, *, by: str = "column") -> LabelledMatrix | NDArray[Any]:
+        """The share of each column (or, given rows, of each row) in each component; shares add up to one.
+
+        With by="variable" the columns of a category, one for each level, are added up.
+        """
         check_is_fitted(self)
+        if by not in ("column", "variable") or (by == "variable" and X is not None):
+            raise ParameterError(f"contributions(by={by!r}): by is 'column' or, without rows, 'variable'")
         if X is None:
-            return self._by_column(np.asarray(self.components_, dtype=np.float64).T ** 2)
+            shares = self._by_column(np.asarray(self.components_, dtype=np.float64).T ** 2)
+            if by == "column":
+                return shares
+            return self._by_variable(dict(zip(shares.rows, shares.values, strict=True)), shares.values)
         squares = np.asarray(self.scores(X), dtype=np.float64) ** 2
         totals = squares.sum(axis=0)
         return squares / np.where(totals > 0, totals, 1.0)
@@ -313,9 +351,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self._rows(X, self._projection().cos2)
 
     def _by_column(self, values: NDArray[Any]) -> LabelledMatrix:
-        names = getattr(self, "feature_names_in_", None)
-        rows = tuple(names) if names is not None else tuple(f"x{j}" for j in range(self.n_features_in_))
-        return LabelledMatrix(np.asarray(values), rows, tuple(self.get_feature_names_out()))
+        return LabelledMatrix(np.asarray(values), self._names, self._components)
 
     # ---------------------------------------------------------------- as a probability model
 

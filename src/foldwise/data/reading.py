@@ -1,0 +1,28 @@
+"""What a user may say about how a file is to be read; whatever is not said is found out from the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options of reading: None means that the file tells."""
+
+    header: bool | None = None  # whether the first line has the names of the columns
+    delimiter: str | None = None  # what separates cells; " " stands for any number of blanks
+    decimal: str | None = None  # "." or ","
+    encoding: str | None = None
+    missing_values: tuple[str, ...] | None = None  # words that stand for a missing cell, besides an empty one
+    sheet: str | None = None  # of a workbook: name, or number counted from 1
+    table: str | None = None  # of a database, or the array of an .npz file
+    skip: int | None = None  # lines before the table
+    comment: str | None = None  # what a line begins with that is not part of the table
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) is not None}
+
+
+FOUND_OUT = Reading()  # nothing was said

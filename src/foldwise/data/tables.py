@@ -1,0 +1,133 @@
+"""`open_table`: anything with rows and named columns as a table of DuckDB, before columns are chosen."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import duckdb
+
+from foldwise.data import check, duckdb_sql, file_errors, sql_rights
+from foldwise.data import files as found_files
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal
+from foldwise.data.duckdb_source import DuckDBTable, relation_of
+from foldwise.data.duckdb_sql import Column
+from foldwise.data.files import Files
+from foldwise.data.reading import Reading
+from foldwise.data.scan import is_query
+from foldwise.errors import DataError
+from foldwise.kernels.arrow import Stream
+
+_UNKNOWN = Reading()
+
+
+def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
+    """The table behind a path, a pattern, a list of paths, SQL text, a DuckDB relation or a data frame."""
+    if is_query(x):
+        return of_query(x)
+    if isinstance(x, (str, os.PathLike)):
+        if isinstance(x, str) and "://" in x:
+            advice = "Try SQL text: SELECT * FROM 'address'"
+            raise DataError("only local files can be read by path", where=x, advice=advice)
+        return of_files(found_files.find(x), reading)
+    if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
+        return of_files(found_files.find(x), reading)
+    if hasattr(x, "sql_query") and hasattr(x, "project"):
+        return of_relation(x)
+    if type(x).__name__ == "LazyFrame":
+        x = x.collect()
+    elif type(x).__name__ == "RecordBatchReader":
+        x = x.read_all()
+    if hasattr(x, "iloc") or hasattr(x, "__arrow_c_stream__"):
+        return of_frame(x)
+    raise DataError(
+        f"data of type {type(x).__module__}.{type(x).__qualname__} are no table",
+        advice="Pass a data frame, a path, a DuckDB relation or SQL text",
+    )
+
+
+def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
+    """CSV, Parquet or JSON files."""
+    database = Database(files.paths)
+    try:
+        reader = duckdb_sql.reader(files, database.query)
+    except duckdb.Error as problem:
+        file_errors.explain(files, problem)
+    listed = ", ".join(literal(path) for path in files.paths)
+    n_rows = None
+    if files.kind == "parquet":
+        bound_parquet_memory(listed, database)
+        try:
+            n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+        except duckdb_errors() as problem:
+            file_errors.explain(files, problem)
+    database.seal()
+    return DuckDBTable(
+        files.where,
+        database,
+        reader.columns,
+        sql=f"FROM {reader.clause(files.paths)}",
+        named=reader.named,
+        files=files,
+        reader=reader,
+        n_rows=n_rows,
+    )
+
+
+def of_query(text: str) -> DuckDBTable:
+    """The rows of a query: one statement, which may read whatever the user may, and writes nothing."""
+    database = Database()
+    try:
+        sql_rights.check_query(text, Database(files=()).query)
+        database.seal()  # functions that change settings, such as where logs go, could write files
+        found = _columns_of(database.cursor().sql(text), "SQL query")
+    except duckdb.Error as problem:
+        raise DataError(str(problem).strip(), where="SQL query") from None
+    return DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text)
+
+
+def of_relation(relation: Any) -> DuckDBTable:
+    """A DuckDB relation, read through its own connection."""
+    found = _columns_of(relation, "DuckDB relation")
+    database = Database(files=())
+    key = relation.sql_query()
+    return DuckDBTable("DuckDB relation", database, found, object=relation, confined=False, key=key)
+
+
+def of_frame(frame: Any) -> DuckDBTable:
+    """A data frame of pandas, polars, or anything with an Arrow stream that can be read more than once."""
+    if hasattr(frame, "iloc"):
+        frame = _without_sparse_columns(frame)
+    database = Database(files=())
+    database.seal()
+    try:
+        found = _columns_of(relation_of(frame, database), "data frame")
+    except duckdb.Error as problem:
+        raise DataError(
+            f"DuckDB cannot read this frame ({problem})",
+            where="data frame",
+            advice="Leave out the column that it names, or select the rows first: frame[mask]",
+        ) from None
+    own = list(frame.columns) if hasattr(frame, "iloc") else _arrow_names(frame)
+    named = check.names(own, "data frame") is not None
+    if named and len(own) == len(found):  # DuckDB renames one of two names that differ only by case
+        found = tuple(Column(name, column.sql, column.type) for name, column in zip(own, found, strict=True))
+    return DuckDBTable("data frame", database, found, object=frame, named=named)
+
+
+def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:
+    names = check.names(list(relation.columns), where) or ()
+    return tuple(Column(name, name, str(kind)) for name, kind in zip(names, relation.types, strict=True))
+
+
+def _arrow_names(frame: Any) -> list[str]:
+    return [name for name, _ in Stream(frame.__arrow_c_stream__()).fields()]
+
+
+def _without_sparse_columns(frame: Any) -> Any:
+    """The same pandas frame with sparse columns made dense, since DuckDB does not read them."""
+    for j, dtype in enumerate(frame.dtypes):
+        if type(dtype).__name__ == "SparseDtype":
+            frame = frame.copy(deep=False)
+            frame.isetitem(j, frame.iloc[:, j].sparse.to_dense())
+    return frame
