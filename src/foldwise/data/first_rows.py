@@ -15,7 +15,7 @@ from foldwise.data.duckdb_sql import Column, quoted
 MOST_ROWS = 1_000_000
 _MOST_CELLS = 24_000_000
 _FEWEST_ROWS = 2_000
-_FEW_COLUMNS = 60  # whose aggregates are asked for side by side
+FEW_COLUMNS = 60  # whose aggregates are asked for side by side
 _MOST_STACKED = 2000  # columns in one query
 _numbers = itertools.count()
 
@@ -76,40 +76,52 @@ class Cells:
 
 
 def aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Aggregates of each column; in those `wanted`, {x} stands for the value of a cell.
+    """The same aggregates of each column; in those `wanted`, {x} stands for the value of a cell."""
+    return own_aggregates(relation, columns, [tuple(wanted)] * len(columns))
 
-    Of many columns, planning a query with aggregates of each would take far longer than the work, so columns of equal values are
+
+def own_aggregates(
+    relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]
+) -> list[tuple[Any, ...]]:
+    """The aggregates that are wanted of each column, in one query.
+
+    Of many columns, planning such a query would take far longer than the work, so columns with equal values and aggregates are
     stacked and grouped by their number.
     """
-    if len(columns) <= _FEW_COLUMNS:
+    if len(columns) <= FEW_COLUMNS:
         return _side_by_side(relation, columns, wanted)
     found: dict[int, tuple[Any, ...]] = {}
-    for value in dict.fromkeys(column.value for column in columns):
-        alike = [j for j, column in enumerate(columns) if column.value == value]
+    for value, aggregated in dict.fromkeys(zip((column.value for column in columns), wanted, strict=True)):
+        alike = [j for j, column in enumerate(columns) if column.value == value and wanted[j] == aggregated]
         for start in range(0, len(alike), _MOST_STACKED):
             some = alike[start : start + _MOST_STACKED]
-            found |= _stacked(relation, [(j, columns[j].cell) for j in some], value, wanted)
-    return [found[j] for j in range(len(columns))]
+            found |= _stacked(relation, [(j, columns[j].cell) for j in some], value, aggregated)
+    return [found.get(j, ()) for j in range(len(columns))]
 
 
-def _side_by_side(relation: Any, columns: Sequence[Cells], wanted: Sequence[str]) -> list[tuple[Any, ...]]:
-    if not columns:
-        return []
+def _side_by_side(
+    relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]
+) -> list[tuple[Any, ...]]:
+    every = [one.replace("{x}", f"x{j}") for j, some in enumerate(wanted) for one in some]
+    if not every:
+        return [() for _ in columns]
     inner = ", ".join(f"{column.value.replace('{x}', column.cell)} AS x{j}" for j, column in enumerate(columns))
-    every = ", ".join(one.replace("{x}", f"x{j}") for j in range(len(columns)) for one in wanted)
-    row = relation.project(inner).aggregate(every).fetchall()[0]
-    return [tuple(row[k : k + len(wanted)]) for k in range(0, len(row), len(wanted))]
+    row = iter(relation.project(inner).aggregate(", ".join(every)).fetchall()[0])
+    return [tuple(next(row) for _ in some) for some in wanted]
 
 
 def _stacked(
-    relation: Any, cells: Sequence[tuple[int, str]], value: str, wanted: Sequence[str]
+    relation: Any, cells: Sequence[tuple[int, str]], value: str, wanted: tuple[str, ...]
 ) -> dict[int, tuple[Any, ...]]:
+    if not wanted:
+        return {}
     side_by_side = relation.project(", ".join(f"{cell} AS x{j}" for j, cell in cells))
-    # A view of this name is seen only by this query's own cursor.
+    listed = ", ".join(one.replace("{x}", "x") for one in wanted)
+    # A view of this name is seen only by the cursor of this relation.
     rows = side_by_side.query(
         "foldwise_wide",
-        f"SELECT name, {', '.join(one.replace('{x}', 'x') for one in wanted)} FROM (SELECT name, {value.replace('{x}', 'v')} AS x "
-        "FROM (UNPIVOT INCLUDE NULLS foldwise_wide ON COLUMNS(*) INTO NAME name VALUE v)) GROUP BY name",
+        f"SELECT name, {listed} FROM (SELECT name, {value.replace('{x}', 'v')} AS x FROM "
+        "(UNPIVOT INCLUDE NULLS foldwise_wide ON COLUMNS(*) INTO NAME name VALUE v)) GROUP BY name",
     ).fetchall()
     return {int(row[0][1:]): tuple(row[1:]) for row in rows}
 
