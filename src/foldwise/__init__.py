@@ -64,7 +64,7 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
-    "prepare.build": "prepare",
+    "prepare": "prepare",
     "prepare.recipe": "Recipe",
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
     with forks.importing:
         home = importlib.import_module(_PUBLIC[name])
-    # `fold` is both a package and a function: keep the package, which is callable, whatever the import order.
+    # `fold` and `prepare` are both packages and functions: keep the package, which is callable, whatever the import order.
     value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value

@@ -218,6 +218,8 @@ class DuckDBSource:
             if self._weights is not None and stop > len(self._weights):
                 self._wrong_count()
             yield _Batches(self, start, parts)
+        if not stop and self._condition is not None:
+            check.no_match(self._condition, self.where)
         check.not_empty(stop, self.n_columns, self.where)
         if self._weights is not None and last is None and stop != len(self._weights):
             self._wrong_count()

@@ -15,7 +15,8 @@ from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare.codes import PARTS, word_sql
 from foldwise.prepare.encode import Levels, find_levels
-from foldwise.prepare.kinds import KINDS, Decision, decide
+from foldwise.prepare.decide import decide
+from foldwise.prepare.kinds import KINDS, Decision
 from foldwise.prepare.prepared import Prepared
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
 
@@ -76,11 +77,12 @@ def prepare(
     chosen = None if columns is None else _chosen(columns, table)
     weight = weights if isinstance(weights, str) else None
     asked = _kinds(as_ or {})
-    found = decide(table, as_={name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()})
+    found = decide(table, how, as_={name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()})
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories) for one in found.columns
     )
     recipe = Recipe(ingredients, categories, found.notes, how)
+    table = found.table
     if categories == "encode":
         recipe = _with_levels(recipe, table, where, rare)
     return recipe.open(table, where=where, weights=weights)

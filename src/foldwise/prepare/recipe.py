@@ -19,6 +19,7 @@ from foldwise.data.source import Source
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
+from foldwise.prepare.decide import with_text_cells
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -89,6 +90,7 @@ class Recipe:
     def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
+        table = with_text_cells(table)
         typed = self.typed(table)
         used = self.having(USED)
         source: Source = open_source(
