@@ -46,6 +46,7 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    layout: str = ""  # how a text file is laid out, in a few words
     projection: str | None = None  # expressions that the columns are computed by
     scratch: Any = None  # what keeps the scratch files that were written for a table
     reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process

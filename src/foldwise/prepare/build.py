@@ -82,7 +82,7 @@ def prepare(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories) for one in found.columns
     )
     recipe = Recipe(ingredients, categories, found.notes, how)
-    table = found.table
+    table = replace(found.table, n_rows=found.rows)
     if categories == "encode":
         recipe = _with_levels(recipe, table, where, rare)
     return recipe.open(table, where=where, weights=weights)

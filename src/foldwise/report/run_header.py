@@ -32,7 +32,14 @@ def told(source: Any) -> list[str]:
     recipe = getattr(source, "recipe", None)
     if recipe is None:
         return []
-    return [*recipe.lines(), *(f"note: {note}" for note in recipe.notes)]
+    from foldwise.prepare.prepared import prepared_of
+
+    prepared = prepared_of(source)
+    assert prepared is not None
+    rows = prepared.table.n_rows if prepared.condition is None else None
+    known = ([] if rows is None else [counted(rows, "row")]) + [counted(len(recipe.columns), "column")]
+    layout = f" ({prepared.table.layout})" if prepared.table.layout else ""
+    return [f"{source.where}: {', '.join(known)}{layout}", *recipe.lines(), *(f"note: {note}" for note in recipe.notes)]
 
 
 def passes(ran: Manifest) -> str:
