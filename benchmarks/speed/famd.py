@@ -112,7 +112,7 @@ def main() -> None:
                 rows.append([f"FAMD {n:,}", label, f"{seconds:.2f}", ratio, f"{before:.0f}", f"{peak:.0f}"])
             off = [max(abs(np.subtract(found[what][3], found["memory"][3]))) for what in ("prince", "prince exact")]
             print(
-                f"{n:,} rows: eigenvalues differ from ours by {off[0]:.0e} (prince's default solver), {off[1]:.0e} (its exact one)"
+                f"{n:,} rows: prince's eigenvalues differ by {off[0]:.0e} (default solver), {off[1]:.0e} (exact solver)"
             )
         for what, label in (("file", "FAMD"), ("kmeans", "20 steps of k-means, 8 clusters")):
             seconds, before, peak, _ = measure(path, 0, what)
