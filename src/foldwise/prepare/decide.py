@@ -254,11 +254,11 @@ def _decision(facts: Facts, plan_: Plan, asked: str | None) -> Decision:
         unit if kind == "number" else "",
         zoned and kind == "date",
         asked is not None,
-        _format(kind, facts, plan_),
+        _format(kind, facts),
     )
 
 
-def _format(kind: Kind, facts: Facts, plan_: Plan) -> Format | None:
+def _format(kind: Kind, facts: Facts) -> Format | None:
     """How the cells of a text column are read as what they are."""
     if facts.text is None or kind == "nested":
         return None
@@ -271,8 +271,9 @@ def _format(kind: Kind, facts: Facts, plan_: Plan) -> Format | None:
 
 
 def _word_format(form: Format) -> WordFormat:
-    none = form.missing is TOKENS
-    return WordFormat(tuple(token for token in form.missing if token.lower() != "none") if none else form.missing)
+    """The same cells as words, among which "none" is one."""
+    given = form.missing is not TOKENS
+    return WordFormat(form.missing if given else tuple(token for token in TOKENS if token.lower() != "none"))
 
 
 def _expression(kind: Kind, facts: Facts, plan_: Plan) -> str:
