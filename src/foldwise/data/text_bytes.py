@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from foldwise.errors import DataError
 
-HEAD = 1 << 19  # bytes from which the layout is determined
+HEAD = 1 << 18  # bytes from which the layout is determined
+_SMALL = 1 << 20  # a file up to this size is looked at as a whole
 _MOST = 1 << 25  # bytes, if lines are so long that few fit into the head
 _FEW = 40  # lines
 TAIL = 1 << 16
@@ -82,7 +83,7 @@ def ends(path: str, shown: str, asked: str | None) -> Ends:
     """Look at the beginning and the end of a file that is not compressed; messages call it `shown`."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        head = file.read(HEAD)
+        head = file.read(size if size <= _SMALL else HEAD)
         while len(head) < min(size, _MOST) and head.count(b"\n") + head.count(b"\r") < _FEW:
             head += file.read(HEAD)
         whole = len(head) >= size

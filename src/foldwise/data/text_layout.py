@@ -26,7 +26,7 @@ from foldwise.data.text_cells import is_missing, is_number, is_unit, is_word
 from foldwise.data.text_dialect import NONE, Dialect, Record, Tokens, choose, named
 from foldwise.errors import DataError
 
-_ROWS = 1000  # rows by which header and kinds are judged
+_ROWS = 400  # rows by which header and kinds are judged
 _TITLES = 20
 _ROW_NAMES = "row_name"
 
