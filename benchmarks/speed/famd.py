@@ -98,7 +98,11 @@ def main() -> None:
         for n in _COMPARED:
             theirs, ours, memory = (measure(path, n, what) for what in ("prince", "file", "memory"))
             off = max(abs(a - b) for a, b in zip(theirs[3], memory[3], strict=True))
-            for what, (seconds, before, peak, _) in (("prince", theirs), ("ours, file", ours), ("ours, memory", memory)):
+            for what, (seconds, before, peak, _) in (
+                ("prince", theirs),
+                ("ours, file", ours),
+                ("ours, memory", memory),
+            ):
                 ratio = f"{seconds / theirs[0]:.3f}"
                 rows.append([f"FAMD {n:,}", what, f"{seconds:.2f}", ratio, f"{before:.0f}", f"{peak:.0f}"])
             print(f"{n:,} rows: eigenvalues of prince's randomised solver within {off:.0e} of ours")

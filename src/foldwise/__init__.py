@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.models.pca.rank import RankChoice as RankChoice
+    from foldwise.prepare.build import prepare as prepare
+    from foldwise.prepare.recipe import Recipe as Recipe
     from foldwise.report.progress import progress as progress
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
@@ -59,6 +61,8 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
+    "prepare.build": "prepare",
+    "prepare.recipe": "Recipe",
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",

@@ -91,6 +91,12 @@ class Database:
         """All rows of a query."""
         return self.cursor().execute(sql).fetchall()
 
+    def allow(self, path: str) -> None:
+        """Let a further file be read, one that this process made; connections that are open stay as they are."""
+        if self._files is not None and path not in self._files:
+            self._files = (*self._files, path)
+            self._connection = None
+
     def limit_memory(self, memory: str) -> None:
         """Set DuckDB's memory limit, here and in pickled copies."""
         self._memory = memory

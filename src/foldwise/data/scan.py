@@ -89,6 +89,15 @@ def is_table(x: Any, names: Any = ()) -> bool:
     return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
 
 
+def is_table_or_frame(x: Any) -> bool:
+    """Whether `x` is a table with columns of any kind: files, SQL text, a relation or a frame, but not an array."""
+    if isinstance(x, (np.ndarray, Source)):
+        return False
+    if isinstance(x, (str, os.PathLike, list, tuple)):
+        return is_table(x)
+    return type(x).__name__ == "LazyFrame" or any(hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query"))
+
+
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
         return _table_source("of_query", x, given)

@@ -20,6 +20,7 @@ from foldwise.data.files import COMPRESSIONS, Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_query
+from foldwise.data.text_table import text_table
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
@@ -78,6 +79,8 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     if files.kind in _OWN:
         return _with_nested(_OWN[files.kind](files, reading))
     database = Database(files.paths, memory=_memory_for_text(files))
+    if files.kind == "csv":
+        return _of_text(files, reading, database)
     try:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
@@ -124,6 +127,23 @@ def _with_nested(table: DuckDBTable) -> DuckDBTable:
         return table
     text = f"lists or objects, of no use as they are: {', '.join(nested)}"
     return replace(table, notes=(*table.notes, Note("nested", text)))
+
+
+def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
+    found = text_table(files, reading, database)
+    database.seal()
+    typed = found.typed()
+    key = "" if reading == FOUND_OUT else repr(reading)
+    return DuckDBTable(
+        files.where,
+        database,
+        typed.columns,
+        named=typed.named,
+        files=files,
+        reader=typed,
+        notes=found.notes,
+        key=key,
+    )
 
 
 def of_query(text: str) -> DuckDBTable:
