@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.impute import Imputed as Imputed
+    from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
@@ -54,6 +56,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
+    "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
     "models.labelled_matrix": "LabelledMatrix",

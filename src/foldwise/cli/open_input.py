@@ -59,7 +59,7 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
         warn_of_unseen(source, stacklevel=1)
         return source
     names = getattr(model, "feature_names_in_", None)
-    source = scan_quietly(file, columns=None if names is None else list(names), where=where, **reading.given)
+    source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)
     check_columns(model, source)
     return source
 

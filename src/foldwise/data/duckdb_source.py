@@ -178,9 +178,9 @@ class DuckDBSource:
         needed = self._needed()
         # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
+        given = 0
         if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
             select = "*"  # planning takes time by the square of the number of columns that are named
-        given = 0
         try:
             relation = self._relation().project(select)
             if skipped or wanted is not None:
@@ -253,11 +253,9 @@ class DuckDBSource:
         """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
-        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
         chosen = [column.expression or column.sql for column in self._chosen]
-        if files is not None and self._table.key:
-            shown = f"{shown} {self._table.key}"
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 

@@ -92,3 +92,8 @@ def fill_missing(source: Source, values: Floats) -> Source:
 def drop_incomplete(source: Source, values: Floats) -> Source:
     """The source in which rows with a missing cell count as absent."""
     return source if source.sparse else MappedSource(source, DropIncomplete(values))
+
+
+def refuse_missing(source: Source) -> Source:
+    """The source as it was before missing cells were allowed, which refuses them."""
+    return source.source if isinstance(source, MappedSource) and isinstance(source.change, AllowMissing) else source

@@ -11,7 +11,7 @@ import numpy as np
 
 from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
-from foldwise.data.reading import FOUND_OUT, Reading
+from foldwise.data.reading import Reading, reading_options
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError
 
@@ -25,13 +25,15 @@ def scan(
     where: Any = None,
     weights: Any = None,
     dtype: Any = None,
-    reading: Reading = FOUND_OUT,
+    reading: Reading | None = None,
+    **options: Any,
 ) -> Source:
     """Open data of any supported kind for reading in blocks.
 
     `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with an
     Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, .npy; one file of Arrow, .npz, Excel, SQLite or
-    DuckDB; "-" is standard input), a DuckDB relation or SQL text. `reading` says how files are to be read.
+    DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by options: header,
+    delimiter, decimal, encoding, missing_values, sheet, table, skip, comment.
     `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
@@ -46,7 +48,8 @@ def scan(
     """
     if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
         return ArraySource(x)
-    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}, reading)
+    given = {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}
+    source = _opened(x, given, reading_options(reading, options))
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
         warnings.warn(

@@ -10,8 +10,7 @@ from foldwise.data import column_selection
 from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import quoted
-from foldwise.data.notes import Note
-from foldwise.data.reading import Reading
+from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare.codes import PARTS, word_sql
@@ -67,7 +66,7 @@ def prepare(
     """
     if categories not in ("describe", "encode"):
         raise ParameterError(f"categories={categories!r}: must be 'describe' or 'encode'.")
-    how = (reading or Reading()) if not options else reading_of(options)
+    how = reading_options(reading, options)
     table = open_table(x, how)
     given = {"exclude": _names(exclude), "ids": _names(ids), "labels": _names(labels), "as_": list(as_ or {})}
     own = tuple(column.name for column in table.columns)
@@ -85,22 +84,6 @@ def prepare(
     if categories == "encode":
         recipe = _with_levels(recipe, table, where, rare)
     return recipe.open(table, where=where, weights=weights)
-
-
-def reading_of(options: Mapping[str, Any]) -> Reading:
-    """The options of reading, by their names."""
-    known = Reading.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise ParameterError(f"{name}: there is no such option. Those of reading are {', '.join(known)}.")
-    values = dict(options)
-    if isinstance(values.get("missing_values"), str):
-        values["missing_values"] = (values["missing_values"],)
-    elif values.get("missing_values") is not None:
-        values["missing_values"] = tuple(values["missing_values"])
-    if isinstance(values.get("sheet"), int):
-        values["sheet"] = str(values["sheet"])
-    return Reading(**values)
 
 
 def _names(given: Sequence[str] | str) -> list[str]:
@@ -179,7 +162,7 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
     levels = {
         column.name: _levels(column, dict(count or {}), rare, table.where) for column, count in zip(used, counts, strict=True)
     }
-    told = tuple(Note("rare-levels", one.told) for one in levels.values() if one.told is not None)
+    told = tuple(one.note for one in levels.values() if one.note is not None)
     columns = tuple(replace(column, levels=levels.get(column.name)) for column in recipe.columns)
     return replace(recipe, columns=columns, notes=recipe.notes + told)
 
