@@ -109,7 +109,14 @@ def _padded(text: str) -> bool:
     return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
 
 
-_DTYPES: dict[str, Any] = {"BIGINT": np.int64, "DOUBLE": np.float64, "BOOLEAN": np.bool_, "DATE": "M8[us]", "TIMESTAMP": "M8[us]"}
+_MOMENT = np.dtype("M8[us]")  # DuckDB takes no arrays of days
+_DTYPES: dict[str, Any] = {
+    "BIGINT": np.int64,
+    "DOUBLE": np.float64,
+    "BOOLEAN": np.bool_,
+    "DATE": _MOMENT,
+    "TIMESTAMP": _MOMENT,
+}
 
 
 def column(values: Sequence[Any], kind: str) -> NDArray[Any]:

@@ -49,7 +49,7 @@ def _opened(database: Database, files: Files, reading: Reading) -> DuckDBTable:
     columns = tuple(Column(name, name, str(kind)) for name, kind in zip(names, relation.types, strict=True))
     n_rows = int(relation.aggregate("count(*)").fetchall()[0][0])
     database.seal()
-    key = f" table={chosen!r}"
+    key = f"table={chosen!r}"
     return DuckDBTable(files.where, database, columns, sql=sql, files=files, notes=notes, key=key, n_rows=n_rows)
 
 

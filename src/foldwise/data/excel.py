@@ -65,7 +65,7 @@ def _table(files: Files, reading: Reading, sheet: str, grid: Grid, found: Layout
         partial(open_table, files, reading),
         named=found.names is not None,
         notes=tuple(notes),
-        key=f" sheet={sheet!r}",
+        key=f"sheet={sheet!r}",
     )
 
 

@@ -54,7 +54,7 @@ def open_table(files: Files, reading: Reading) -> DuckDBTable:
     if found is not None:
         label, names = found
         notes.append(Note("several-arrays", f"the names of the columns are those in {label}"))
-    return _written(arrays, names, files, reading, notes, f" array={chosen[0]!r}")
+    return _written(arrays, names, files, reading, notes, f"array={chosen[0]!r}")
 
 
 def _unpacked(path: str, folder: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ def _read(base: sqlite3.Connection, files: Files, reading: Reading) -> DuckDBTab
         files,
         partial(open_table, files, reading),
         notes=(*notes, *made_up, *cell_notes(names, seen)),
-        key=f" table={table!r}",
+        key=f"table={table!r}",
     )
 
 
