@@ -107,6 +107,21 @@ def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
     return out
 
 
+def observed_squares(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.longdouble]:
+    """The squared distances of rows to targets over the cells of each row that are not NaN, in extended precision."""
+    out = np.zeros((len(x), len(targets)), np.longdouble)
+    for i, row in enumerate(x.astype(np.longdouble)):
+        some = ~np.isnan(row)
+        out[i] = ((row[some] - targets[:, some].astype(np.longdouble)) ** 2).sum(axis=1)
+    return out
+
+
+def nearest_observed(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
+    """The nearest target of each row over its observed cells, the first among equals; -1 for a row without any."""
+    found = observed_squares(x, targets).argmin(axis=1).astype(np.int32)
+    return np.where(np.isnan(x).all(axis=1), np.int32(-1), found)
+
+
 def similarity(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """e^x, capped at 1 where rounding left an exponent above 0; subnormal results are 0."""
     return np.where(x < -708, 0.0, np.exp(np.minimum(x, 0.0)))
