@@ -77,9 +77,10 @@ def read(path):
     if path.suffix == ".csv":
         with open(path) as file:
             head, *lines = csv.reader(file)
-        assert head == ["cluster", "distance"]
-        assert lines[0][0].isdigit()  # a whole number, not 0.0
-        return np.array([int(line[0]) for line in lines]), np.array([float(line[1]) for line in lines])
+        assert head == ["row", "cluster", "distance"]
+        assert lines[0][1].isdigit()  # a whole number, not 0.0
+        assert [int(line[0]) for line in lines] == list(range(len(lines)))
+        return np.array([int(line[1]) for line in lines]), np.array([float(line[2]) for line in lines])
     if path.suffix == ".jsonl":
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         return np.array([line["cluster"] for line in lines]), np.array([line["distance"] for line in lines])

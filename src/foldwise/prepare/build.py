@@ -14,8 +14,8 @@ from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare.codes import PARTS, word_sql
-from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.decide import decide
+from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.kinds import KINDS, Decision
 from foldwise.prepare.prepared import Prepared
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
@@ -79,7 +79,7 @@ def prepare(
     asked = _kinds(as_ or {})
     found = decide(table, how, as_={name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()})
     ingredients = tuple(
-        _ingredient(one, given, asked.get(one.name), chosen, weight, categories) for one in found.columns
+        _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
     )
     recipe = Recipe(ingredients, categories, found.notes, how)
     table = replace(found.table, n_rows=found.rows)
@@ -112,6 +112,7 @@ def _ingredient(
     chosen: Sequence[str] | None,
     weight: str | None,
     categories: str,
+    where: str,
 ) -> Ingredient:
     """What is done with a column."""
     role, reason, part = _usual(one.kind, categories), one.reason, None
@@ -125,11 +126,11 @@ def _ingredient(
     if chosen is not None and role == USED and one.name not in chosen:
         role, reason = LEFT_OUT, "not asked for"
     if chosen is not None and one.name in chosen and role not in (USED, LABEL, IDENTIFIER, WEIGHT):
-        raise _not_usable(one, role)
+        raise _not_usable(one, role, where)
     if chosen is not None and one.name in chosen and role == IDENTIFIER and one.name not in given["ids"]:
         role, reason = (USED, "as asked") if one.is_number else (role, reason)
         if role != USED:
-            raise _not_usable(one, role)
+            raise _not_usable(one, role, where)
     return Ingredient(one.name, one.kind, role, reason, one.format, None, part)
 
 
@@ -139,13 +140,14 @@ def _usual(kind: str, categories: str) -> str:
     return {"number": USED, "identifier": IDENTIFIER}.get(kind, LEFT_OUT)
 
 
-def _not_usable(one: Decision, role: str) -> DataError:
+def _not_usable(one: Decision, role: str, where: str) -> DataError:
     advice = "Leave it out of columns"
     if role == DESCRIBING:
         advice = f"categories='encode' uses categories; as_={{{one.name!r}: 'number'}} takes it for numbers, if it holds some"
     elif one.kind == "date":
         advice = f"as_={{{one.name!r}: 'number'}} uses the days since 1970; 'month', 'weekday', ... use a part"
-    return DataError(f"columns= names a column that is not a number ({one.kind}: {one.reason})", column=one.name, advice=advice)
+    what = f"columns= names a column that is not a number ({one.kind}: {one.reason})"
+    return DataError(what, where=where, column=one.name, advice=advice)
 
 
 def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: float) -> Recipe:
