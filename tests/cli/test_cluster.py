@@ -28,7 +28,7 @@ def test_it_prints_clusters_traits_and_centres(capsys):
     assert main(["cluster", str(WINE), "-k", "3", "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out (not numeric): cultivar" in out
+    assert "describing: cultivar" in out
     assert "converged" in out
     # scikit-learn: KMeans(3, n_init=10) on StandardScaler().fit_transform(wine) has an inertia of 1277.928
     assert "inertia                    1277.9 of scaled columns" in out

@@ -16,7 +16,7 @@ FEW_SHARE = 0.1  # and the share of cells that they may take
 
 _SIGN = "[+\u2212\u2013-]?"
 _SYMBOLS = "$€£¥₹₽₩₪₺₴฿"
-_CODES = ["USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "INR", "CNY", "BRL", "MXN", "ZAR", "kr", "Kr", "Fr.", "Rs", "Rs."]
+_CODES = "USD EUR GBP JPY CHF CAD AUD NZD SEK NOK DKK PLN CZK HUF INR CNY BRL MXN ZAR kr Kr Fr. Rs Rs.".split()
 _PREFIX = rf"(?:[A-Z]{{0,3}}[{_SYMBOLS}]|{'|'.join(map(re.escape, _CODES))})"
 _UNIT = rf"[A-Za-zÀ-ÿ°º%‰µμΩ{_SYMBOLS}][A-Za-zÀ-ÿ°%‰µμΩ/²³·^.\- ]{{0,14}}[23]?"
 _DIGITS = r"(?:[0-9](?:[0-9.,'’_ \u00a0\u202f\u2007\u2009]*[0-9.,])?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
