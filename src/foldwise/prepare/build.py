@@ -33,6 +33,7 @@ def prepare(
     as_: Mapping[str, str] | None = None,
     categories: str = "describe",
     rare: float = 0.01,
+    whole: bool = False,
     where: str | None = None,
     weights: Any = None,
     reading: Reading | None = None,
@@ -51,6 +52,7 @@ def prepare(
     as_ : what columns are, as in {"zip": "category"}: number, category, boolean, identifier, date, text; or, for a date, what of
         it is used: "number" (days), "year", "month", "day", "weekday", "hour".
     rare : levels with a smaller share of the rows are pooled, with categories="encode".
+    whole : columns are judged by all rows, and not by the first million.
     where, weights : as for `fw.scan`.
     reading, or its fields as options : how a file is to be read: header, delimiter, decimal, encoding, missing_values, sheet,
         table, skip, comment.
@@ -77,7 +79,8 @@ def prepare(
     chosen = None if columns is None else _chosen(columns, table)
     weight = weights if isinstance(weights, str) else None
     asked = _kinds(as_ or {})
-    found = decide(table, how, as_={name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()})
+    kinds = {name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()}
+    found = decide(table, how, as_=kinds, whole=whole)
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
     )
@@ -174,7 +177,7 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
 def _levels(column: Ingredient, counts: dict[str, int], rare: float, where: str) -> Levels:
     if not counts:
         raise DataError("this category has no level: all its cells are missing", where=where, column=column.name)
-    found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare)
+    found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare, fewest=2 if rare else 0)
     if len(found.levels) > _MOST_LEVELS:
         raise DataError(
             f"{len(found.levels)} levels are too many for a category",

@@ -304,7 +304,7 @@ def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
 def _as_asked(asked: str, facts: Facts) -> Kind:
     held = facts.profile.holds
     impossible = {
-        "number": held in ("dates", "nested"),
+        "number": held == "nested",
         "boolean": held not in ("booleans", "numbers"),
         "date": held != "dates",
     }
@@ -315,6 +315,8 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
             column=facts.name,
             advice="Leave the column as it is, or convert it before reading",
         )
+    if asked == "number" and held == "dates":  # a date that is used as a number stays one
+        return "date"
     return next(kind for kind in KINDS if kind == asked)
 
 
