@@ -141,7 +141,7 @@ def test_missing_cells_go_the_way_of_the_model(table: pd.DataFrame, tmp_path: Pa
     text.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(DataError, match="missing='model'"):
         fw.KMeans(3).fit(fw.prepare(tmp_path / "t.csv"))
-    with_gaps = table[["height", "weight"]].to_numpy()
+    with_gaps = table[["height", "weight"]].to_numpy().copy()
     with_gaps[[3, 50], 0] = np.nan
     for policy in ("drop", "mean", "model"):
         model = fw.KMeans(3, missing=policy).fit(fw.prepare(tmp_path / "t.csv"))
