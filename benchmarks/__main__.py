@@ -11,6 +11,8 @@ _ALL = (
     "benchmarks.accuracy.pca",
     "benchmarks.speed.pca",
     "benchmarks.memory.pca",
+    "benchmarks.accuracy.missing",
+    "benchmarks.speed.pca_missing",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
     "benchmarks.accuracy.mixture",

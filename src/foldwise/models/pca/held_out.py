@@ -24,8 +24,8 @@ from foldwise.stats.completed_moments import CompletedMoments
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 4.0, 16.0, 64.0)
 _GROUPS = 5
-_MOST_NUMBERS = 64  # of components that are tried
-_MOST_WORK = 2e9  # multiplications; beyond, a sample of rows is looked at
+_ALL_NUMBERS = 20  # of columns up to which every number of components is tried
+_MOST_WORK = 2e8  # multiplications; beyond, a sample of rows is looked at
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,31 @@ class _Groups:
         return _Groups(tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True)))
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """Errors for each number of components: mean squares, and the standard errors of the distance from the least."""
+
+    numbers: NDArray[np.intp]
+    sums: Floats
+    mean: Floats
+    spread: Floats
+    best: int
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.intp], sums: Floats) -> _Judged:
+        groups = sums[sums[:, -1] > 0]
+        errors = groups[:, :-1] / groups[:, -1:]
+        mean = groups[:, :-1].sum(axis=0) / max(float(groups[:, -1].sum()), 1.0)
+        best = int(np.argmin(mean))
+        away = errors - errors[:, best : best + 1]
+        spread = away.std(axis=0, ddof=1) / np.sqrt(len(away)) if len(away) > 1 else np.zeros(len(numbers))
+        return cls(numbers, sums, mean, spread, best)
+
+    def least(self, standard_errors: float) -> int:
+        """The least number that is no more than so many standard errors from the best."""
+        return int(self.numbers[np.argmax(self.mean - self.mean[self.best] <= standard_errors * self.spread)])
+
+
 def choose_components(
     passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None, scale: Floats, precision: Floats
 ) -> RankChoice:
@@ -117,34 +142,40 @@ def choose_components(
     fit expects them. The standard error is that of the differences between the groups.
     """
     d = len(fit.mean)
-    numbers = np.arange(d) if d <= _MOST_NUMBERS else np.unique(np.linspace(0, d - 1, _MOST_NUMBERS).astype(int))
     gather = partial(_grouped, fit=fit, precision=precision)
     block = None if rows is None else DenseBlock(rows[0], 0, rows[1])
     parts = _split(block) if block is not None else None
     found = gather(block, parts) if block is not None else passes.fold(gather)
-    with blas.single():
-        models = _models(fit, found.parts, scale, numbers)
-    share = _MOST_WORK / (fit.weight * len(numbers) * d**2)
-    compare = partial(_group_errors, fit=fit, models=models, share=share)
-    whole = parts if share >= 1.0 else None
-    sums = (compare(block, whole) if block is not None else passes.fold(compare)).value
-    sums = sums[sums[:, -1] > 0]
-    errors = sums[:, :-1] / sums[:, -1:]
-    mean = sums[:, :-1].sum(axis=0) / max(float(sums[:, -1].sum()), 1.0)
-    best = int(np.argmin(mean))
-    away = errors - errors[:, best : best + 1]
-    spread = away.std(axis=0, ddof=1) / np.sqrt(len(away)) if len(away) > 1 else np.zeros(len(numbers))
 
-    def least(errors_allowed: float) -> int:
-        return int(numbers[np.argmax(mean - mean[best] <= errors_allowed * spread)])
+    def errors_of(numbers: NDArray[np.intp]) -> Floats:
+        """Sums of squared errors, group by number of components, and the number of cells."""
+        with blas.single():
+            models = _models(fit, found.parts, scale, numbers)
+        share = _MOST_WORK / (fit.weight * len(numbers) * d**2)
+        compare = partial(_group_errors, fit=fit, models=models, share=share)
+        whole = parts if share >= 1.0 else None
+        return (compare(block, whole) if block is not None else passes.fold(compare)).value
 
+    numbers = np.arange(d)
+    if d > _ALL_NUMBERS:  # all small ones, fewer of the large ones; then all around what these choose
+        numbers = np.union1d(np.round(np.geomspace(1, d, _ALL_NUMBERS)).astype(int) - 1, np.arange(_ALL_NUMBERS // 2))
+    judged = _Judged.of(numbers, errors_of(numbers))
+    if d > _ALL_NUMBERS:
+        place = int(np.searchsorted(numbers, judged.least(1.0)))
+        near = np.arange(numbers[max(place - 1, 0)] + 1, numbers[min(place + 1, len(numbers) - 1)])
+        more = np.setdiff1d(near, numbers)
+        if more.size:
+            both = np.hstack([judged.sums[:, :-1], errors_of(more)])
+            order = np.argsort(np.concatenate([numbers, more]))
+            numbers = np.concatenate([numbers, more])[order]
+            judged = _Judged.of(numbers, np.hstack([both[:, :-1][:, order], both[:, -1:]]))
     return RankChoice(
         rule="auto",
-        chosen=least(1.0),
-        low=least(2.0),
-        high=int(numbers[best]),
+        chosen=judged.least(1.0),
+        low=judged.least(2.0),
+        high=int(numbers[judged.best]),
         meaning="numbers from within two standard errors of the least error of held-out cells to that with the least error",
-        figures={"n_components": numbers.astype(np.float64), "held_out_error": np.sqrt(mean), "standard_error": spread},
+        figures={"n_components": numbers.astype(np.float64), "held_out_error": np.sqrt(judged.mean), "standard_error": judged.spread},
     )
 
 
