@@ -120,7 +120,7 @@ class ObservedEM:
             "mean": mean,
             "covariance": covariance,
             "expected": expected,
-            "weight": np.array(_weight_of(rows, weights)),
+            "weight": np.array(_weight_of(rows, weights, problem.units.inverse > 0)),
             "settled": np.array(settled),
             "steps": state["steps"] + steps,
             "objective": np.array(objective),
@@ -218,8 +218,9 @@ def _with_weight(block: Block) -> tuple[NDArray[Any], Floats | None]:
     return rows[weights > 0], weights[weights > 0]
 
 
-def _weight_of(rows: NDArray[Any], weights: Floats | None) -> float:
-    something = ~np.isnan(rows).all(axis=1)
+def _weight_of(rows: NDArray[Any], weights: Floats | None, varies: NDArray[np.bool_]) -> float:
+    """The weight of the rows with an observed cell in a column that varies; of all rows, if none does."""
+    something = ~np.isnan(rows[:, varies]).all(axis=1) if varies.any() else np.ones(len(rows), dtype=bool)
     return float(np.count_nonzero(something)) if weights is None else float(weights[something].sum())
 
 
