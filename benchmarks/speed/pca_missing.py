@@ -1,4 +1,4 @@
-"""PCA of 1,000,000 x 50 float32 rows with 5 % of the cells missing: seconds per step of EM, and memory, from memory and a file."""
+"""PCA of 1,000,000 x 50 float32 rows with 5 % of the cells missing: seconds a pass and memory, from memory and a file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,14 @@ def main() -> None:
             memory = extra_memory(run)
             passes = model.manifest_.passes
             rows.append(
-                [name, f"{took[0]:.2f}", str(passes), f"{took[0] / passes:.2f}", f"{memory:.0f}", str(model.n_components_)]
+                [
+                    name,
+                    f"{took[0]:.2f}",
+                    str(passes),
+                    f"{took[0] / passes:.2f}",
+                    f"{memory:.0f}",
+                    str(model.n_components_),
+                ]
             )
         began = time.perf_counter()
         memory = extra_memory(lambda: model.transform(x))

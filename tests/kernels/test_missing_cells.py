@@ -71,7 +71,8 @@ def brute_force(
             spread[np.ix_(m, m)] += weights[i] * rest
             value -= weights[i] * (np.linalg.slogdet(own)[1] + (row[o] - mean[o]) @ away) / 2
         trace.append(
-            value - strength * (np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, np.diag(prior)))) / 2
+            value
+            - strength * (np.linalg.slogdet(covariance)[1] + np.trace(np.linalg.solve(covariance, np.diag(prior)))) / 2
         )
         mean = np.average(rows, axis=0, weights=weights)
         scatter = (weights[:, None] * (rows - mean)).T @ (rows - mean) + spread

@@ -85,7 +85,8 @@ def test_a_full_model_of_complete_rows_regresses() -> None:
 @pytest.mark.parametrize("scale", [False, True])
 def test_k_means_fills_from_the_nearest_centre(scale: bool) -> None:
     rng = np.random.default_rng(3)
-    x = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) + [40.0, 400.0]])
+    x = rng.standard_normal((120, 2))
+    x[60:] += [40.0, 400.0]
     model = fw.KMeans(2, scale=scale, random_state=0).fit(x)
     y = x.copy()
     y[3, 1] = y[70, 0] = np.nan

@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,14 +15,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
@@ -45,12 +45,18 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    projection: str | None = None  # expressions that the columns are computed by
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
-        if self.sql is not None:
-            return self.database.cursor().sql(self.sql)
-        return relation_of(self.object, self.database)
+        rows = self.database.cursor().sql(self.sql) if self.sql is not None else relation_of(self.object, self.database)
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -84,6 +90,7 @@ class DuckDBSource:
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -147,7 +154,7 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped
@@ -196,7 +203,7 @@ class DuckDBSource:
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 

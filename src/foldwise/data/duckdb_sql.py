@@ -30,6 +30,7 @@ class Column:
     name: str
     sql: str
     type: str
+    expression: str | None = None  # SQL of type DOUBLE that is selected instead of the column itself
 
     @property
     def is_number(self) -> bool:
@@ -39,6 +40,8 @@ class Column:
     @property
     def selected(self) -> str:
         """The SQL expression that selects it, as a type the copying kernel accepts."""
+        if self.expression is not None:
+            return self.expression
         return quoted(self.sql) if self.type in _PLAIN else f"CAST({quoted(self.sql)} AS DOUBLE)"
 
 

@@ -227,8 +227,8 @@ def left_out_cells(
 ) -> tuple[float, float]:
     """Weighted sum of squared errors of observed cells, each at most 9, and the number of cells.
 
-    A cell is predicted by regression on the row's other observed cells, with the covariances of `matrix` less `removed` times the
-    row's own products; no more is removed than leaves 1/20 of the row's leverage.
+    A cell is predicted by regression on the row's other observed cells, with the covariances of `matrix` less `removed` times
+    the row's own products; no more is removed than leaves 1/20 of the row's leverage.
     """
     total = cells = 0.0
     for row, weight in zip((x.astype(np.float64) - centre) * inverse - mean, weights, strict=True):

@@ -114,6 +114,9 @@ def remember_columns(estimator: Any, source: Source) -> None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    estimator.__dict__.pop("indicators_", None)
+    if getattr(source, "indicators", None) is not None:
+        estimator.indicators_ = source.indicators  # type: ignore[attr-defined]
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:

@@ -26,7 +26,7 @@ from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import remember_columns
 from foldwise.models.parameters import identity, seed_of
-from foldwise.models.standardise import deviation, mean_and_deviation
+from foldwise.models.standardise import deviation, mean_and_deviation, standardises
 from foldwise.stats.observed import ObservedColumns
 
 
@@ -131,7 +131,8 @@ def session(
     """Open a fit of `model` to `X`.
 
     `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
-    (dense ones about their mean, unless `centre` is False); then `view` is applied.
+    (dense ones about their mean, unless `centre` is False), as they always are if they stand for categories; then `view` is
+    applied.
     """
     model._validate_params()
     source = scan(X, weights=sample_weight)
@@ -155,7 +156,7 @@ def session(
                 seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
-        if getattr(model, "scale", False) and getattr(model, "standardises", True):
+        if standardises(model, opened.data):
             found = opened.missing
             mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
             opened.mean = mean if centre and not source.sparse else None

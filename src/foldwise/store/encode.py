@@ -37,6 +37,7 @@ RESULTS = {
 }
 _RECORDS = RESULTS | {
     "MixtureEntry": "foldwise.selection.choose_mixture",
+    "IndicatorGroup": "foldwise.prepare.encode",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",

@@ -41,9 +41,7 @@ class Fit:
     strength: float = 0.0
 
 
-def choose_strength(
-    passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None
-) -> tuple[float, Floats]:
+def choose_strength(passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None) -> tuple[float, Floats]:
     """The strength of the prior, of those in STRENGTHS, with the least error, and the errors of all.
 
     A row is taken out of the scatter in closed form (a change of rank one). Other rows' missing cells were filled with its
@@ -65,9 +63,7 @@ def choose_strength(
 
 def _errors(block: Block, fit: Fit, inverses: Floats, removed: float, share: float) -> ArraySum:
     block = sample(block, share)
-    return ArraySum(
-        missing_cells.left_out(block.dense(), block.weights, fit.units, fit.mean, inverses, removed)
-    )
+    return ArraySum(missing_cells.left_out(block.dense(), block.weights, fit.units, fit.mean, inverses, removed))
 
 
 def sample(block: Block, share: float) -> Block:
@@ -82,9 +78,10 @@ def sample(block: Block, share: float) -> Block:
 def hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
     """A number for each row that looks random, and is the same for equal rows; missing cells are all alike."""
     wide = np.where(np.isnan(rows), np.nan, rows.astype(np.float64)) + 0.0  # -0 becomes 0
-    bits = np.ascontiguousarray(wide).view(np.uint64)
-    each = _scrambled(bits + np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return _scrambled(each.sum(axis=1, dtype=np.uint64))
+    bits: NDArray[np.uint64] = np.ascontiguousarray(wide).view(np.uint64)
+    places = np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    each = _scrambled(np.add(bits, places, dtype=np.uint64))
+    return _scrambled(np.asarray(each.sum(axis=1, dtype=np.uint64)))
 
 
 def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -175,7 +172,11 @@ def choose_components(
         low=judged.least(2.0),
         high=int(numbers[judged.best]),
         meaning="numbers from within two standard errors of the least error of held-out cells to that with the least error",
-        figures={"n_components": numbers.astype(np.float64), "held_out_error": np.sqrt(judged.mean), "standard_error": judged.spread},
+        figures={
+            "n_components": numbers.astype(np.float64),
+            "held_out_error": np.sqrt(judged.mean),
+            "standard_error": judged.spread,
+        },
     )
 
 
@@ -197,9 +198,10 @@ def _models(
     """For each group, mean and precisions of probabilistic PCAs, with each of the numbers of components, of all other rows."""
     weight = np.array([part.moments.weight for part in parts])
     first = np.stack([part.shift for part in parts]) * weight[:, None]
-    second = np.stack([part.expected for part in parts]) + first[:, :, None] * first[:, None, :] / np.maximum(
-        weight, 1e-300
-    )[:, None, None]  # about the mean of the fit, near which all groups lie
+    second = (
+        np.stack([part.expected for part in parts])
+        + first[:, :, None] * first[:, None, :] / np.maximum(weight, 1e-300)[:, None, None]
+    )  # about the mean of the fit, near which all groups lie
     rest = np.maximum(weight.sum() - weight, 1e-300)
     shift = (first.sum(axis=0) - first) / rest[:, None]
     scatter = (second.sum(axis=0) - second) - shift[:, :, None] * shift[:, None, :] * rest[:, None, None]

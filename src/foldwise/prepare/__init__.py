@@ -1,0 +1,1 @@
+"""From columns as people have them to columns of numbers."""
