@@ -1,7 +1,8 @@
 """Completed tables: each missing cell at what a fitted model expects of it, with a standard deviation.
 
 A model that fills cells in its own way has a method `_impute_block(values)`, which takes rows with NaN and returns them
-completed, with the deviations. For other models with centres, a cell is filled from the centre nearest to the row's other cells.
+completed, with the deviations. For other models with centres, a cell is filled from the centre nearest to the row's other
+cells.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class PCA(
     Parameters
     ----------
     n_components : None (all), a number, a share of variance between 0 and 1, "mle" (Minka), "parallel" (Horn's parallel
-        analysis), "gavish-donoho" or "auto" (how well held-out cells are predicted; dense rows); what the rules saw, and how sure they are, is in `rank_`.
+        analysis), "gavish-donoho" or "auto" (how well held-out cells are predicted; dense rows); what the rules saw, and
+        how sure they are, is in `rank_`.
     svd_solver : "auto" picks by cost. "covariance_eigh", "full" (SVD, no covariance formed), "krylov" (a few directions of
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
@@ -84,13 +85,14 @@ class PCA(
     Variances then are FAMD's eigenvalues; `category_coordinates`, `variables` and `mca_eigenvalues` say more.
 
     With missing="model" and cells missing, a normal distribution is fitted to the observed cells by EM, and the variances are
-    those of the covariance that it expects of complete rows; rules for n_components read these as if nothing were missing. With a
-    whole number below the number of columns less one, the distribution is that of a probabilistic PCA with so many components;
-    otherwise its covariance is full. It is shrunk towards unrelated columns by as many rows (`shrinkage_`) as predict held-out
-    cells best; `held_out_error_` is the root mean square of their errors, in standard deviations of the columns. Complete rows are
-    projected as ever, others after their missing cells are filled by their conditional means, as `fw.impute(model, X)` shows.
-    svd_solver plays no part; `tol` is the largest change of a correlation at a step (0 means 1e-4); `residuals_` are about the
-    last step's covariance. A d x d matrix is formed. partial_fit takes no missing cells.
+    those of the covariance that it expects of complete rows; rules for n_components read these as if nothing were
+    missing. With a whole number below the number of columns less one, the distribution is that of a probabilistic PCA
+    with so many components; otherwise its covariance is full. It is shrunk towards unrelated columns by as many rows
+    (`shrinkage_`) as predict held-out cells best; `held_out_error_` is the root mean square of their errors, in standard
+    deviations of the columns. Complete rows are projected as ever, others after their missing cells are filled by their
+    conditional means, as `fw.impute(model, X)` shows. svd_solver plays no part; `tol` is the largest change of a
+    correlation at a step (0 means 1e-4); `residuals_` are about the last step's covariance. A d x d matrix is formed.
+    partial_fit takes no missing cells.
 
     The sign of a direction is free; ours makes its largest loading positive. Citation: Jolliffe, Principal Component
     Analysis, 2002.
