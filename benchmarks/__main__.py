@@ -9,7 +9,9 @@ from benchmarks.common import machine
 
 _ALL = (
     "benchmarks.accuracy.pca",
+    "benchmarks.accuracy.famd",
     "benchmarks.speed.pca",
+    "benchmarks.speed.famd",
     "benchmarks.memory.pca",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",

@@ -117,8 +117,9 @@ def test_sql_and_relations():
         ("x.csv", "a,b\n" + "1,2\n" * 30_000 + "1,2,3\n", ["3 cells instead of 2", "line 30002"]),
         ("x.csv", "a,b\né,ü\nö,ä\n".encode() + b"3,\xe9\n", ["not UTF-8", "line 4", "encoding="]),
         ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or truncated"]),
-        ("x.xlsx", "z", ["unknown file format", ".parquet", ".npy"]),
-        ("x", "z", ["unknown file format"]),
+        ("x.xlsx", "z", ["not a spreadsheet, or damaged"]),
+        ("x.zip.gz", "z", ["unknown file format", ".parquet", ".npy"]),
+        ("x", b"z\0\1", ["unknown file format"]),
     ],
 )
 def test_unusable_files(put, name, content, parts):

@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -15,14 +15,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
@@ -46,15 +46,34 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    layout: str = ""  # how a text file is laid out, in a few words
+    projection: str | None = None  # expressions that the columns are computed by
+    scratch: Any = None  # what keeps the scratch files that were written for a table
+    reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
+
+    def __reduce__(self) -> Any:
+        if self.reopen is not None:
+            return _reopened, (self.reopen, {name: getattr(self, name) for name in _KEPT})
+        return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
+        rows = self._rows()
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def _rows(self) -> Any:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
             clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
             return self.database.cursor().sql(f"FROM {clause}")
         return relation_of(self.object, self.database)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -96,12 +115,21 @@ class DuckDBTable:
         raise DataError(str(problem).strip(), where=self.where) from None
 
 
+# What can be changed in a table with scratch files after it was opened.
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "projection")
+
+
+def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
+    return replace(reopen(), **kept)
+
+
 class DuckDBSource:
     """The chosen columns of a table."""
 
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -114,7 +142,10 @@ class DuckDBSource:
         dtype: np.dtype[np.floating] | None,
     ) -> None:
         self.where, self.left_out, self.n_columns = table.where, left_out, len(chosen)
-        self.names = tuple(column.name for column in chosen) if table.named else None
+        if table.named:
+            self.names: tuple[str, ...] | None = tuple(column.name for column in chosen)
+        else:
+            self.names = column_selection.labels([table.columns.index(one) for one in chosen], len(table.columns))
         self._table, self._chosen, self._condition = table, chosen, where
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)
@@ -150,6 +181,8 @@ class DuckDBSource:
         # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
         given = 0
+        if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
+            select = "*"  # planning takes time by the square of the number of columns that are named
         try:
             relation = self._relation().project(select)
             if skipped or wanted is not None:
@@ -175,7 +208,7 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped
@@ -187,6 +220,8 @@ class DuckDBSource:
             if self._weights is not None and stop > len(self._weights):
                 self._wrong_count()
             yield _Batches(self, start, parts)
+        if not stop and self._condition is not None:
+            check.no_match(self._condition, self.where)
         check.not_empty(stop, self.n_columns, self.where)
         if self._weights is not None and last is None and stop != len(self._weights):
             self._wrong_count()
@@ -222,11 +257,9 @@ class DuckDBSource:
         """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
-        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
-        if files is not None and self._table.key:
-            shown = f"{shown} {self._table.key}"
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 
@@ -298,7 +331,7 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.files.kind == "parquet":
+    if table.files is None or table.reader is None or table.files.kind == "parquet":
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foldwise.data import check
 from foldwise.data.compressed import opened
 from foldwise.data.duckdb_connection import literal
-from foldwise.data.files import Files
+from foldwise.data.files import Files, without_compression
 from foldwise.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_SMALL = 30_000_000  # bytes of JSON, all of which are looked at for types
 _MOST_OF_A_LINE = 1 << 20  # characters, in which to look for names
 _BY_CASE = "the names of two columns differ only by case, which DuckDB ignores"
 
@@ -32,6 +33,7 @@ class Column:
     name: str
     sql: str
     type: str
+    expression: str | None = None  # SQL of type DOUBLE that is selected instead of the column itself
 
     @property
     def is_number(self) -> bool:
@@ -41,6 +43,8 @@ class Column:
     @property
     def selected(self) -> str:
         """The SQL expression that selects it, as a type the copying kernel accepts."""
+        if self.expression is not None:
+            return self.expression
         return quoted(self.sql) if self.type in _PLAIN else f"CAST({quoted(self.sql)} AS DOUBLE)"
 
 
@@ -138,19 +142,62 @@ def _parquet_names(path: str, run: Any) -> list[str]:
 
 
 def _json(files: Files, run: Any) -> Reader:
-    lines = [not path.lower().removesuffix(".gz").endswith(".json") for path in files.paths]
+    lines = [not without_compression(path).endswith(".json") for path in files.paths]
     form = ", hive_partitioning=false" + (", format='newline_delimited'" if all(lines) else "")
-    found = _described(files, run, "read_json", form, form).columns
+    # Keys that are first seen late must not be lost: if the sample cannot have shown them all, all rows are looked at.
+    small = sum(stamp.size for stamp in files.stamps) < _SMALL
+    found = _described(files, run, "read_json", f"{form}, sample_size=-1" if small else form, form).columns
+    if not small and _other_keys(files, found, all(lines), run):
+        found = _described(files, run, "read_json", f"{form}, sample_size=-1", form).columns
     _json_names(files)
-    columns = tuple(Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found)
-    types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
+    types = {c.sql: _json_type(files, c, form, run) for c in found}
+    columns = tuple(Column(c.name, c.sql, types[c.sql]) for c in found)
+    if len(columns) == 1 and columns[0].name == "json" and columns[0].type.endswith("[]"):
+        raise DataError(
+            "the records are lists, not objects with names",
+            where=files.where,
+            advice='Write them as objects, {"a": 1, "b": 2}, or as CSV',
+        )
+    listed = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
-    return Reader(columns, True, f"{form}, columns={{{types}}}", f"{form}, columns={{{texts}}}", "read_json")
+    return Reader(columns, True, f"{form}, columns={{{listed}}}", f"{form}, columns={{{texts}}}", "read_json")
+
+
+def _other_keys(files: Files, found: Sequence[Column], lines: bool, run: Any) -> bool:
+    """Whether records have keys besides these; for files that are one long list, this cannot be told so quickly."""
+    if not lines:
+        return True
+    known = ", ".join(literal(column.name) for column in found)
+    listed = ", ".join(literal(path) for path in files.paths)
+    rows = run(
+        f"SELECT 1 FROM (SELECT unnest(json_keys(json)) AS k FROM read_ndjson_objects([{listed}], ignore_errors=true)) "
+        f"WHERE k NOT IN ({known}) LIMIT 1"
+    )
+    return bool(rows)
+
+
+def _json_type(files: Files, column: Column, form: str, run: Any) -> str:
+    """The type to read a column as: numbers as DOUBLE, also where some of them are written as text."""
+    if column.type != "JSON":
+        return "DOUBLE" if column.is_number and column.type != "BOOLEAN" else column.type
+    listed = ", ".join(literal(path) for path in files.paths)
+    text = f"{quoted(column.sql)} ->> '$'"
+    present, numbers, bare, nested = run(
+        f"SELECT count({text}), count(TRY_CAST({text} AS DOUBLE)), "
+        f"count(*) FILTER (json_type({quoted(column.sql)}) IN ('BIGINT', 'UBIGINT', 'DOUBLE')), "
+        f"count(*) FILTER (json_type({quoted(column.sql)}) IN ('OBJECT', 'ARRAY')) "
+        f"FROM read_json([{listed}]{form}, columns={{{literal(column.sql)}: 'JSON'}})"
+    )[0]
+    if nested:
+        return "JSON"
+    return "DOUBLE" if 0 < present == numbers and 2 * bare >= present else "VARCHAR"
 
 
 def _json_names(files: Files) -> None:
     """Refuse names that differ only by case, one of which DuckDB would rename and then not find."""
     for path in files.paths:
+        if path.lower().endswith(".zst"):  # which only DuckDB decompresses
+            continue
         with opened(path, "rt", encoding="utf-8") as file:
             line = file.readline(_MOST_OF_A_LINE)
         try:
@@ -165,4 +212,6 @@ def _json_names(files: Files) -> None:
 def _described(files: Files, run: Any, function: str, options: str, text_options: str) -> Reader:
     listed = ", ".join(literal(path) for path in files.paths)
     rows = run(f"DESCRIBE FROM {function}([{listed}]{options})")
-    return Reader(tuple(Column(row[0], row[0], str(row[1])) for row in rows), True, options, text_options, function)
+    # A column without any value has a type of its own, to which nothing can be cast.
+    columns = tuple(Column(row[0], row[0], "VARCHAR" if row[1] == '"NULL"' else str(row[1])) for row in rows)
+    return Reader(columns, True, options, text_options, function)

@@ -86,12 +86,14 @@ def explain(files: Files, problem: Exception) -> NoReturn:
     path = named or files.where
     if "utf-8" in text.lower() or "unicode" in text.lower():
         _encoding(files.paths if named is None else [named])
-    if "No magic bytes" in text or files.kind == "parquet":
+    if "Out of Memory" in text:
         raise DataError(
-            f"not a Parquet file, or truncated ({_first_line(text)})",
+            "reading this file takes more memory than it may",
             where=path,
-            advice="Write or copy it again",
+            advice="Choose fewer columns, or read it with fewer threads",
         ) from None
+    if files.kind == "parquet":
+        _parquet(text, path)
     if "Malformed JSON" in text:
         _malformed(files.paths if named is None else [named])
     line = re.search(r"(?:on Line: |in line )(\d+)", text, re.IGNORECASE)
@@ -104,6 +106,13 @@ def explain(files: Files, problem: Exception) -> NoReturn:
             advice="Correct that row, or give delimiter= or header=",
         ) from None
     raise DataError(f"cannot be read{at}: {_first_line(text)}", where=path) from None
+
+
+def _parquet(text: str, path: str) -> NoReturn:
+    advice = "Write or copy it again"
+    if any(sign in text for sign in ("No magic bytes", "too small to be a Parquet file", "Footer length")):
+        raise DataError(f"not a Parquet file, or truncated ({_first_line(text)})", where=path, advice=advice) from None
+    raise DataError(f"this Parquet file cannot be read ({_first_line(text)})", where=path, advice=advice) from None
 
 
 def _first_line(text: str) -> str:
