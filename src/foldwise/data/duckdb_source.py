@@ -85,7 +85,7 @@ class DuckDBTable:
         return column.name if self.named else self.columns.index(column)
 
     def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether the table reads from clean copies of text files now, so that another try is worth it."""
+        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
         text = None if self.reader is None else self.reader.text_files
         return text is not None and text.fall_back(problem)
 

@@ -123,12 +123,17 @@ class TextFiles:
 
     # Finding out
 
+    def _shown(self, path: str) -> str:
+        """What to call a file; what came from standard input has no name of its own."""
+        return self.files.where if len(self.files.paths) == 1 else path
+
     def _look(self, path: str) -> None:
-        ends = text_bytes.ends(self._raw(path), path, self.reading.encoding)
+        shown = self._shown(path)
+        ends = text_bytes.ends(self._raw(path), shown, self.reading.encoding)
         if not ends.head.strip():
-            raise DataError("the file is empty: 0 sample(s)", where=path)
-        layout = text_layout.find(ends, self.reading, path)
-        rows = normalise_text.Rows(io.StringIO(ends.head, newline=""), layout, path, cut=not ends.whole)
+            raise DataError("the file is empty: 0 sample(s)", where=shown)
+        layout = text_layout.find(ends, self.reading, shown)
+        rows = normalise_text.Rows(io.StringIO(ends.head, newline=""), layout, shown, cut=not ends.whole)
         first: list[list[str]] = []
         for _, cells in rows:
             if len(first) < _COMPARED:
@@ -233,9 +238,9 @@ class TextFiles:
         self.notes = self._notes(seen)
 
     def _write(self, k: int, path: str, target: str) -> normalise_text.Rows:
-        raw, layout = self._raw(path), self.layouts[k]
+        raw, layout, shown = self._raw(path), self.layouts[k], self._shown(path)
         try:
-            return normalise_text.write(raw, layout, path, target, spool_limit())
+            return normalise_text.write(raw, layout, shown, target, spool_limit())
         except DataError as problem:
             told = self.reading.encoding is not None
             if (
@@ -248,7 +253,7 @@ class TextFiles:
         # UTF-8 as far as the beginning goes, but in truth another encoding
         layout = replace(layout, encoding=text_bytes.Encoding("cp1252", guessed=True))
         self.layouts = (*self.layouts[:k], layout, *self.layouts[k + 1 :])
-        return normalise_text.write(raw, layout, path, target, spool_limit())
+        return normalise_text.write(raw, layout, shown, target, spool_limit())
 
     def fall_back(self, problem: Exception) -> bool:
         """After an error of DuckDB: whether clean copies were made, so that reading again may succeed.
