@@ -67,7 +67,8 @@ class DuckDBTable:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
-            return self.database.cursor().sql(f"FROM {self.reader.clause(self.files.paths)}")
+            clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
+            return self.database.cursor().sql(f"FROM {clause}")
         return relation_of(self.object, self.database)
 
     def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
@@ -86,7 +87,7 @@ class DuckDBTable:
         return column.name if self.named else self.columns.index(column)
 
     def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether the table now reads from clean copies of text files, so that it is worth trying again."""
+        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
         text = None if self.reader is None else self.reader.text_files
         return text is not None and text.fall_back(problem)
 
