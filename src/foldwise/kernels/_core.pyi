@@ -34,6 +34,7 @@ def distance_sums(
     labels: NDArray[np.int32],
     scale: float,
     out: NDArray[np.float64],
+    compared: NDArray[np.float64] | None = None,
 ) -> None: ...
 def complete(
     x: NDArray[Any],

@@ -143,6 +143,31 @@ def distance_sums(
     return out.astype(np.float64)
 
 
+def observed_distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same over the cells that point and row have, squares times columns / common cells; rows without any do not count.
+
+    The second array has the weights of the rows that each point was compared with.
+    """
+    rows, shape = x.astype(np.longdouble) * scale, (len(points), n_clusters)
+    out, compared = np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble)
+    w = np.ones(len(x)) if weights is None else weights
+    for i, point in enumerate(points.astype(np.longdouble)):
+        gaps = point - rows
+        common = (~np.isnan(gaps)).sum(axis=1)
+        some = common > 0
+        distances = np.sqrt(np.nansum(gaps[some] ** 2, axis=1) * x.shape[1] / common[some])
+        np.add.at(out[i], labels[some], distances * w[some])
+        np.add.at(compared[i], labels[some], w[some])
+    return out.astype(np.float64), compared.astype(np.float64)
+
+
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Each row divided by its length; zero rows are unchanged, and counted."""
     largest = np.abs(x).max(axis=1, keepdims=True)
