@@ -8,12 +8,14 @@ void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
+void register_mixture_gaps(nanobind::module_ &);
 void register_em_run(nanobind::module_ &);
 void register_digest(nanobind::module_ &);
 void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
+void register_missing_cells(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -23,10 +25,12 @@ NB_MODULE(_core, m) {
     register_targets(m);
     register_sparse(m);
     register_mixture(m);
+    register_mixture_gaps(m);
     register_em_run(m);
     register_digest(m);
     register_quick_kmeans(m);
     register_similarity(m);
     register_small_table(m);
     register_distance_sums(m);
+    register_missing_cells(m);
 }

@@ -35,6 +35,42 @@ def distance_sums(
     scale: float,
     out: NDArray[np.float64],
 ) -> None: ...
+def complete(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    out: NDArray[np.float64],
+    used: NDArray[np.float64] | None,
+    spread: NDArray[np.float64] | None,
+    deviations: NDArray[np.float64] | None,
+    each_log: NDArray[np.float64] | None,
+) -> tuple[float, float]: ...
+def left_out(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    inverses: NDArray[np.float64],
+    removed: float,
+    out: NDArray[np.float64],
+) -> None: ...
+def em_normal(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    strength: float,
+    steps: int,
+    tol: float,
+    mean: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    expected: NDArray[np.float64],
+) -> tuple[int, bool, float]: ...
 def extent(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None: ...
 
 class Targets:
@@ -47,6 +83,7 @@ class Targets:
         scale: float,
         order: NDArray[np.int32] | None = None,
         ends: NDArray[np.int32] | None = None,
+        observed: bool = False,
     ) -> None: ...
     def nearest(
         self,
@@ -86,6 +123,7 @@ class Targets:
         high: NDArray[np.float64],
         low: NDArray[np.float64],
         weight: NDArray[np.float64],
+        missing: NDArray[np.float64] | None = None,
     ) -> None: ...
     def residuals(
         self,
@@ -247,6 +285,51 @@ def em_improve(
     least: float,
     limit: float,
 ) -> tuple[float, float]: ...
+
+def gap_order(x: NDArray[Any], order: NDArray[np.int32]) -> int: ...
+
+class GapComponents:
+    """Gaussians that rows with missing cells are compared with; see `foldwise.kernels.mixture_gaps`."""
+
+    def __init__(
+        self,
+        squares: int,
+        log_weights: NDArray[np.float64],
+        means: NDArray[np.float64],
+        pivot: NDArray[np.float64],
+        lengths: NDArray[np.float64],
+        whiten: NDArray[np.float64] | None,
+        factors: NDArray[np.float64] | None,
+        precisions: NDArray[np.float64] | None,
+        correlations: NDArray[np.float64] | None,
+        deviations: NDArray[np.float64] | None,
+        log_determinants: NDArray[np.float64] | None,
+    ) -> None: ...
+    def step(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        which: NDArray[np.int32],
+        counts: NDArray[np.float64],
+        shift: NDArray[np.float64],
+        scatter: NDArray[np.float64] | None,
+    ) -> float: ...
+    def logs(
+        self,
+        x: NDArray[Any],
+        which: NDArray[np.int32],
+        total: NDArray[np.float64],
+        each: NDArray[np.float64] | None,
+    ) -> None: ...
+    def complete(
+        self,
+        x: NDArray[Any],
+        which: NDArray[np.int32],
+        completed: NDArray[np.float64],
+        deviations: NDArray[np.float64] | None,
+        noise: NDArray[np.float64] | None,
+        chosen: NDArray[np.int32] | None,
+    ) -> None: ...
 
 class Components:
     """Gaussians that rows are compared with; see `foldwise.kernels.mixture`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data.column_dates import DateFormat
-from foldwise.data.column_text import TOKENS, BooleanFormat, NumberFormat, WordFormat
+from foldwise.data.column_text import TOKENS, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
@@ -181,9 +181,7 @@ def _words(column: Column, plan_: Plan, text: TextColumn | None) -> str:
     """SQL for the values of a column as words."""
     name = quoted(column.sql)
     if text is not None:
-        form = text.format
-        missing = tuple(token for token in form.missing if token.lower() != "none") if form.missing is TOKENS else form.missing
-        return WordFormat(missing).sql(cell(column))
+        return _word_format(text.format).sql(cell(column))
     if column.type in ("DOUBLE", "FLOAT"):
         whole = f"{name} = floor({name}) AND abs({name}) < 1e18"
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {whole} THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
@@ -256,7 +254,26 @@ def _decision(facts: Facts, plan_: Plan, asked: str | None) -> Decision:
         unit if kind == "number" else "",
         zoned and kind == "date",
         asked is not None,
+        _format(kind, facts),
     )
+
+
+def _format(kind: Kind, facts: Facts) -> Format | None:
+    """How the cells of a text column are read as what they are."""
+    if facts.text is None or kind == "nested":
+        return None
+    form = facts.text.format
+    if kind == "number":
+        return form if isinstance(form, NumberFormat) else NumberFormat()
+    if kind == "boolean":
+        return form if isinstance(form, BooleanFormat | NumberFormat) else BooleanFormat("true", "false")
+    return form if kind == "date" else _word_format(form)
+
+
+def _word_format(form: Format) -> WordFormat:
+    """The same cells as words, among which "none" is one."""
+    given = form.missing is not TOKENS
+    return WordFormat(form.missing if given else tuple(token for token in TOKENS if token.lower() != "none"))
 
 
 def _expression(kind: Kind, facts: Facts, plan_: Plan) -> str:

@@ -18,6 +18,7 @@ from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
+from foldwise.kernels.mixture_gaps import GapComponents
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
@@ -30,7 +31,7 @@ from foldwise.stats.array_sum import ArraySum
 class Posterior:
     """What a mixture says of the rows of a block; `clusters` are those that components were merged into, if they were."""
 
-    components: Components
+    components: Components | GapComponents
     clusters: NDArray[np.int32] | None
 
     @property
@@ -145,9 +146,13 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
             narrow = np.abs(self.means_).max() <= np.finfo(dtype).max
             pivot = pivot.astype(dtype).astype(np.float64) if narrow else pivot
         compared = self.covariance.components(
-            self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow)
+            self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow), gaps=self._takes_gaps
         )
         return Posterior(compared, getattr(self, "clusters_", None))
+
+    @property
+    def _takes_gaps(self) -> bool:
+        return getattr(self, "missing", "error") == "model"
 
     def as_compared(self, source: Source) -> Source:
         """The rows as the model sees them: standardised with scale=True."""

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Floats
+from foldwise.data.missing import refuse_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
@@ -28,6 +29,9 @@ from foldwise.models.pca import ppca
 from foldwise.models.pca.categories import CategoryOutputs
 from foldwise.models.pca.choose import solver_for
 from foldwise.models.pca.covariance import from_moments
+from foldwise.models.pca.normal_model import Completing, NormalModel, ObservedDensities, ObservedResiduals
+from foldwise.models.pca.observed import NAME as EM
+from foldwise.models.pca.observed import ObservedFit, fit_observed
 from foldwise.models.pca.parameters import PARAMETERS
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
@@ -68,6 +72,7 @@ class PCA(
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
         the means of the columns; "model" is probabilistic PCA of the observed cells.
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
@@ -107,6 +112,7 @@ class PCA(
         random_state: Any = None,
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         ddof: float | None = None,
         max_iter: int | None = None,
         time_budget: float | None = None,
@@ -124,6 +130,7 @@ class PCA(
         self.random_state = random_state
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.ddof = ddof
         self.max_iter = max_iter
         self.time_budget = time_budget
@@ -135,20 +142,26 @@ class PCA(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
-            solver = solver_for(self.svd_solver, self.n_components, opened.data)
-            k = solver.count(self.svd_solver, self.n_components, opened.data)
             indicators = getattr(opened.data, "indicators", None)
-            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
-            spectrum = solver.solve(opened.passes, options)
-            self._set_attributes(spectrum, opened.data.dtype, opened.seed)
+            if opened.missing is not None or self.n_components == "auto":
+                k = int(self.n_components) if isinstance(self.n_components, Integral) else None
+                options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+                found = fit_observed(opened.passes, opened.missing, options, self.n_components)
+                spectrum, normal, name = found.spectrum, found, EM
+            else:
+                solver = solver_for(self.svd_solver, self.n_components, opened.data)
+                k = solver.count(self.svd_solver, self.n_components, opened.data)
+                options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+                spectrum, normal, name = solver.solve(opened.passes, options), None, solver.name
+            self._set_attributes(spectrum, opened.data.dtype, opened.seed, normal)
             self.__dict__.pop("_stream", None)
             self.__dict__.pop("n_samples_seen_", None)
             opened.finish(
                 spectrum.outcome,
-                solver.name,
+                name,
                 spectrum.rows,
                 resumed_at=spectrum.resumed_at,
-                warning=f"PCA (svd_solver={self.svd_solver!r})",
+                warning=f"PCA (svd_solver={self.svd_solver!r})" if normal is None else "PCA (missing='model')",
             )
         return self
 
@@ -170,7 +183,7 @@ class PCA(
             source = scan(X, weights=sample_weight)
             stream = PartialFold(Moments.of_wide if self._wide else Moments.of, source)
         else:
-            source = open_for_use(self, X, sample_weight)
+            source = refuse_missing(open_for_use(self, X, sample_weight))
         if stream.sparse != source.sparse:
             raise DataError(
                 "one batch is sparse and another dense", advice="Give all batches to partial_fit in the same form"
@@ -210,6 +223,8 @@ class PCA(
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
+        if self.missing == "model" or self.n_components == "auto":
+            return True
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
 
@@ -240,10 +255,13 @@ class PCA(
         """Rules read variances that may be far below the largest, where float32 sums of products have no digits left."""
         return isinstance(self.n_components, str)
 
-    def _set_attributes(self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int) -> None:
+    def _set_attributes(
+        self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int, observed: ObservedFit | None = None
+    ) -> None:
         """Turn a spectrum into the attributes that users know."""
         spectrum = spectrum.settled()
-        self.rank_ = by_rule(self.n_components, spectrum, seed)
+        auto = None if observed is None else observed.rank
+        self.rank_ = auto if auto is not None else by_rule(self.n_components, spectrum, seed)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
         d, total, kept = (
             dimensions(len(spectrum.mean), spectrum.indicators),
@@ -268,6 +286,11 @@ class PCA(
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)
         self.trace_ = spectrum.outcome.trace
+        for name in ("fill_scale_", "fill_precision_", "shrinkage_", "held_out_error_"):
+            self.__dict__.pop(name, None)
+        if observed is not None:
+            self.fill_scale_, self.fill_precision_ = observed.normal.scale, observed.normal.precision
+            self.shrinkage_, self.held_out_error_ = observed.strength, observed.error
 
     # ---------------------------------------------------------------- rows
 
@@ -278,7 +301,22 @@ class PCA(
     def row_output(self, source: Source) -> RowOutput:
         """What `transform` gives, block by block."""
         names = tuple(map(str, self.get_feature_names_out()))
-        return RowOutput(source, names, source.dtype, self._projection(whiten=self.whiten).scores)
+        return RowOutput(source, names, source.dtype, self._completing(self._projection(whiten=self.whiten).scores))
+
+    def _completing(self, task: Any) -> Any:
+        """The task on rows whose missing cells are filled, if the model is to fill any."""
+        return Completing(self._normal(), task) if self.missing == "model" else task
+
+    def _normal(self) -> NormalModel:
+        """The normal distribution that missing cells are filled by: of the fit, or the probabilistic PCA's if it had none."""
+        check_is_fitted(self)
+        if hasattr(self, "fill_precision_"):
+            return NormalModel(self.mean_, self.fill_scale_, self.fill_precision_)
+        with blas.single():
+            return ppca.normal(*self._model()[:3], self.mean_, self.scale_)
+
+    def _impute_block(self, values: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        return self._normal().fill(values)
 
     def _projection(self, *, whiten: bool = False) -> Projection:
         check_is_fitted(self)
@@ -295,7 +333,7 @@ class PCA(
         return float(getattr(self, "variance_floor_", 0.0))  # models saved by earlier versions have none
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
+        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(self._completing(task))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
@@ -315,9 +353,14 @@ class PCA(
     def reconstruction_error(self, X: Any) -> Floats:
         """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
 
-        Over the rows of the fit, the sum divided by (n - ddof) equals the sum of the dropped variances.
+        Over the rows of the fit, the sum divided by (n - ddof) equals the sum of the dropped variances, if nothing is missing.
+        Where cells are missing, only the observed ones count.
         """
-        return self._rows(X, self._projection().residual_norms)
+        projection = self._projection()
+        if self.missing != "model":
+            return self._rows(X, projection.residual_norms)
+        source = open_for_use(self, X)
+        return Passes(source, n_threads=self.n_threads).rows(ObservedResiduals(self._normal(), projection))
 
     @property
     def loadings_(self) -> LabelledMatrix:
@@ -371,8 +414,11 @@ class PCA(
         return directions, self.explained_variance_, self.noise_variance_, self.scale_
 
     def score_samples(self, X: Any) -> Floats:
-        """The log-likelihood of each row under the probabilistic model."""
+        """The log-likelihood of each row under the probabilistic model; of its observed cells, if missing="model"."""
         precision = self.get_precision()
+        if self.missing == "model":
+            normal = NormalModel(self.mean_, np.ones(len(self.mean_)), precision)
+            return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(ObservedDensities(normal))
         with blas.single():
             constant = ppca.log_constant(precision)
         return self._rows(X, partial(ppca.log_density, centre=self.mean_, precision=precision, constant=constant))
