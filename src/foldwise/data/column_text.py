@@ -104,6 +104,11 @@ class NumberFormat:
         return self.decimal == "." and self.thousands != "."
 
     @property
+    def _masks_numbers(self) -> bool:
+        """Whether some of what is missing looks like a number, such as -9."""
+        return any((value := _as_duckdb(word)) is not None and value == value for word in self._absent)
+
+    @property
     def _number(self) -> str:
         """A pattern, the same in Python and RE2, of the digits with their marks."""
         whole = r"[0-9]+(?:_[0-9]+)*"
@@ -155,7 +160,8 @@ class NumberFormat:
         quick = f"TRY_CAST({cell} AS DOUBLE)"
         if len(known) < len(self.seen):  # to DuckDB, NaN is a number above all others
             quick = f"nullif({quick}, 'NaN')"
-        return f"coalesce({quick}, {slow})"
+        found = f"coalesce({quick}, {slow})"
+        return f"CASE WHEN {absent} THEN NULL ELSE {found} END" if self._masks_numbers else found
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is no number."""
