@@ -37,10 +37,38 @@ struct Mixture {
     const Components<double> *wide;
 };
 
+// What rows with missing cells need beside the components (gaps.h). Matrices have lines of `columns` values, padded with
+// zeros; `step` is the distance from one component's matrix to the next one's, `line` that of its vectors: 0 if all share
+// them. Without matrices, columns are independent, and only `lengths` and their logarithms are there.
+struct Gaps {
+    std::size_t columns, step, line;
+    const double *factors;         // U, each line divided by its length
+    const double *lengths;         // of the lines of U (inverse standard deviations if columns are independent)
+    const double *inverse_lengths, *log_lengths;
+    const double *precisions;      // the products of the lines in `factors`
+    const double *correlations;
+    const double *deviations;
+    const double *log_deviations;
+    const double *log_determinants;  // of U, one for each component
+};
+
+// Where completed rows go: n x d, of which only missing cells are written. With `noise`, n x d, they are drawn from what the
+// `chosen` component says of them, else they are expected values with their standard deviations.
+struct Completed {
+    double *values, *deviations;
+    const double *noise;
+    const int *chosen;
+};
+
 template <class In> struct MixtureKernels {
     double (*step)(const In *x, const double *w, std::size_t n, const Mixture &m, double *counts, double *shift,
                    double *scatter);
     void (*logs)(const In *x, std::size_t n, const Mixture &m, double *total, double *each);
+    // The same for the `n` rows of x, with missing cells, that `which` numbers.
+    double (*step_gaps)(const In *x, const double *w, const int *which, std::size_t n, const Components<double> &c,
+                        const Gaps &gaps, double *counts, double *shift, double *scatter);
+    void (*logs_gaps)(const In *x, const int *which, std::size_t n, const Components<double> &c, const Gaps &gaps,
+                      double *total, double *each, Completed completed);
 };
 
 }  // namespace fw

@@ -8,6 +8,7 @@ void register_arrow(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
+void register_mixture_gaps(nanobind::module_ &);
 void register_em_run(nanobind::module_ &);
 void register_digest(nanobind::module_ &);
 void register_quick_kmeans(nanobind::module_ &);
@@ -24,6 +25,7 @@ NB_MODULE(_core, m) {
     register_targets(m);
     register_sparse(m);
     register_mixture(m);
+    register_mixture_gaps(m);
     register_em_run(m);
     register_digest(m);
     register_quick_kmeans(m);

@@ -26,6 +26,7 @@ class ArraySource:
     in_memory = True
     cut_anywhere = True
     left_out: tuple[str, ...] = ()
+    indicators: Any = None  # which columns stand for categories, if these rows come from such a source
 
     def __init__(
         self,

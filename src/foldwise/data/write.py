@@ -15,7 +15,7 @@ from foldwise.data import scratch
 from foldwise.data.atomic import Replacement, explained
 from foldwise.data.duckdb_connection import duckdb_errors, literal
 from foldwise.data.duckdb_sql import quoted
-from foldwise.data.files import format_of
+from foldwise.data.files import output_format_of
 from foldwise.errors import DataError
 
 
@@ -64,7 +64,7 @@ class Writer:
     ) -> None:
         self.path = os.path.expanduser(os.fspath(path))
         self.rows = 0
-        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
+        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), output_format_of(self.path)
         self._beside = None if self._kind == "npy" else beside
         if self._beside is not None:
             self._names = [unused(name, self._beside.names) for name in self._names]

@@ -34,6 +34,7 @@ def distance_sums(
     labels: NDArray[np.int32],
     scale: float,
     out: NDArray[np.float64],
+    compared: NDArray[np.float64] | None = None,
 ) -> None: ...
 def complete(
     x: NDArray[Any],
@@ -83,6 +84,7 @@ class Targets:
         scale: float,
         order: NDArray[np.int32] | None = None,
         ends: NDArray[np.int32] | None = None,
+        observed: bool = False,
     ) -> None: ...
     def nearest(
         self,
@@ -122,6 +124,7 @@ class Targets:
         high: NDArray[np.float64],
         low: NDArray[np.float64],
         weight: NDArray[np.float64],
+        missing: NDArray[np.float64] | None = None,
     ) -> None: ...
     def residuals(
         self,
@@ -283,6 +286,50 @@ def em_improve(
     least: float,
     limit: float,
 ) -> tuple[float, float]: ...
+def gap_order(x: NDArray[Any], order: NDArray[np.int32]) -> int: ...
+
+class GapComponents:
+    """Gaussians that rows with missing cells are compared with; see `foldwise.kernels.mixture_gaps`."""
+
+    def __init__(
+        self,
+        squares: int,
+        log_weights: NDArray[np.float64],
+        means: NDArray[np.float64],
+        pivot: NDArray[np.float64],
+        lengths: NDArray[np.float64],
+        whiten: NDArray[np.float64] | None,
+        factors: NDArray[np.float64] | None,
+        precisions: NDArray[np.float64] | None,
+        correlations: NDArray[np.float64] | None,
+        deviations: NDArray[np.float64] | None,
+        log_determinants: NDArray[np.float64] | None,
+    ) -> None: ...
+    def step(
+        self,
+        x: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        which: NDArray[np.int32],
+        counts: NDArray[np.float64],
+        shift: NDArray[np.float64],
+        scatter: NDArray[np.float64] | None,
+    ) -> float: ...
+    def logs(
+        self,
+        x: NDArray[Any],
+        which: NDArray[np.int32],
+        total: NDArray[np.float64],
+        each: NDArray[np.float64] | None,
+    ) -> None: ...
+    def complete(
+        self,
+        x: NDArray[Any],
+        which: NDArray[np.int32],
+        completed: NDArray[np.float64],
+        deviations: NDArray[np.float64] | None,
+        noise: NDArray[np.float64] | None,
+        chosen: NDArray[np.int32] | None,
+    ) -> None: ...
 
 class Components:
     """Gaussians that rows are compared with; see `foldwise.kernels.mixture`."""

@@ -107,6 +107,21 @@ def nearest(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
     return out
 
 
+def observed_squares(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.longdouble]:
+    """The squared distances of rows to targets over the cells of each row that are not NaN, in extended precision."""
+    out = np.zeros((len(x), len(targets)), np.longdouble)
+    for i, row in enumerate(x.astype(np.longdouble)):
+        some = ~np.isnan(row)
+        out[i] = ((row[some] - targets[:, some].astype(np.longdouble)) ** 2).sum(axis=1)
+    return out
+
+
+def nearest_observed(x: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.int32]:
+    """The nearest target of each row over its observed cells, the first among equals; -1 for a row without any."""
+    found = observed_squares(x, targets).argmin(axis=1).astype(np.int32)
+    return np.where(np.isnan(x).all(axis=1), np.int32(-1), found)
+
+
 def similarity(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """e^x, capped at 1 where rounding left an exponent above 0; subnormal results are 0."""
     return np.where(x < -708, 0.0, np.exp(np.minimum(x, 0.0)))
@@ -126,6 +141,31 @@ def distance_sums(
         distances = np.sqrt(((point - rows) ** 2).sum(axis=1))
         np.add.at(out[i], labels, distances if weights is None else distances * weights)
     return out.astype(np.float64)
+
+
+def observed_distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same over the cells that point and row have, squares times columns / common cells; rows without any do not count.
+
+    The second array has the weights of the rows that each point was compared with.
+    """
+    rows, shape = x.astype(np.longdouble) * scale, (len(points), n_clusters)
+    out, compared = np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble)
+    w = np.ones(len(x)) if weights is None else weights
+    for i, point in enumerate(points.astype(np.longdouble)):
+        gaps = point - rows
+        common = (~np.isnan(gaps)).sum(axis=1)
+        some = common > 0
+        distances = np.sqrt(np.nansum(gaps[some] ** 2, axis=1) * x.shape[1] / common[some])
+        np.add.at(out[i], labels[some], distances * w[some])
+        np.add.at(compared[i], labels[some], w[some])
+    return out.astype(np.float64), compared.astype(np.float64)
 
 
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -189,6 +229,53 @@ def mixture_step(
         else:
             spread[j] = weighted.T @ z
     return (total * w).sum(), shares.sum(axis=0), shift, spread
+
+
+def mixture_gaps(
+    row: NDArray[Any], mean: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """One row with missing cells (NaN) and one Gaussian: log density of what is observed, the row completed by what is
+    expected of the rest, and the conditional covariance of the latter, with zeros for observed cells."""
+    missing = np.isnan(row)
+    o, m = np.flatnonzero(~missing), np.flatnonzero(missing)
+    completed, left = row.astype(np.float64), np.zeros((len(row), len(row)))
+    away = completed[o] - mean[o]
+    inner = covariance[np.ix_(o, o)]
+    weighted = np.linalg.solve(inner, away) if len(o) else away
+    log_density = -(away @ weighted + np.linalg.slogdet(inner)[1] + len(o) * np.log(2 * np.pi)) / 2
+    cross = covariance[np.ix_(m, o)]
+    completed[m] = mean[m] + cross @ weighted
+    left[np.ix_(m, m)] = covariance[np.ix_(m, m)]
+    if len(o):
+        left[np.ix_(m, m)] -= cross @ np.linalg.solve(inner, cross.T)
+    return float(log_density), completed, left
+
+
+def mixture_gaps_step(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    shares: NDArray[np.float64],
+    means: NDArray[np.float64],
+    covariances: NDArray[np.float64],
+    scatter: str,
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """`mixture_step` over rows with missing cells; `shares` are the components' weights, `covariances` (k, d, d)."""
+    (k, d), w = means.shape, np.ones(len(x)) if weights is None else weights
+    total, counts, shift, spread = 0.0, np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
+    for row, weight in zip(x, w, strict=True):
+        if weight == 0:
+            continue
+        found = [mixture_gaps(row, *one) for one in zip(means, covariances, strict=True)]
+        logs = np.log(shares) + np.array([one[0] for one in found])
+        all_of = float(np.logaddexp.reduce(logs))
+        total += float(weight) * all_of
+        for j, part in enumerate(weight * np.exp(logs - all_of)):
+            z = found[j][1] - means[j]
+            counts[j] += part
+            shift[j] += part * z
+            spread[j] += part * (np.outer(z, z) + found[j][2])
+    out = {"full": spread, "tied": spread.sum(axis=0), "diag": np.diagonal(spread, axis1=1, axis2=2)}[scatter]
+    return total, counts, shift, np.array(out)
 
 
 def complete_cells(

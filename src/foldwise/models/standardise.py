@@ -23,11 +23,19 @@ from foldwise.stats.observed import ObservedColumns
 
 def standardises(model: Any, source: Any) -> bool:
     """Whether a fit of the model sees these rows standardised: as asked by `scale`, and always if they hold categories."""
-    asked = getattr(model, "scale", False) or getattr(source, "indicators", None) is not None
-    return bool(asked) and bool(getattr(model, "standardises", True))
+    categories = getattr(source, "indicators", None) is not None
+    if categories and not hasattr(model, "scale"):
+        name = type(model).__name__
+        raise DataError(
+            f"{name} takes numbers only, and these rows have categories",
+            advice=f"Make numbers of them first: fw.{name}().fit(fw.PCA(5).fit_transform(rows))",
+        )
+    return bool(getattr(model, "scale", False) or categories) and bool(getattr(model, "standardises", True))
 
 
-def column_scales(mean: Floats, squares: Floats, weight: float | Floats, indicators: Sequence[IndicatorGroup] | None) -> Floats:
+def column_scales(
+    mean: Floats, squares: Floats, weight: float | Floats, indicators: Sequence[IndicatorGroup] | None
+) -> Floats:
     """What each column is divided by: its standard deviation (divisor n) or, for an indicator, the root of its share.
 
     `squares` are the centred sums of squares; a column that is the same in all rows is divided by 1.

@@ -20,6 +20,7 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block, DenseBlock, Floats
 from foldwise.data.block_grid import rows_per_block
 from foldwise.data.mapped import MappedSource
+from foldwise.data.notes import Note
 from foldwise.data.recut import cut_every
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
@@ -84,13 +85,15 @@ class Levels:
         return np.array([np.nan if _missing(one) else codes.get(str(one), UNSEEN) for one in values], dtype=np.float64)
 
     @property
-    def told(self) -> str | None:
+    def note(self) -> Note | None:
         """What was pooled, in one sentence; None if nothing was."""
         if not self.pooled:
             return None
         shown = ", ".join(self.pooled[:_SHOWN]) + (", ..." if len(self.pooled) > _SHOWN else "")
         share = f"{100 * float(self.shares[-1]):.2g} % of the rows"
-        return f"{self.name}: {len(self.pooled)} rare levels are pooled into {self.other!r} ({share}): {shown}"
+        return Note(
+            "rare-levels", f"{self.name}: {len(self.pooled)} rare levels pooled into {self.other!r} ({share}): {shown}"
+        )
 
 
 def find_levels(
@@ -229,7 +232,7 @@ class Expand:
         else:
             out.reshape(-1)[at[known]] = 1
             self._fill(out, codes, known, block.start)
-        return DenseBlock(out, block.start, block.weights, _AsBefore(block))
+        return DenseBlock(out, block.start, block.weights, _AsGiven(block, self.firsts))
 
     def _fill(self, out: NDArray[Any], codes: NDArray[Any], known: NDArray[np.bool_], start: int) -> None:
         """The indicators of cells without a known level."""
@@ -250,16 +253,19 @@ class Expand:
             out[missing, group.columns] = np.nan
 
 
-class _AsBefore:
-    """The check of the block with codes: a missing cell is reported by the column that the user knows."""
+@dataclass(frozen=True)
+class _AsGiven:
+    """The check of the block that went in: what is wrong is reported by the column that the user knows."""
 
-    __slots__ = ("block",)
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    block: Block
+    firsts: tuple[int, ...]
 
     def __call__(self, values: NDArray[Any], start: int) -> None:
-        self.block.dense()
+        """Check indicators; missing ones that a model deals with arrive here as zeros, and are no concern of the check."""
+        if isinstance(self.block, DenseBlock) and self.block.check is not None:
+            wrong = ~np.isfinite(values[:, list(self.firsts)])
+            if wrong.any():
+                self.block.check(np.where(wrong, self.block.values, self.block.values.dtype.type(0)), start)
 
 
 def expanded(source: Source, columns: Sequence[Levels | None]) -> Source:
@@ -283,6 +289,16 @@ def expanded(source: Source, columns: Sequence[Levels | None]) -> Source:
         positions=None,
         indicators=expand.groups,
     )
+
+
+def at_centre(source: Source, means: Floats) -> Source:
+    """Rows for a model whose columns had these means: levels that it does not know lie at its centre, whoever counted them."""
+    if not isinstance(source, MappedSource):
+        return source
+    if isinstance(source.change, Expand):
+        return MappedSource(source.source, source.change.about(means), source.dtype, **source.about)
+    inner = at_centre(source.source, means)
+    return source if inner is source.source else source.over(inner)
 
 
 def encode(

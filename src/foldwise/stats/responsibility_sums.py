@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
+from foldwise.kernels.mixture_gaps import GapComponents
 
 # A power of two: weights beyond it are scaled to about one, since their products could leave the range of float32.
 _COMFORT = 30
@@ -48,8 +49,8 @@ class ResponsibilitySums:
         return cls(0.0, np.zeros(k), np.zeros((k, d)), np.zeros(shape))
 
     @classmethod
-    def of(cls, block: Block, components: Components) -> ResponsibilitySums:
-        """The sums over a block's rows."""
+    def of(cls, block: Block, components: Components | GapComponents) -> ResponsibilitySums:
+        """The sums over a block's rows; where cells are missing, the expected sums."""
         found = cls.empty(components.scatter, *components.means.shape)
         scatter = None if components.scatter == "none" else found.scatter
         weights, power = block.weights, 0

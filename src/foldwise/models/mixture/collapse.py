@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
+from foldwise.kernels.mixture_gaps import GapComponents
+from foldwise.models.mixture.covariance.diag import Diag
 from foldwise.models.mixture.fit_data import FitData, Ridge
 from foldwise.models.mixture.start import Start
 
@@ -48,8 +50,8 @@ def restarted(data: FitData, ridge: Ridge, start: Start, bad: NDArray[np.bool_],
     covariance, k, good = data.covariance, len(bad), ~bad
     others = start.weights[good] / start.weights[good].sum()
     whiten = covariance.whiten(covariance.take(start.covariances, good))
-    compared = covariance.components(others, start.means[good], whiten, data.pivot, data.dtype)
-    densities = data.passes.rows(_DensityIfCounted(compared))
+    compared = covariance.components(others, start.means[good], whiten, data.pivot, data.dtype, gaps=data.gaps)
+    densities = data.passes.rows(_DensityIfCounted(compared, _of_all(data, ridge)))
     size = max(4 * covariance.least_rows(), int(_TAIL * data.extent.count), int(bad.sum()))
     size = min(size, int(np.isfinite(densities).sum()))
     worst = np.argpartition(densities, size - 1)[:size]
@@ -57,17 +59,34 @@ def restarted(data: FitData, ridge: Ridge, start: Start, bad: NDArray[np.bool_],
     means, weights = start.means.copy(), start.weights.copy()
     weights[good] = others * (1.0 - bad.sum() / k)
     weights[bad] = 1.0 / k
-    means[bad] = data.passes.take([int(worst[rng.integers(len(worst))]) for _ in range(int(bad.sum()))])
+    means[bad] = data.complete.take([int(worst[rng.integers(len(worst))]) for _ in range(int(bad.sum()))])
     return Start(weights, means, data.broadened(start.covariances, bad, ridge))
+
+
+def _of_all(data: FitData, ridge: Ridge) -> Components | GapComponents | None:
+    """The distribution of all rows, if cells are missing."""
+    if data.one is None:
+        return None
+    kind, one = Diag(data.covariance.d), data.one
+    whiten = kind.whiten((np.diagonal(one.matrix) + ridge.flat)[None])
+    return kind.components(np.ones(1), one.mean[None], whiten, data.pivot, data.dtype, gaps=True)
 
 
 @dataclass(frozen=True)
 class _DensityIfCounted:
-    """The log density of each row of a block; infinity for rows of weight 0, which are not to be explained."""
+    """The log density of each row of a block; infinity for rows of weight 0, which are not to be explained.
 
-    components: Components
+    Densities of rows with different missing cells can be compared only relative to those that `whole` has for them.
+    """
+
+    components: Components | GapComponents
+    whole: Components | GapComponents | None
 
     def __call__(self, block: Block) -> Floats:
         total = np.empty(block.n_rows)
         self.components.logs(block.unchecked, total, None)
+        if self.whole is not None:
+            of_all = np.empty(block.n_rows)
+            self.whole.logs(block.unchecked, of_all, None)
+            total = np.where(np.isnan(block.unchecked).all(axis=1), np.inf, total - of_all)
         return total if block.weights is None else np.where(block.weights > 0, total, np.inf)

@@ -16,8 +16,8 @@ from foldwise.data.spool import spooled
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning
 from foldwise.fold import blas
 from foldwise.fold.multistart import Best, best_of
-from foldwise.models.mixture import merging, warm_start
-from foldwise.models.mixture.covariance import COVARIANCE_TYPES
+from foldwise.models.mixture import gaps, merging, warm_start
+from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
 from foldwise.models.mixture.em import EM, Polish
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.parameters import MIXTURE
@@ -28,6 +28,7 @@ from foldwise.models.session import Session, session
 from foldwise.models.units import in_range
 from foldwise.stats.extent import Extent
 
+_COMPLETED = "the start was looked for on rows whose missing cells were drawn from what is known of them; EM then integrates them out"
 _ROUGH = 1e-4  # of starts that the caller adds, all but the best are left at this tolerance
 
 
@@ -68,8 +69,10 @@ class GaussianMixture(FittedMixture):
     search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
         20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" integrates them out.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
+        the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities are those
+        of what a row has, and `fw.impute(model, X)` completes rows. A row without any value belongs to components by their weights.
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
     warm_start : go on from the last fit. verbose, verbose_interval : accepted; `fw.progress()` shows progress.
@@ -108,6 +111,7 @@ class GaussianMixture(FittedMixture):
         search: str = "split-merge",
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
@@ -130,6 +134,7 @@ class GaussianMixture(FittedMixture):
         self.search = search
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
@@ -166,10 +171,8 @@ class GaussianMixture(FittedMixture):
     ) -> Self:
         with session(self, X, sample_weight, engine=engine, dense="densities") as opened, blas.single():
             covariance = COVARIANCE_TYPES[self.covariance_type].of_columns(opened.source.n_columns, self.n_latent)
-            with np.errstate(over="ignore", invalid="ignore"):
-                extent = opened.passes.fold(Extent.of)
-            self._check_count(extent, opened)
-            data = FitData.of(opened.passes, covariance, self.reg_covar, extent)
+            data = self._data(opened, covariance)
+            extent = data.extent
             given = checked(self.weights_init, self.means_init, self.precisions_init, self.n_components, covariance)
             n_init = 1 if given.whole else self.n_init  # from one place EM goes one way
             starts = Starts(self.n_components, self.init_params, given, opened.seed, n_init, further or (), self.search)
@@ -199,6 +202,7 @@ class GaussianMixture(FittedMixture):
                 extent.count,
                 resumed_at=best.resumed_at,
                 repairs=repairs,
+                notes=(_COMPLETED,) if data.gaps and self.n_components > 1 and not (given.whole or warm) else (),
                 warning="Best performing initialization did not converge. Try different init parameters, or increase "
                 "max_iter, tol, or check for degenerate data. "
                 f"GaussianMixture (n_components={self.n_components})",
@@ -209,6 +213,18 @@ class GaussianMixture(FittedMixture):
             self._warn_of_collapse(repairs)
             self.warn_of_constant_columns()
         return self
+
+    def _data(self, opened: Session, covariance: CovarianceType) -> FitData:
+        observed = opened.missing
+        if observed is not None and opened.mean is not None and opened.scale is not None:
+            observed = gaps.scaled(observed, opened.mean, opened.scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            passes = opened.passes if observed is None else gaps.filled(opened.passes, observed)
+            extent = passes.fold(Extent.of)
+        self._check_count(extent, opened)
+        if observed is None:
+            return FitData.of(opened.passes, covariance, self.reg_covar, extent)
+        return gaps.data_with_gaps(opened.passes, covariance, self.reg_covar, extent, observed)
 
     def _check_count(self, extent: Extent, opened: Session) -> None:
         if extent.count < self.n_components:

@@ -18,7 +18,7 @@ from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 # The ridge of reg_covar="auto", as a share of each column's variance within components: as little as the arithmetic on such
 # rows allows.
-_RIDGE = {"float64": 1e-10, "float32": 1e-7}
+RIDGE = {"float64": 1e-10, "float32": 1e-7}
 _LEAST = 1e-10  # of the variance of all rows: components are taken to be at least so wide
 
 
@@ -31,8 +31,20 @@ class Ridge:
 
 
 @dataclass(frozen=True)
+class OneNormal:
+    """Mean and covariance matrix of all rows, where some have missing cells."""
+
+    mean: Floats
+    matrix: Floats
+
+
+@dataclass(frozen=True)
 class FitData:
-    """Passes over the rows in `units`, in which all figures but `extent` are given too."""
+    """Passes over the rows in `units`, in which all figures but `extent` are given too.
+
+    Rows with missing cells (`gaps.py`) are described by `one` distribution; `complete` are then passes over completed rows, to
+    start from, and `blank` of the rows have no observed cell at all.
+    """
 
     passes: Passes
     covariance: CovarianceType
@@ -44,6 +56,9 @@ class FitData:
     whole: Floats  # the covariance matrix of all rows, or their variances: what the covariance type needs
     variances: Floats
     share: float  # of a variance, which the ridge is
+    complete: Passes
+    one: OneNormal | None = None
+    blank: int = 0
 
     @classmethod
     def of(cls, passes: Passes, covariance: CovarianceType, reg_covar: float | str, extent: Extent) -> FitData:
@@ -55,7 +70,14 @@ class FitData:
         pivot = (extent.columns.mean * units.factor).astype(dtype).astype(np.float64)
         mean, whole = covariance.of_all_rows(passes)
         variances = whole if whole.ndim == 1 else np.array(np.diagonal(whole))
-        return cls(passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances, _RIDGE[dtype.name])
+        return cls(
+            passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances, RIDGE[dtype.name], passes
+        )
+
+    @property
+    def gaps(self) -> bool:
+        """Whether cells are missing."""
+        return self.one is not None
 
     @property
     def weight(self) -> float:
@@ -134,5 +156,6 @@ class FitData:
             ridge=ridge.added,
             scatter=self.covariance.scatter,
             narrow=self.extent.alike,
+            gaps=self.gaps,
         )
         return self.passes.fold(partial(ResponsibilitySums.of, components=components))

@@ -18,6 +18,7 @@ from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
+from foldwise.kernels.mixture_gaps import GapComponents
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
@@ -30,7 +31,7 @@ from foldwise.stats.array_sum import ArraySum
 class Posterior:
     """What a mixture says of the rows of a block; `clusters` are those that components were merged into, if they were."""
 
-    components: Components
+    components: Components | GapComponents
     clusters: NDArray[np.int32] | None
 
     @property
@@ -137,17 +138,27 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         dtype = np.dtype([("cluster", np.int32), *((name, np.float64) for name in names[1:])])
         return RowOutput(self.as_compared(source), names, dtype, partial(all_of, self.posterior(source.dtype), dtype))
 
-    def posterior(self, dtype: np.dtype[Any]) -> Posterior:
-        """What the model says of rows of this dtype, seen `as_compared`."""
+    def posterior(self, dtype: np.dtype[Any], *, gaps: bool = False) -> Posterior:
+        """What the model says of rows of this dtype, seen `as_compared`; with `gaps`, whatever `missing` is."""
         check_is_fitted(self, "weights_")
         pivot = np.asarray(self.weights_ @ self.means_, dtype=np.float64)
         with np.errstate(over="ignore"):
             narrow = np.abs(self.means_).max() <= np.finfo(dtype).max
             pivot = pivot.astype(dtype).astype(np.float64) if narrow else pivot
         compared = self.covariance.components(
-            self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow)
+            self.weights_,
+            self.means_,
+            self.precisions_cholesky_,
+            pivot,
+            dtype,
+            narrow=bool(narrow),
+            gaps=gaps or self._takes_gaps,
         )
         return Posterior(compared, getattr(self, "clusters_", None))
+
+    @property
+    def _takes_gaps(self) -> bool:
+        return getattr(self, "missing", "error") == "model"
 
     def as_compared(self, source: Source) -> Source:
         """The rows as the model sees them: standardised with scale=True."""
@@ -171,6 +182,21 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         source = open_for_use(self, X, sample_weight)
         check_dense(source, "densities")
         return source
+
+    def _impute_block(self, values: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Rows completed by what is expected of missing cells given the others, and the standard deviations of these.
+
+        Both are moments of the whole mixture, in the units of the data: the deviation counts what is unknown within components
+        and between them. Observed cells stay as they are, with a deviation of 0.
+        """
+        scale = getattr(self, "scale_", None)
+        rows = values if scale is None else (values.astype(np.float64) - self.mean_) / scale
+        components = self.posterior(rows.dtype, gaps=True).components
+        assert isinstance(components, GapComponents)
+        completed, deviations = components.completed(np.ascontiguousarray(rows))
+        if scale is not None:
+            completed, deviations = completed * scale + self.mean_, deviations * scale
+        return np.where(np.isnan(values), completed, values), deviations
 
     # ---------------------------------------------------------------- components
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Kind, Scatter
 from foldwise.kernels.short_runs import COLLAPSED, em_improve, em_run, kmeans_labels, label_moments
 from foldwise.models.mixture.covariance import CovarianceType
@@ -57,17 +58,18 @@ class SearchRows:
 
     @classmethod
     def of(cls, data: FitData, k: int, seed: int) -> SearchRows:
-        """Drawn by row number, so that it does not matter where the rows are."""
-        places = _places(data)  # rows of weight 0 are as if they were not there
-        n = data.extent.count if places is None else len(places)
-        size = sample_size(n, k, data.covariance.d)
-        which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
-        x, weights = taken(data, which if places is None else places[which])
+        """The sample of the data for k components."""
+        which, share = chosen(data, k, seed)
+        return cls.made(data, *taken(data.passes, which), k, share)
+
+    @classmethod
+    def made(cls, data: FitData, x: NDArray[Any], weights: Floats | None, k: int, share: float) -> SearchRows:
+        """From these rows."""
         x, weights = _merged(x.astype(np.float64), weights)
         centre = x[len(x) // 2]  # any row: the mean would be rounded by the order in which it was added up
         x = x - centre
         factor = data.units.factor
-        return cls(np.ascontiguousarray(x), weights, data.covariance, n / size, k, factor.min() / factor, centre)
+        return cls(np.ascontiguousarray(x), weights, data.covariance, share, k, factor.min() / factor, centre)
 
     @property
     def total(self) -> float:
@@ -215,19 +217,31 @@ def _merged(x: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
 def _places(data: FitData) -> NDArray[np.intp] | None:
     """The numbers of the rows that have weight; None if all have."""
     n, rows = data.extent.count, data.passes.block_rows
-    if data.extent.columns.rows == n:
+    if data.extent.columns.rows == n and not data.blank:
         return None
-    found = data.passes.ask(_with_weight, dict.fromkeys(range(-(-n // rows))))
+    found = data.passes.ask(_with_something, dict.fromkeys(range(-(-n // rows))))
     return np.concatenate([found[number] + number * rows for number in sorted(found)])
 
 
-def _with_weight(block: Block, state: Any, nothing: None) -> NDArray[np.intp]:
-    return np.arange(block.n_rows) if block.weights is None else np.flatnonzero(block.weights)
+def _with_something(block: Block, state: Any, nothing: None) -> NDArray[np.intp]:
+    blank = np.isnan(dense_rows(block.unchecked)).all(axis=1)
+    return np.flatnonzero(~blank if block.weights is None else (block.weights > 0) & ~blank)
 
 
-def taken(data: FitData, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
+def chosen(data: FitData, k: int, seed: int) -> tuple[NDArray[np.intp], float]:
+    """The numbers of the rows that the search looks at, and how many times as many there are.
+
+    Drawn by row number, so that it does not matter where the rows are.
+    """
+    places = _places(data)  # rows of weight 0 are as if they were not there, and so are those without any value
+    n = data.extent.count if places is None else len(places)
+    size = sample_size(n, k, data.covariance.d)
+    which = np.arange(n) if size == n else np.sort(np.random.default_rng([seed, 4]).choice(n, size, replace=False))
+    return which if places is None else places[which], n / size
+
+
+def taken(passes: Passes, which: NDArray[np.intp]) -> tuple[NDArray[Any], Floats | None]:
     """Some rows by number, in order, and their weights."""
-    passes = data.passes
     of_block = which // passes.block_rows
     inside = {int(number): which[of_block == number] - number * passes.block_rows for number in np.unique(of_block)}
     found = passes.ask(_rows_and_weights, inside)

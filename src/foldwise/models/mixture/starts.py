@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.cache import cached
 from foldwise.errors import ParameterError
 from foldwise.kernels.targets import Rescaling, rescaling_within, targets_of
 from foldwise.models.kmeans.descent import cluster
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import STARTS
 from foldwise.models.mixture.covariance import CovarianceType
-from foldwise.models.mixture.fit_data import FitData
+from foldwise.models.mixture.fit_data import FitData, OneNormal
 from foldwise.models.mixture.search import searched_start
+from foldwise.models.mixture.search_gaps import searched_start_with_gaps
 from foldwise.models.mixture.start import Start
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 
@@ -122,6 +124,8 @@ class Starts:
         rng = np.random.default_rng([self.seed, 0, number])
         if means is not None:
             return _about(data, means, within)  # rows go with the nearest of the means given
+        if self.k == 1 and data.one is not None:
+            return _single(data, data.one, within)
         if self.k == 1:
             return _m_step(data, data.mean[None], _nearest(data, data.mean[None]), within)
         if self.method == "random":
@@ -129,7 +133,8 @@ class Starts:
             return _m_step(data, np.repeat(data.mean[None], self.k, axis=0), shares, within)
         if self.method == "kmeans":
             if self.search != "none" and self.given.nothing:
-                searched = searched_start(data, self.k, self.seed, number, within)
+                look = searched_start_with_gaps if data.gaps else searched_start
+                searched = look(data, self.k, self.seed, number, within)
                 if searched is not None:
                     return searched
             seed = self.seed if number == 0 else int(rng.integers(2**31))
@@ -152,14 +157,17 @@ def kmeans_start(data: FitData, k: int, seed: int) -> tuple[Floats, Labels]:
     """Centres and labels by our k-means."""
     # Units do not matter to a model with a variance for each column, so they should not matter to its start.
     scale = not data.covariance.compares_columns and bool((data.extent.high > data.extent.low).all())
-    found = cluster(data.passes, k, seed=seed, scale=scale)
+    passes = data.complete
+    if data.gaps:  # not to be completed anew in every pass
+        passes = passes.over(cached(passes.source))
+    found = cluster(passes, k, seed=seed, scale=scale)
     return found.centres_in_data_units, found.labels
 
 
 def seeds(data: FitData, k: int, method: str, rng: np.random.Generator) -> Floats:
     """Rows to start from."""
     start = STARTS["random" if method == "random_from_data" else method]
-    return np.asarray(start(KMeansData(data.passes), k, rng), dtype=np.float64)
+    return np.asarray(start(KMeansData(data.complete), k, rng), dtype=np.float64)
 
 
 def _about(data: FitData, means: Floats, within: Floats | None) -> Start:
@@ -171,6 +179,14 @@ def _nearest(data: FitData, means: Floats) -> _Nearest:
     low, high = data.units.seen(data.extent.low), data.units.seen(data.extent.high)
     rescaling = rescaling_within(data.pivot, low, high, data.dtype)
     return _Nearest(np.ascontiguousarray(means, dtype=data.dtype), rescaling)
+
+
+def _single(data: FitData, one: OneNormal, within: Floats | None) -> Start:
+    """One component with the mean and covariance of all rows, where cells are missing."""
+    raw = data.covariance.of_matrices(one.matrix[None], np.ones(1))
+    if within is None:
+        within = data.widths(raw, np.array([data.weight]))
+    return Start(np.ones(1), one.mean[None], data.with_ridge(raw, data.ridge(within)), within)
 
 
 # ---------------------------------------------------------------- the M-step for given responsibilities
@@ -228,7 +244,7 @@ def _m_step(
     A component with too few rows gets the shape of all rows.
     """
     covariance = data.covariance
-    found = data.passes.fold(_Sums(covariance.scatter, means, shares), beside=labels)
+    found = data.complete.fold(_Sums(covariance.scatter, means, shares), beside=labels)
     raw, k = covariance.raw(found), len(means)
     if within is None:
         within = data.widths(raw, found.counts)

@@ -70,8 +70,9 @@ class PCA(
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
         the means of the columns; "model" is probabilistic PCA of the observed cells (see below).
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
@@ -121,6 +122,7 @@ class PCA(
         random_state: Any = None,
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         ddof: float | None = None,
         max_iter: int | None = None,
         time_budget: float | None = None,
@@ -138,6 +140,7 @@ class PCA(
         self.random_state = random_state
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.ddof = ddof
         self.max_iter = max_iter
         self.time_budget = time_budget

@@ -14,6 +14,7 @@ from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components, Kind, Scatter
+from foldwise.kernels.mixture_gaps import GapComponents
 from foldwise.stats.responsibility_sums import ResponsibilitySums
 
 
@@ -163,15 +164,20 @@ class CovarianceType(ABC):
         ridge: Floats | None = None,
         scatter: Scatter = "none",
         narrow: bool = True,
-    ) -> Components:
-        """What rows are compared with; `ridge` lowers each density as in the fit's lower bound."""
+        gaps: bool = False,
+    ) -> Components | GapComponents:
+        """What rows are compared with; `ridge` lowers each density as in the fit's lower bound.
+
+        With `gaps`, rows may have missing cells, which are integrated out.
+        """
         with np.errstate(divide="ignore"):  # a weight of zero is a log of minus infinity, and that is right
             logs = np.log(weights) + self.log_determinants(whiten) - self.d / 2 * math.log(2 * math.pi)
         if ridge is not None:
             logs = logs - self.traces(whiten, ridge) / 2
         logs = np.ascontiguousarray(np.broadcast_to(logs, weights.shape), dtype=np.float64)
         means, whiten = np.ascontiguousarray(means), np.ascontiguousarray(self.packed(whiten, len(weights)))
-        return Components(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter, narrow=narrow)
+        make = GapComponents if gaps else Components
+        return make(self.layout, logs, means, whiten, pivot, dtype, scatter=scatter, narrow=narrow)
 
     def _refuse_precisions(self, should_be: str) -> ParameterError:
         return ParameterError(f"'{self.name} precision' should be {should_be}")
