@@ -9,8 +9,12 @@ from benchmarks.common import machine
 
 _ALL = (
     "benchmarks.accuracy.pca",
+    "benchmarks.accuracy.famd",
     "benchmarks.speed.pca",
+    "benchmarks.speed.famd",
     "benchmarks.memory.pca",
+    "benchmarks.accuracy.missing",
+    "benchmarks.speed.pca_missing",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
     "benchmarks.accuracy.mixture",

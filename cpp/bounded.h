@@ -7,15 +7,16 @@
 // it recomputes.
 
 // An upper bound on the distance between a row and a target, computed from differences in T.
-template <class T> inline T distance_upper_bound(const T *x, const Targets<T> &t, size_t target) {
+template <bool observed = false, class T> inline T distance_upper_bound(const T *x, const Targets<T> &t, size_t target) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     const T *c = t.shifted + target * t.d;
     V s0 = {}, s1 = {};
     size_t j = 0;
     for (; j + 2 * L <= t.d; j += 2 * L) {
-        const V a = (load<V>(x + j) * t.scale - load<V>(t.pivot + j)) - load<V>(c + j);
-        const V b = (load<V>(x + j + L) * t.scale - load<V>(t.pivot + j + L)) - load<V>(c + j + L);
+        V a = (load<V>(x + j) * t.scale - load<V>(t.pivot + j)) - load<V>(c + j);
+        V b = (load<V>(x + j + L) * t.scale - load<V>(t.pivot + j + L)) - load<V>(c + j + L);
+        if constexpr (observed) a = zero_if_nan(a), b = zero_if_nan(b);
         s0 += a * a;
         s1 += b * b;
     }
@@ -24,6 +25,8 @@ template <class T> inline T distance_upper_bound(const T *x, const Targets<T> &t
     for (size_t i = 0; i < L; ++i) sum += parts[i];
     for (; j < t.d; ++j) {
         const T a = (x[j] * t.scale - t.pivot[j]) - c[j];
+        if constexpr (observed)
+            if (a != a) continue;
         sum += a * a;
     }
     const T about = square_root(sum);
@@ -32,8 +35,8 @@ template <class T> inline T distance_upper_bound(const T *x, const Targets<T> &t
 }
 
 // Writes to `left`, in order, the rows whose label the bounds do not confirm. Once the centres hardly move, most of
-// the time is spent here.
-template <class T>
+// the time is spent here. If `observed`, the label -1 stands for a row with nothing observed, which keeps it.
+template <bool observed = false, class T>
 size_t find_doubtful(size_t n, const int *labels, const Bounds<T> &b, int *left) {
     size_t count = 0;
     constexpr size_t step = 64;
@@ -42,7 +45,14 @@ size_t find_doubtful(size_t n, const int *labels, const Bounds<T> &b, int *left)
         int doubtful[step];
         const T *upper = b.upper + first, *lower = b.lower + first;
         const int *label = labels + first;
-        for (size_t i = 0; i < size; ++i) doubtful[i] = !(upper[i] + b.moved[label[i]] < lower[i] - b.most_moved);
+        for (size_t i = 0; i < size; ++i) {
+            if constexpr (observed) {
+                const int own = label[i] < 0 ? 0 : label[i];
+                doubtful[i] = label[i] >= 0 && !(upper[i] + b.moved[own] < lower[i] - b.most_moved);
+            } else {
+                doubtful[i] = !(upper[i] + b.moved[label[i]] < lower[i] - b.most_moved);
+            }
+        }
         for (size_t i = 0; i < size; ++i) {
             left[count] = int(first + i);
             count += size_t(doubtful[i]);
@@ -71,7 +81,9 @@ template <class T> inline T least_difference(const T *a, const T *b, size_t coun
     return result;
 }
 
-template <class T> class BoundedPass {
+// Over observed cells a distance is that of a seminorm, at most as large as the norm; so a target's movement bounds the
+// change of such distances as well, and the same bounds serve rows with missing cells.
+template <class T, bool observed = false> class BoundedPass {
     static constexpr size_t N = panel_rows<T>, L = lanes<T>;
     using V = Vec<T>;
     using I = typename LaneInt<T>::type;
@@ -83,8 +95,8 @@ template <class T> class BoundedPass {
     const Bounds<T> &b;
     const size_t G;
     char *memory = nullptr;
-    PanelWorkspace<T> work;
-    const TieMargin<T> margin;
+    PanelWorkspace<T, observed> work;
+    const TieMargin<T, observed> margin;
     // Relative error of a squared distance: twice that of the score, plus that of the row's squared length (a sum over d).
     const T relative;
     const T farthest;
@@ -103,7 +115,7 @@ template <class T> class BoundedPass {
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes)
         : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), work(x_, n_, t_, extra(n_, t_), &memory), margin(t_),
-          relative(T(unit_roundoff<T> * (2 * longest_chain(t_.d) + double(t_.d) + 16) * 1.01)),
+          relative(T(unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) * 1.01)),
           farthest(T(2 * __builtin_sqrt(double(t_.d)))), log{changes} {
         rows = (int *)memory;
         order = rows + n + 64;
@@ -123,9 +135,13 @@ public:
         const int *members = order;
         size_t alive = n;
         if (b.fresh) {
-            for (size_t i = 0; i < n; ++i) order[i] = int(i);
+            if constexpr (observed) {
+                alive = without_empty();
+            } else {
+                for (size_t i = 0; i < n; ++i) order[i] = int(i);
+            }
         } else {
-            alive = find_doubtful(n, labels, b, rows);
+            alive = find_doubtful<observed>(n, labels, b, rows);
             // With few, short targets a full comparison is cheaper than tightening the bounds first.
             const bool tighten = t.k * t.d >= 1000;
             members = rows;
@@ -143,6 +159,23 @@ public:
     }
 
 private:
+    // Lists the rows with an observed cell; the others get the label -1.
+    size_t without_empty() {
+        size_t alive = 0;
+        for (size_t i = 0; i < n; ++i) {
+            order[alive] = int(i);
+            if (!nothing_observed(x + i * t.d, t.d)) {
+                ++alive;
+                continue;
+            }
+            if (labels[i] != -1) log.record(i, labels[i]);
+            labels[i] = -1;
+            b.upper[i] = b.lower[i] = 0;
+            for (size_t g = 0; G > 1 && g < G; ++g) b.group_lower[i * G + g] = 0;
+        }
+        return alive;
+    }
+
     // Tightens the bounds of one row; returns whether they still leave its label in doubt.
     bool still_doubtful(size_t row) {
         const int own = labels[row];
@@ -155,7 +188,7 @@ private:
             }
             if (b.upper[row] + b.moved[own] + b.slack < other) return false;
         }
-        const T upper = distance_upper_bound(x + row * t.d, t, size_t(own));
+        const T upper = distance_upper_bound<observed>(x + row * t.d, t, size_t(own));
         b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
         return !(upper < farthest && upper + b.slack < other);
     }
@@ -243,9 +276,11 @@ private:
         for (size_t i = 0; unclear && i < count; ++i) {
             if (best[i] - second[i] > margin.per_length * length[i] + margin.constant) continue;
             const T *row = x + size_t(members[i]) * t.d;
-            const int label = resolve_tie(row, t, work.y, work.scores);
+            int label;
+            if constexpr (observed) label = resolve_observed_tie(row, t);
+            else label = resolve_tie(row, t, work.y, work.scores);
             slot[i] = slot_of[label];
-            upper[i] = distance_upper_bound(row, t, size_t(label));
+            upper[i] = distance_upper_bound<observed>(row, t, size_t(label));
             ++result.near_ties;
         }
         for (size_t i = 0; i < count; ++i) {
@@ -282,7 +317,7 @@ private:
     static T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
 };
 
-template <class T>
+template <class T, bool observed = false>
 AssignCounts nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes) {
-    return BoundedPass<T>(x, n, t, labels, b, changes).run();
+    return BoundedPass<T, observed>(x, n, t, labels, b, changes).run();
 }

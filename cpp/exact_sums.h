@@ -8,20 +8,23 @@
 // Splits the weighted y of a row into its two parts. This must be the only place that does so: if the code existed
 // twice, the compiler might use a fused multiply-add in one copy and not in the other, and equal rows would have
 // unequal parts.
-template <class T>
+// If `observed`, missing cells count as y = 0.
+template <bool observed = false, class T>
 inline void split_row(const T *row, size_t d, double scale, const double *pivot, double factor, Grid grid, double *high,
                       double *low) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     size_t j = 0;
     for (; j + L <= d; j += L) {
-        const V y = (load_as<double>(row + j) * scale - load<V>(pivot + j)) * factor;
+        V y = (load_as<double>(row + j) * scale - load<V>(pivot + j)) * factor;
+        if constexpr (observed) y = zero_if_nan(y);
         const V h = (y + grid.coarse) - grid.coarse;
         store(high + j, h);
         store(low + j, ((y - h) + grid.fine) - grid.fine);
     }
     for (; j < d; ++j) {
-        const double y = (double(row[j]) * scale - pivot[j]) * factor;
+        double y = (double(row[j]) * scale - pivot[j]) * factor;
+        if constexpr (observed) y = y == y ? y : 0;
         const double h = (y + grid.coarse) - grid.coarse;
         high[j] = h;
         low[j] = ((y - h) + grid.fine) - grid.fine;
@@ -52,7 +55,9 @@ inline void add_parts(const double *part_high, const double *part_low, size_t d,
     }
 }
 
-template <class T> struct RowMover {
+// If `observed`, the weights of missing cells are kept by cluster and column: `missing` has two parts of m x d. A row
+// with nothing observed has the label -1 and is in no cluster.
+template <class T, bool observed> struct RowMover {
     const T *x;
     const double *w;
     const Targets<T> &t;
@@ -60,7 +65,7 @@ template <class T> struct RowMover {
     const int *after, *slots;
     size_t m;
     Grid grid;
-    double *high, *low, *weight;
+    double *high, *low, *weight, *missing;
 
     double factor(size_t i) const { return w ? w[i] * weight_scale : 1; }
 
@@ -80,18 +85,34 @@ template <class T> struct RowMover {
         weight[m + from_slot] -= rest;
     }
 
+    void add_missing(const T *row, double factor, size_t to_slot, size_t from_slot, bool leaves) const {
+        const size_t d = t.d, parts = m * d;
+        const double whole = (factor + grid.coarse) - grid.coarse;
+        const double rest = ((factor - whole) + grid.fine) - grid.fine;
+        double *to = missing + to_slot * d, *from = missing + from_slot * d;
+        each_missing<T, false>(row, d, [&](size_t j) {
+            to[j] += whole;
+            to[parts + j] += rest;
+            if (!leaves) return;
+            from[j] -= whole;
+            from[parts + j] -= rest;
+        });
+    }
+
     // Processes one row that was in cluster `from` (negative: in none). `length` is the number of columns if it is a
     // compile-time constant, else 0.
     template <size_t length> inline bool move_row(size_t i, int from, double *part_high, double *part_low) const {
         const size_t d = length ? length : t.d;
         const double share = factor(i);
         size_t to_slot, from_slot = 0;
+        if (observed && after[i] < 0 && from < 0) return true;
         if (!slot(after[i], to_slot) || (from >= 0 && !slot(from, from_slot))) return false;
         if (share == 0) return true;
         double near_high[length ? length : 1], near_low[length ? length : 1];
         if (length) part_high = near_high, part_low = near_low;
-        split_row(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
+        split_row<observed>(x + i * d, d, t.wide_scale, t.wide_pivot, share, grid, part_high, part_low);
         add_weight(share, to_slot, from_slot, from >= 0);
+        if constexpr (observed) add_missing(x + i * d, share, to_slot, from_slot, from >= 0);
         double *to_high = high + to_slot * d, *to_low = low + to_slot * d;
         if (from < 0)
             add_parts<false>(part_high, part_low, d, to_high, to_low, nullptr, nullptr);
@@ -105,12 +126,15 @@ template <class T> struct RowMover {
     bool add_by_cluster(size_t n, double *part, size_t room, int *order, size_t *starts) const {
         for (size_t s = 0; s <= m; ++s) starts[s] = 0;
         for (size_t i = 0, at; i < n; ++i) {
+            if (observed && after[i] < 0) continue;
             if (!slot(after[i], at)) return false;
             ++starts[at + 1];
         }
         for (size_t s = 0; s < m; ++s) starts[s + 1] += starts[s];
-        for (size_t i = 0; i < n; ++i) order[starts[size_t(slots[after[i]])]++] = int(i);
+        const size_t total = starts[m];
         for (size_t i = 0; i < n; ++i)
+            if (!observed || after[i] >= 0) order[starts[size_t(slots[after[i]])]++] = int(i);
+        for (size_t i = 0; i < total; ++i)
             if (!move_row<0>(size_t(order[i]), -1, part, part + room)) return false;
         return true;
     }
@@ -143,21 +167,26 @@ template <class T> struct RowMover {
 // Adds each row listed in `which` to the sums of its new cluster and subtracts it from those of its previous one. If
 // `which` is null, all rows are added, and none was in a cluster before. `slots` maps a cluster to its index in
 // `high`, `low` (m x d) and `weight` (2 x m). Returns false if a label has no slot.
-template <class T>
+template <class T, bool observed = false>
 bool move_rows(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which, size_t count,
                const int *before, const int *after, const int *slots, size_t m, Grid grid, double *high, double *low,
-               double *weight) {
-    return RowMover<T>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight}.run(which, before, n, count);
+               double *weight, double *missing) {
+    return RowMover<T, observed>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight, missing}.run(which, before, n, count);
 }
 
 // For each cluster, the weighted sum of squared distances of its rows to its target, computed from differences.
-// `each`, if not null, receives the unweighted squared distance of every row.
-template <class T>
+// `each`, if not null, receives the unweighted squared distance of every row. If `observed`, distances are over the
+// observed cells; a row without any has the label -1 and the distance NaN.
+template <class T, bool observed = false>
 void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                double *each) {
     for (size_t i = 0; i < n; ++i) {
+        if (observed && labels[i] < 0) {
+            if (each) each[i] = __builtin_nan("");
+            continue;
+        }
         const size_t c = size_t(labels[i]);
-        const double found = squared_distance(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
+        const double found = squared_distance<observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
         if (each) each[i] = found;
         total[c] += w ? w[i] * found : found;
     }

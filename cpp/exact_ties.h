@@ -21,14 +21,17 @@ template <class T> inline T dot(const T *a, const T *b, size_t d) {
 }
 
 // The squared distance between a row and a target, computed from differences: an offset of the data costs no digits.
-template <class T> inline double squared_distance(const T *x, double scale, const double *target, size_t d) {
+// If `observed`, missing cells are left out.
+template <bool observed = false, class T>
+inline double squared_distance(const T *x, double scale, const double *target, size_t d) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     V s0 = {}, s1 = {};
     size_t j = 0;
     for (; j + 2 * L <= d; j += 2 * L) {
-        const V a = load_as<double>(x + j) * scale - load<V>(target + j);
-        const V b = load_as<double>(x + j + L) * scale - load<V>(target + j + L);
+        V a = load_as<double>(x + j) * scale - load<V>(target + j);
+        V b = load_as<double>(x + j + L) * scale - load<V>(target + j + L);
+        if constexpr (observed) a = zero_if_nan(a), b = zero_if_nan(b);
         s0 += a * a;
         s1 += b * b;
     }
@@ -37,6 +40,8 @@ template <class T> inline double squared_distance(const T *x, double scale, cons
     for (size_t i = 0; i < L; ++i) sum += parts[i];
     for (; j < d; ++j) {
         const double a = double(x[j]) * scale - target[j];
+        if constexpr (observed)
+            if (a != a) continue;
         sum += a * a;
     }
     return sum;
@@ -47,10 +52,13 @@ struct DoubleDouble {
 };
 
 // The same in double-double arithmetic, about 100 bits.
-template <class T> DoubleDouble squared_distance_pair(const T *x, double scale, const double *target, size_t d) {
+template <bool observed = false, class T>
+DoubleDouble squared_distance_pair(const T *x, double scale, const double *target, size_t d) {
     DoubleDouble sum{0, 0};
     for (size_t j = 0; j < d; ++j) {
         const double a = double(x[j]) * scale, b = target[j];
+        if constexpr (observed)
+            if (a != a) continue;
         const double h = a - b, back = h - a;
         const double l = (a - (h - back)) - (b + back);
         const double p = h * h;
@@ -65,7 +73,7 @@ template <class T> DoubleDouble squared_distance_pair(const T *x, double scale, 
 
 // The nearest target of a row so far away that its squared distances overflow float64. It uses scores in float64, so
 // targets whose scores agree to the last digits may be confused.
-template <class T> int resolve_far_row(const T *x, const Targets<T> &t) {
+template <bool observed = false, class T> int resolve_far_row(const T *x, const Targets<T> &t) {
     constexpr double shrink = 0x1p-600;
     int winner = 0;
     double most = 0;
@@ -73,6 +81,8 @@ template <class T> int resolve_far_row(const T *x, const Targets<T> &t) {
         double score = 0;
         for (size_t j = 0; j < t.d; ++j) {
             const double target = t.exact[c * t.d + j];
+            if constexpr (observed)
+                if (x[j] != x[j]) continue;
             score += (double(x[j]) * (t.wide_scale * shrink)) * target - target * target * shrink / 2;
         }
         if (c == 0 || score > most) winner = int(c), most = score;
@@ -125,6 +135,41 @@ template <class T> int resolve_tie(const T *x, const Targets<T> &t, T *y, T *sco
     for (size_t c = 0; c < k; ++c) {
         if (scores[c] != T(__builtin_inff())) continue;
         const DoubleDouble found = squared_distance_pair(x, t.wide_scale, t.exact + c * d, d);
+        if (winner < 0 || found.high < least_pair.high ||
+            (found.high == least_pair.high && found.low < least_pair.low)) {
+            winner = int(c);
+            least_pair = found;
+        }
+    }
+    return winner;
+}
+
+// The same over the observed cells of a row; -1 if there are none.
+template <class T> int resolve_observed_tie(const T *x, const Targets<T> &t) {
+    const size_t k = t.k, d = t.d;
+    if (nothing_observed(x, d)) return -1;
+    const double doubt = (double(d) + 8) * 0x1p-52;
+    int winner = -1;
+    double least_found = 0;
+    bool close = false;
+    for (size_t c = 0; c < k; ++c) {
+        const double found = squared_distance<true>(x, t.wide_scale, t.exact + c * d, d);
+        if (winner < 0 || found < least_found) {
+            close = winner >= 0 && least_found - found <= doubt * least_found;
+            winner = int(c);
+            least_found = found;
+        } else if (found - least_found <= doubt * found) {
+            close = true;
+        }
+    }
+    if (!(least_found < __builtin_inf())) return resolve_far_row<true>(x, t);
+    if (!close) return winner;
+    winner = -1;
+    DoubleDouble least_pair{0, 0};
+    for (size_t c = 0; c < k; ++c) {
+        const double about = squared_distance<true>(x, t.wide_scale, t.exact + c * d, d);
+        if (about - least_found > 4 * doubt * about) continue;
+        const DoubleDouble found = squared_distance_pair<true>(x, t.wide_scale, t.exact + c * d, d);
         if (winner < 0 || found.high < least_pair.high ||
             (found.high == least_pair.high && found.low < least_pair.low)) {
             winner = int(c);

@@ -23,7 +23,7 @@ template <class T> struct RowKernels {
     AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes);
     bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
                       size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid,
-                      double *high, double *low, double *weight);
+                      double *high, double *low, double *weight, double *missing);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                       double *each);
     void (*extent)(const T *x, size_t n, size_t d, T *low, T *high);
@@ -31,11 +31,17 @@ template <class T> struct RowKernels {
                              double *potential);
 };
 
+template <class T>
+using DistanceSums = void (*)(const double *points, size_t m, const T *x, const double *w, const int *labels, size_t n,
+                              size_t d, double scale, size_t k, double *out, double *compared);
+
 struct Kernels {
     const char *name;
     size_t panel_targets;  // number of targets in a full panel (panel.h)
     RowKernels<float> f32;
     RowKernels<double> f64;
+    RowKernels<float> observed_f32;  // the same for rows with missing cells (observed.h)
+    RowKernels<double> observed_f64;
     // These return the total weight, and write the mean in two parts (2 x d) and the scatter matrix (d x d, upper
     // triangle) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
@@ -54,10 +60,8 @@ struct Kernels {
     MixtureKernels<float> mixture_f32;
     MixtureKernels<double> mixture_f64;
     void (*similarity)(double *x, size_t n);
-    void (*distance_sums_f32)(const double *points, size_t m, const float *x, const double *w, const int *labels,
-                              size_t n, size_t d, double scale, size_t k, double *out);
-    void (*distance_sums_f64)(const double *points, size_t m, const double *x, const double *w, const int *labels,
-                              size_t n, size_t d, double scale, size_t k, double *out);
+    DistanceSums<float> distance_sums_f32, observed_distance_sums_f32;
+    DistanceSums<double> distance_sums_f64, observed_distance_sums_f64;
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -17,6 +17,7 @@ namespace {
 #include "columns.h"
 #include "elementwise.h"
 #include "panel.h"
+#include "observed.h"
 #include "exact_ties.h"
 #include "nearest.h"
 #include "bounded.h"
@@ -33,9 +34,9 @@ namespace {
 #include "similarity.h"
 #include "distance_sums.h"
 
-template <class T>
-constexpr RowKernels<T> row_kernels = {nearest<T>,   nearest_bounded<T>, move_rows<T>,
-                                       residuals<T>, extent<T>,          update_closest<T>};
+template <class T, bool observed>
+constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>,
+                                       residuals<T, observed>, extent<T>,                    update_closest<T, observed>};
 
 template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>, step_gaps<In>,
                                                                    logs_gaps<In>};
@@ -44,7 +45,8 @@ template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step
 
 extern const Kernels kernels = {
     FW_TEXT(FW_ISA), panel_targets,
-    row_kernels<float>, row_kernels<double>,
+    row_kernels<float, false>, row_kernels<double, false>,
+    row_kernels<float, true>, row_kernels<double, true>,
     scatter_f32, scatter_f64, merge_moments,
     columns<float>, columns<double>,
     finite<float>, finite<double>,
@@ -52,7 +54,7 @@ extern const Kernels kernels = {
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,
     similarity,
-    distance_sums<float>, distance_sums<double>,
+    distance_sums<float>, distance_sums<float, true>, distance_sums<double>, distance_sums<double, true>,
 };
 
 }  // namespace FW_ISA

@@ -15,6 +15,7 @@ void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
+void register_missing_cells(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -31,4 +32,5 @@ NB_MODULE(_core, m) {
     register_similarity(m);
     register_small_table(m);
     register_distance_sums(m);
+    register_missing_cells(m);
 }

@@ -1,31 +1,35 @@
 // The nearest target of every row and, on request, the squared distances to the nearest and second-nearest targets.
 
-// Working memory for one call of a kernel that processes a block of rows panel by panel.
-template <class T> struct PanelWorkspace {
+// Working memory for one call of a kernel that processes a block of rows panel by panel. If `observed`, rows may have
+// missing cells (observed.h).
+template <class T, bool observed = false> struct PanelWorkspace {
     static constexpr size_t N = panel_rows<T>;
     T *panel, *partial, *squares, *y, *scores, *stage;
     const T *rows[N];
     const T *pairs = nullptr;  // the first of a panel of rows of 2 columns that are adjacent in memory, or null
     const T *end;  // of the block: nothing may be loaded from here on
     size_t reach;  // number of values loaded from the start of a row, in whole vectors
+    MissingSums<T> missing;
 
     PanelWorkspace(const T *x, size_t n, const Targets<T> &t, size_t more = 0, char **extra = nullptr)
         : end(x + n * t.d), reach(round_up(t.d, lanes<T>)) {
         const size_t panel_size = round_up(least(t.d, feature_block) * N, 16), partial_size = t.d > feature_block ? t.k * N : 0;
         const size_t values =
             panel_size + partial_size + 2 * N + round_up(t.d, 16) + round_up(t.k, 16) + N * round_up(reach, 16);
-        char *memory = (char *)scratch(round_up(values * sizeof(T), 64) + more);
+        const size_t own = round_up(values * sizeof(T), 64), sums = observed ? MissingSums<T>::bytes(t) : 0;
+        char *memory = (char *)scratch(own + sums + more);
         panel = (T *)memory;
         partial = panel + panel_size;
         squares = partial + partial_size;
         y = squares + 2 * N;
         scores = y + round_up(t.d, 16);
         stage = scores + round_up(t.k, 16);
-        if (extra) *extra = memory + round_up(values * sizeof(T), 64);
+        if constexpr (observed) missing.place(memory + own, t);
+        if (extra) *extra = memory + own + sums;
     }
     // Selects the `count` rows that start at `x`.
     void use_rows_from(const T *x, size_t count, const Targets<T> &t) {
-        pairs = t.d == 2 && count == N ? x : nullptr;
+        pairs = t.d == 2 && count == N && !observed ? x : nullptr;
         if (pairs) return;
         for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
         if (count < N || size_t(end - rows[N - 1]) < reach) use_rows(count, t);
@@ -43,16 +47,28 @@ template <class T> struct PanelWorkspace {
     // Packs the features from `from` on, at most `feature_block` of them, into the panel.
     void pack(size_t from, const Targets<T> &t) {
         if (pairs) return pack_pairs(pairs, t.pivot, t.scale, panel, squares);
-        pack_panel_rows<T>(rows, from, least(feature_block, t.d - from), t.pivot, t.scale, panel, squares);
+        pack_panel_rows<T, observed>(rows, from, least(feature_block, t.d - from), t.pivot, t.scale, panel, squares);
+        if constexpr (observed)
+            if (!from) missing.find(rows, t);
+    }
+    // Gives back to the scores of the targets from `slot` on what missing cells took from them.
+    template <class Scores> inline void correct(size_t slot, Scores &scores) const {
+        if constexpr (observed) missing.add_to_scores(slot, scores);
     }
 };
 
+template <bool observed> inline double score_chain(size_t d) {
+    return observed ? longest_chain(d) + missing_chain(d) : longest_chain(d);
+}
+
 // The lead that makes the best score of a row certain, as a function of the row's length.
-template <class T> struct TieMargin {
+// With missing cells, the terms of a score add up to at most |y| |c| + |c|^2 rather than |y| |c| + |c|^2 / 2, in a longer chain.
+template <class T, bool observed = false> struct TieMargin {
     T per_length, constant;
     explicit TieMargin(const Targets<T> &t)
-        : per_length(T(unit_roundoff<T> * longest_chain(t.d) * t.longest * 2 * 1.01)),
-          constant(T(unit_roundoff<T> * longest_chain(t.d) * t.longest * t.longest * 1.01) + underflow_margin<T>) {}
+        : per_length(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * 2 * 1.01)),
+          constant(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * t.longest * (observed ? 2 : 1) * 1.01) +
+                   underflow_margin<T>) {}
 };
 
 // Whether all lanes of a comparison are true.
@@ -106,8 +122,8 @@ inline double square_root(double x) { return __builtin_sqrt(x); }
 
 // Writes the labels of a whole panel if none of its rows is close to a tie, as in nearly every panel; everything then
 // stays in vectors. Otherwise returns false and writes nothing.
-template <class T>
-inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T> &margin, int *labels,
+template <class T, bool observed>
+inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T, observed> &margin, int *labels,
                               size_t first, ChangeLog &log) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     T lengths[N];
@@ -136,16 +152,17 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 }
 
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
-// second-nearest targets, in units of the scaled data.
-template <class T>
+// second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
+// a row without any gets the label -1 and the distance 0.
+template <class T, bool observed = false>
 AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     ChangeLog log{changes};
     const bool plain = t.in_order && !near && !next;
-    if constexpr (sizeof(T) == sizeof(int))
+    if constexpr (sizeof(T) == sizeof(int) && !observed)
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, labels, log);
-    PanelWorkspace<T> work(x, n, t);
-    const TieMargin<T> margin(t);
+    PanelWorkspace<T, observed> work(x, n, t);
+    const TieMargin<T, observed> margin(t);
     AssignCounts result{0, n, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
@@ -154,13 +171,22 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         leaders.clear();
         score_groups<T>(work, t, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
-        if (plain && count == N && write_sure_labels(leaders, work.squares, margin, labels, first, log)) continue;
+        const bool some_empty = observed && work.missing.empty;
+        if (plain && count == N && !some_empty && write_sure_labels(leaders, work.squares, margin, labels, first, log)) continue;
         for (size_t i = 0; i < count; ++i) {
             const size_t row = first + i;
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
             int label = t.ids[leaders.slot[i / L][i % L]];
+            if (some_empty && work.missing.counts[i] == t.d) {
+                if (labels[row] != -1) log.record(row, labels[row]);
+                labels[row] = -1;
+                if (near) near[row] = 0;
+                if (next) next[row] = 0;
+                continue;
+            }
             if (!(best - second > margin.per_length * square_root(work.squares[i]) + margin.constant)) {
-                label = resolve_tie(x + row * t.d, t, work.y, work.scores);
+                if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t);
+                else label = resolve_tie(x + row * t.d, t, work.y, work.scores);
                 ++result.near_ties;
             }
             if (labels[row] != label) log.record(row, labels[row]);

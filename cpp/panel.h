@@ -50,8 +50,8 @@ template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
 
 // Packs a block of features of some rows, given by address, into a panel as y, and adds up their squared lengths.
 // Whole vectors are loaded, so memory must be readable up to the next multiple of the vector length past each row and
-// past the pivot.
-template <class T>
+// past the pivot. If `observed`, missing cells become y = 0 (observed.h).
+template <class T, bool observed = false>
 void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
@@ -65,6 +65,10 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
             V y[L];
             FW_UNROLL(16)
             for (size_t i = 0; i < L; ++i) y[i] = load<V>(rows[v * L + i] + from + j) * scale - p;
+            if constexpr (observed) {
+                FW_UNROLL(16)
+                for (size_t i = 0; i < L; ++i) y[i] = y[i] == y[i] ? y[i] : V{};
+            }
             transpose_step<T, L / 2>(y);
             V sum = sums[v];
             T *to = panel + j * N + v * L;
@@ -190,7 +194,10 @@ inline void score_groups(Workspace &work, const Targets<T> &t, Wanted wanted, Ta
             if (wanted(g)) {
                 for (; width < last; slot += *width++)
                     score_width<T, panel_targets>(*width, panel, t, slot, partial + slot * N, from,
-                                                  [&](size_t at, auto &sum) { take(g, at, sum); });
+                                                  [&](size_t at, auto &sum) {
+                                                      work.correct(at, sum);
+                                                      take(g, at, sum);
+                                                  });
             }
             width = last;
             slot = end;

@@ -3,18 +3,18 @@
 
 // The first `taken` targets are new seeds: `closest` (n squared distances) is updated with them. The others are
 // candidates: `potential` receives, for each, the weighted sum of squared distances if it became a seed as well.
-// Returns the current weighted sum.
-template <class T>
+// Returns the current weighted sum. If `observed`, distances are over the observed cells of a row.
+template <class T, bool observed = false>
 double update_closest(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest, double *potential) {
     using V = Vec<T>;
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     const size_t candidates = t.k - taken;
     char *memory;
-    PanelWorkspace<T> work(x, n, t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
+    PanelWorkspace<T, observed> work(x, n, t, round_up((t.k + 1) * N * sizeof(T), 64), &memory);
     T *all = (T *)memory, *weight = all + t.k * N;
     // A squared distance below this (relative) limit has lost too many digits when derived from a score, and is
     // recomputed from differences.
-    const T coarse = T(64 * unit_roundoff<T> * longest_chain(t.d));
+    const T coarse = T(64 * unit_roundoff<T> * score_chain<observed>(t.d));
     double total = 0;
     for (size_t c = 0; c < candidates; ++c) potential[c] = 0;
     for (size_t first = 0; first < n; first += N) {
@@ -50,8 +50,8 @@ double update_closest(const T *x, const double *w, size_t n, const Targets<T> &t
                     store(parts, found);
                     for (size_t i = 0; i < least(L, count > v * L ? count - v * L : 0); ++i)
                         if (doubtful[i])
-                            parts[i] = T(squared_distance(x + (first + v * L + i) * t.d, t.wide_scale,
-                                                          t.exact + size_t(t.ids[c]) * t.d, t.d));
+                            parts[i] = T(squared_distance<observed>(x + (first + v * L + i) * t.d, t.wide_scale,
+                                                                    t.exact + size_t(t.ids[c]) * t.d, t.d));
                     found = load<V>(parts);
                 }
                 found = smaller(found, near[v]);

@@ -21,6 +21,7 @@ using Ints = Array<const int, nb::ndim<1>>;
 using IntsOut = Array<int, nb::ndim<1>>;
 using DoublesOut = Array<double, nb::ndim<1>>;
 using Doubles2Out = Array<double, nb::ndim<2>>;
+using Doubles3Out = Array<double, nb::ndim<3>>;
 using AnyOut = Array<nb::ndim<1>>;
 using Any2Out = Array<nb::ndim<2>>;
 using Any = Array<nb::ro, nb::ndim<1>>;
@@ -29,20 +30,24 @@ void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
 }
 
-template <class T> const fw::RowKernels<T> &kernels();
-template <> const fw::RowKernels<float> &kernels<float>() { return fw::active_kernels().f32; }
-template <> const fw::RowKernels<double> &kernels<double>() { return fw::active_kernels().f64; }
+template <class T> const fw::RowKernels<T> &kernels(bool observed = false);
+template <> const fw::RowKernels<float> &kernels<float>(bool observed) {
+    return observed ? fw::active_kernels().observed_f32 : fw::active_kernels().f32;
+}
+template <> const fw::RowKernels<double> &kernels<double>(bool observed) {
+    return observed ? fw::active_kernels().observed_f64 : fw::active_kernels().f64;
+}
 
 // Owns the memory that a fw::Targets points to.
 template <class T> struct Storage {
-    std::vector<T> pivot, shifted, packed, minus_half;
+    std::vector<T> pivot, shifted, packed, minus_half, half_squares;
     std::vector<double> exact, wide_pivot;
     std::vector<int> ids, ends, group_panels;
     std::vector<unsigned char> widths;
     fw::Targets<T> view{};
 
     void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, const Ints &order,
-              const Ints &group_ends) {
+              const Ints &group_ends, bool observed) {
         wide_pivot.resize(d);
         pivot.assign(d + 16, T(0));  // vectors are loaded past its end
         for (size_t j = 0; j < d; ++j) {
@@ -90,14 +95,21 @@ template <class T> struct Storage {
                 slot += width;
             }
         }
+        const size_t padded = observed ? (k + 15) / 16 * 16 : 0;
+        half_squares.assign(padded * d, T(0));
+        for (size_t s = 0; observed && s < k; ++s)
+            for (size_t j = 0; j < d; ++j) {
+                const double y = shifted[size_t(ids[s]) * d + j];
+                half_squares[j * padded + s] = T(y * y / 2);
+            }
         view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(),
                 ids.data(), !order.is_valid(), ends.size(), ends.data(), group_panels.data(), widths.data(),
-                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data()};
+                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data()};
     }
 };
 
 class Targets {
-    bool single_;
+    bool single_, observed_;  // observed: rows may have missing cells
     size_t k_, d_;
     Storage<float> f32_;
     Storage<double> f64_;
@@ -140,9 +152,13 @@ class Targets {
     }
 
     void check_labels(const int *labels, size_t n) const {
-        unsigned largest = 0;  // negative labels become very large
-        for (size_t i = 0; i < n; ++i) largest = unsigned(labels[i]) > largest ? unsigned(labels[i]) : largest;
-        require(n == 0 || largest < k_, "a label is not a target");
+        unsigned largest = 0;  // negative labels become very large, except that of a row with nothing observed
+        const unsigned shift = observed_ ? 1 : 0;
+        for (size_t i = 0; i < n; ++i) {
+            const unsigned label = unsigned(labels[i]) + shift;
+            largest = label > largest ? label : largest;
+        }
+        require(n == 0 || largest < k_ + shift, "a label is not a target");
     }
 
     void check_groups(const Ints &order, const Ints &ends) const {
@@ -164,16 +180,16 @@ class Targets {
     }
 
 public:
-    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends)
-        : single_(centres.dtype() == nb::dtype<float>()), k_(centres.shape(0)), d_(centres.shape(1)) {
+    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed)
+        : single_(centres.dtype() == nb::dtype<float>()), observed_(observed), k_(centres.shape(0)), d_(centres.shape(1)) {
         require(single_ || centres.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
         require(pivot.shape(0) == d_, "pivot must have one entry per column");
         require(k_ > 0 && d_ > 0, "there must be a target and a column");
         check_groups(order, ends);
         if (single_)
-            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, order, ends);
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, order, ends, observed);
         else
-            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends);
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends, observed);
     }
 
     // Returns (moved, computed, near_ties).
@@ -185,7 +201,7 @@ public:
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
             nb::gil_scoped_release released;
-            return tuple(kernels<T>().nearest(values, n, t, labels.data(), first, second, changes(changed, before, n)));
+            return tuple(kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, changes(changed, before, n)));
         });
     }
 
@@ -209,12 +225,12 @@ public:
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
             nb::gil_scoped_release released;
-            return tuple(kernels<T>().nearest_bounded(values, n, t, labels.data(), bounds, changes(changed, before, n)));
+            return tuple(kernels<T>(observed_).nearest_bounded(values, n, t, labels.data(), bounds, changes(changed, before, n)));
         });
     }
 
     void move_rows(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
-                   double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight) const {
+                   double fine, Doubles2Out high, Doubles2Out low, Doubles2Out weight, Doubles3Out missing) const {
         const size_t n = rows(x), m = high.shape(0);
         const double *w = optional_weights(weights, n);
         require(after.shape(0) == n, "labels: one entry per row");
@@ -224,6 +240,8 @@ public:
         require(high.shape(1) == d_ && low.shape(0) == m && low.shape(1) == d_ && weight.shape(0) == 2 &&
                 weight.shape(1) == m,
                 "sums must be slots by columns");
+        require(!observed_ || (missing.is_valid() && missing.shape(0) == 2 && missing.shape(1) == m && missing.shape(2) == d_),
+                "weights of missing cells must be two by slots by columns");
         const int *some = which.is_valid() ? which.data() : nullptr, *old = some ? before.data() : nullptr;
         const size_t count = some ? which.shape(0) : n;
         with(x, [&](auto *values, const auto &t) {
@@ -231,8 +249,9 @@ public:
             bool known;
             {
                 nb::gil_scoped_release released;
-                known = kernels<T>().move_rows(values, w, n, t, weight_scale, some, count, old, after.data(), slots.data(),
-                                               m, {coarse, fine}, high.data(), low.data(), weight.data());
+                known = kernels<T>(observed_).move_rows(values, w, n, t, weight_scale, some, count, old, after.data(),
+                                                        slots.data(), m, {coarse, fine}, high.data(), low.data(),
+                                                        weight.data(), observed_ ? missing.data() : nullptr);
             }
             require(known, "a label has no slot");
         });
@@ -247,7 +266,7 @@ public:
         with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             nb::gil_scoped_release released;
-            kernels<T>().residuals(values, w, n, t, labels.data(), total.data(), each.is_valid() ? each.data() : nullptr);
+            kernels<T>(observed_).residuals(values, w, n, t, labels.data(), total.data(), each.is_valid() ? each.data() : nullptr);
         });
     }
 
@@ -260,7 +279,7 @@ public:
             T *distances = optional<T>(closest, n);
             require(distances != nullptr, "closest is needed");
             nb::gil_scoped_release released;
-            return kernels<T>().update_closest(values, w, n, t, taken, distances, potential.data());
+            return kernels<T>(observed_).update_closest(values, w, n, t, taken, distances, potential.data());
         });
     }
 };
@@ -282,9 +301,9 @@ void register_targets(nb::module_ &m) {
     const auto x = nb::arg("x").noconvert(), labels = nb::arg("labels").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     nb::class_<Targets>(m, "Targets")
-        .def(nb::init<Matrix, Doubles, double, Ints, Ints>(), nb::arg("centres").noconvert(),
+        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool>(), nb::arg("centres").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
-             nb::arg("ends").noconvert().none() = nb::none())
+             nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
              nb::arg("before").noconvert().none() = nb::none())
@@ -295,7 +314,8 @@ void register_targets(nb::module_ &m) {
         .def("move_rows", &Targets::move_rows, x, weights, nb::arg("weight_scale"),
              nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(),
              nb::arg("slots").noconvert(), nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(),
-             nb::arg("low").noconvert(), nb::arg("weight").noconvert())
+             nb::arg("low").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("missing").noconvert().none() = nb::none())
         .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),
              nb::arg("each").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),

@@ -26,6 +26,8 @@ template <class T> struct Targets {
     double longest;        // the largest length of a shifted target
     double wide_scale;     // scale and pivot in float64
     const double *wide_pivot;
+    size_t padded;         // k, rounded up to whole vectors; 0 unless rows may have missing cells
+    const T *half_squares; // d x padded, by slot: half the square of each coordinate of the shifted targets
 };
 
 // The distance bounds of every row of a block, and how far the targets have moved since the first pass; see

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.impute import Imputed as Imputed
+    from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
     from foldwise.models.kmeans import BisectingKMeans as BisectingKMeans
     from foldwise.models.kmeans import KMeans as KMeans
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from foldwise.models.mixture import SoftKMeans as SoftKMeans
     from foldwise.models.pca import PCA as PCA
     from foldwise.models.pca.rank import RankChoice as RankChoice
+    from foldwise.prepare.build import prepare as prepare
+    from foldwise.prepare.recipe import Recipe as Recipe
+    from foldwise.report.look import Look as Look
+    from foldwise.report.look import look as look
     from foldwise.report.progress import progress as progress
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
@@ -52,6 +58,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
+    "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
     "models.labelled_matrix": "LabelledMatrix",
@@ -59,6 +66,9 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
+    "prepare": "prepare",
+    "prepare.recipe": "Recipe",
+    "report.look": "Look look",
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
@@ -78,7 +88,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
     with forks.importing:
         home = importlib.import_module(_PUBLIC[name])
-    # `fold` is both a package and a function: keep the package, which is callable, whatever the import order.
+    # `fold` and `prepare` are both packages and functions: keep the package, which is callable, whatever the import order.
     value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value

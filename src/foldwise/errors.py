@@ -97,6 +97,10 @@ class LeftOutWarning(FoldwiseWarning):
     """Non-numeric columns of a table were left out; name the columns to use to silence this warning."""
 
 
+class ReadingWarning(FoldwiseWarning):
+    """While a file was read, rows far down turned out not to be like those before; it says what was done about them."""
+
+
 class NotFinishedWarning(FoldwiseWarning):
     """A fit stopped before it converged (iteration limit, time budget or Ctrl-C); its `outcome_` says which."""
 

@@ -147,8 +147,8 @@ def test_npy_in_other_orders(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-@pytest.mark.parametrize("name", ["x.npy", "x.csv", "x.parquet", "x.jsonl", "x.csv.gz"])
-def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["x.npy", "x.csv"])
+def test_a_pipe_that_nobody_writes_to(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     os.mkfifo(path)
     code = (

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from foldwise.cli.options import COMPUTE, Compute, File, Output, Where
+from foldwise.cli.options import COMPUTE, FILE_OPTIONS, Compute, File, FileOptions, Output, Where
 
 
-def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute: Compute = COMPUTE) -> None:
+def apply(
+    model: Path,
+    file: File,
+    /,
+    *,
+    out: Path,
+    keep: Literal["ids", "all"] = "ids",
+    where: Where = None,
+    options: FileOptions = FILE_OPTIONS,
+    compute: Compute = COMPUTE,
+) -> None:
     """Apply a saved model to new rows and write the result for each: scores, or clusters.
 
     Parameters
@@ -18,13 +29,14 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute
         The new rows. The columns of the fit are found by name; others are ignored.
     out
         The file to write (.parquet, .csv, .csv.gz, .jsonl or .npy).
+    keep
+        Which columns of the file are written beside the results: the identifiers and labels of the fit, or all.
     """
     from foldwise import load
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.options import scan_quietly
+    from foldwise.cli.open_input import open_new_rows
     from foldwise.cli.output import show, write_rows
     from foldwise.errors import ParameterError
-    from foldwise.models.base import check_columns
 
     check_outputs(file, Output(out=out), model=model)
     fitted = load(model)
@@ -34,10 +46,8 @@ def apply(model: Path, file: File, /, *, out: Path, where: Where = None, compute
             "In Python, fw.load(...) gives its pdf, cdf and quantiles."
         )
     fitted.n_threads = compute.threads
-    names = getattr(fitted, "feature_names_in_", None)
-    source = scan_quietly(file, columns=None if names is None else list(names), where=where)
-    check_columns(fitted, source)
     with compute.engine_context():
-        failure = show(f"written: {write_rows(fitted, source, out)}")
+        source = open_new_rows(fitted, file, where, options.reading())
+        failure = show(f"written: {write_rows(fitted, source, out, keep)}")
     if failure is not None:
         raise failure

@@ -15,7 +15,7 @@ def check_outputs(
 ) -> None:
     """Check what a command that reads `file` (and `model`) is to write; with `rows`, --out has one line for each row."""
     from foldwise.data.atomic import Replacement
-    from foldwise.data.files import format_of
+    from foldwise.data.files import output_format_of
     from foldwise.data.inputs import files_read
 
     given = {"--out": output.out, "--model": output.model, "--report": output.report, "--checkpoint": checkpoint}
@@ -23,7 +23,7 @@ def check_outputs(
     if output.report is not None and output.report.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--report {output.report}: the report is a web page; give a name that ends in .html.")
     if output.out is not None and rows:
-        format_of(os.fspath(output.out))
+        output_format_of(os.fspath(output.out))
     for option, path in outputs.items():
         try:
             Replacement(path).close()  # the only sure way to learn whether there may be a file

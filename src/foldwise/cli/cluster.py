@@ -76,6 +76,7 @@ def cluster(
     check_outputs(file, output, place)
     settings: dict[str, Any] = {
         "scale": scale,
+        "missing": given.missing,
         "metric": metric,
         "search": search,
         "init": init,

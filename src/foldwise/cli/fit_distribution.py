@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
-from foldwise.cli.options import COMPUTE, OUTPUT, Compute, File, Output, Weights, Where
+from foldwise.cli.options import COMPUTE, FILE_OPTIONS, OUTPUT, Compute, File, FileOptions, Output, Weights, Where
 
 
 def fit_distribution(
@@ -21,8 +21,10 @@ def fit_distribution(
     confidence: Annotated[float, Parameter(validator=validators.Number(gt=0, lt=1))] = 0.95,
     criterion: Literal["bic", "aic"] = "bic",
     no_test: bool = False,
+    missing: Literal["drop", "error"] = "drop",
     where: Where = None,
     weights: Weights = None,
+    options: FileOptions = FILE_OPTIONS,
     checkpoint: Path | None = None,
     time_budget: Annotated[float | None, Parameter(validator=validators.Number(gt=0))] = None,
     output: Output = OUTPUT,
@@ -51,6 +53,8 @@ def fit_distribution(
         enough values, or aic. In both, limits of the support that were estimated count as two parameters.
     no_test
         Skip the tests whether the (best) family fits, which take a second or two.
+    missing
+        drop leaves missing values out and says how many; error stops at the first.
     checkpoint
         Keep the state of the fit in this file, and resume from it if it exists: for families that take many passes.
     time_budget
@@ -58,7 +62,7 @@ def fit_distribution(
     """
     import foldwise as fw
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.options import scan_quietly
+    from foldwise.cli.open_input import open_column
     from foldwise.cli.output import finish
     from foldwise.errors import DataError
     from foldwise.models.likelihood import Comparison
@@ -68,17 +72,13 @@ def fit_distribution(
     names = [name for text in family or ["all"] for name in text.split(",")]
     wanted: Any = names[0] if len(names) == 1 else names
     several = wanted == "all" or not isinstance(wanted, str)
-    data: Any = file
-    place: Any = int(column) if column is not None and file.endswith(".npy") and column.isdigit() else column
-    if where is not None or weights is not None:
-        columns = "numeric" if place is None else [place]
-        data, place = scan_quietly(file, columns=columns, where=where, weights=weights), None
+    data = open_column(file, column, where, weights, options)
     with compute.engine_context():
         with fw.progress():
             found = fw.fit_distribution(
                 data,
                 wanted,
-                column=place,
+                missing=missing,
                 fixed=_fixed(fixed or [], several),
                 method=method,
                 confidence=confidence,

@@ -83,6 +83,7 @@ def mixture(
     check_outputs(file, output, place)
     settings: dict[str, Any] = {
         "scale": scale,
+        "missing": given.missing,
         "n_latent": latent,
         "reg_covar": "auto" if ridge is None else ridge,
         "n_init": starts,

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter, validators
 
 from foldwise.errors import LeftOutWarning, ParameterError
 
+if TYPE_CHECKING:
+    from foldwise.data.reading import Reading
+
 # fmt: off
 File: TypeAlias = Annotated[str, Parameter(help=
-    'CSV, Parquet, JSON lines or .npy; a quoted glob ("data/*.parquet"), or an SQL query over files. '
+    'CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or .npz; - for standard input; a quoted '
+    'glob ("data/*.parquet"), or an SQL query over files. '
     "A query is one statement; it reads whatever files you may read, and writes none.")]
 Where: TypeAlias = Annotated[str | None, Parameter(help=
     'Use only the rows that satisfy this SQL condition, as in "x > 0". It sees no other files.')]
@@ -33,17 +37,74 @@ OptionalAtLeastZero: TypeAlias = Annotated[float | None, Parameter(validator=val
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Input:
-    """Which part of a file is read."""
+class FileOptions:
+    """How a file is read; whatever is not given is found out from the file."""
+
+    header: Annotated[Literal["yes", "no"] | None, Parameter(help=
+        "Whether the first line has the names of the columns.")] = None
+    delimiter: Annotated[str | None, Parameter(help=
+        'What separates the cells of a text file: "," ";" "|" tab or space.')] = None
+    decimal: Annotated[Literal[".", ","] | None, Parameter(help=
+        "The decimal mark of a text file.")] = None
+    encoding: Annotated[str | None, Parameter(help=
+        "The encoding of a text file, such as utf-8 or latin-1.")] = None
+    missing_values: Annotated[list[str] | None, Parameter(help=
+        "Words that stand for a missing cell, as in --missing-values unknown,-9; empty cells and NA always do.")] = None
+    sheet: Annotated[str | None, Parameter(help=
+        "The sheet of a workbook, by name or number.")] = None
+    table: Annotated[str | None, Parameter(help=
+        "The table of a database, or the array of an .npz file.")] = None
+    skip: Annotated[int | None, Parameter(validator=validators.Number(gte=0), help=
+        "How many lines to skip before the table.")] = None
+
+    def reading(self) -> Reading:
+        """The same as a record."""
+        from foldwise.data.reading import Reading
+
+        return Reading(
+            header=None if self.header is None else self.header == "yes",
+            delimiter={"tab": "\t", "space": " "}.get(self.delimiter or "", self.delimiter),
+            decimal=self.decimal,
+            encoding=self.encoding,
+            missing_values=None if self.missing_values is None else tuple(split(self.missing_values)),
+            sheet=self.sheet,
+            table=self.table,
+            skip=self.skip,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Input(FileOptions):
+    """Which part of a file is read, and what each column is taken for."""
 
     columns: Annotated[list[str] | None, Parameter(help=
-        "Columns to use, as in --columns a,b; for .npy by position, from 0. Default: all numeric columns.")] = None
+        "Use only these columns, as in --columns a,b; by position, from 0, if they have no names.")] = None
+    exclude: Annotated[list[str] | None, Parameter(help=
+        "Columns not to use, as in --exclude a,b.")] = None
+    id_: Annotated[list[str] | None, Parameter(name="--id", help=
+        "Columns that name the rows: not used, but written to --out.")] = None
+    label: Annotated[list[str] | None, Parameter(help=
+        "Columns with known groups: not used, but compared with what is found and written to --out.")] = None
+    as_: Annotated[list[str] | None, Parameter(name="--as", help=
+        "What a column is, as in --as zip=category,when=month: number, category, boolean, identifier, date or text; "
+        "of a date also number (days), year, month, day, weekday or hour.")] = None
+    categories: Annotated[Literal["describe", "encode"], Parameter(help=
+        "describe: categories are not used, but describe the result. encode: they are used together with the numbers "
+        "(factor analysis of mixed data).")] = "describe"
+    missing: Annotated[Literal["error", "drop", "mean", "model"], Parameter(help=
+        "What to do about missing cells: leave them to the model, fill them with the mean of the column, drop their rows, "
+        "or stop with an error.")] = "model"
+    whole: Annotated[bool, Parameter(help=
+        "Judge what columns are by all rows, and not by the first million.")] = False
     where: Where = None
     weights: Weights = None
 
-    def scan(self, file: str) -> Any:
-        """The source of these columns and rows."""
-        return scan_quietly(file, columns=column_list(self.columns, file), where=self.where, weights=self.weights)
+    def open(self, file: str) -> Any:
+        """The source of these columns and rows, with the recipe that says what became of each column."""
+        from foldwise.cli.open_input import open_input
+
+        return open_input(file, self)
 
 
 @Parameter(name="*")
@@ -60,6 +121,8 @@ class Output:
         "Write a web page with the results and charts to this file (.html).")] = None
     json: Annotated[bool, Parameter(help=
         "Print the results as JSON.")] = False
+    keep: Annotated[Literal["ids", "all"], Parameter(help=
+        "Which columns of the file --out has beside the results: the identifiers and labels, or all.")] = "ids"
 
 
 @Parameter(name="*")
@@ -113,7 +176,7 @@ class Compute:
 # fmt: on
 
 
-INPUT, OUTPUT, RESUME, COMPUTE = Input(), Output(), Resume(), Compute()
+INPUT, OUTPUT, RESUME, COMPUTE, FILE_OPTIONS = Input(), Output(), Resume(), Compute(), FileOptions()
 
 
 def number_or_rule(text: str | None) -> int | float | str | None:
@@ -151,6 +214,15 @@ def number_or_range(text: str, option: str) -> int | range:
     raise ParameterError(f"{option} {text}: give a number such as 8, or a range such as 2:12.")
 
 
+def split(texts: list[str]) -> list[str]:
+    """Names separated by commas, or given one by one.
+
+    >>> split(["a, b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for text in texts for name in text.split(",")]
+
+
 def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:
     """`--columns` as `scan` takes them: commas separate names, and a .npy file has positions instead.
 
@@ -159,7 +231,7 @@ def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] |
     """
     if columns is None:
         return None
-    names = [name.strip() for text in columns for name in text.split(",")]
+    names = split(columns)
     return [int(name) for name in names] if file.endswith(".npy") and all(n.isdigit() for n in names) else names
 
 
@@ -175,7 +247,9 @@ def scan_quietly(file: str, **options: Any) -> Any:
 @contextmanager
 def spooled_scan(file: str, given: Input) -> Iterator[Any]:
     """The source, for fits that read it many times: kept on disk if reading it again would be slow."""
+    from foldwise.data.missing import allow_missing
     from foldwise.data.spool import spooled
 
-    with spooled(given.scan(file)) as source:
-        yield source
+    source = given.open(file)
+    with spooled(source if given.missing == "error" else allow_missing(source)) as kept:
+        yield kept

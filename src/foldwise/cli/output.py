@@ -28,13 +28,13 @@ def show(text: str) -> OutputError | None:
     return None
 
 
-def write_rows(model: Any, source: Any, out: Path) -> str:
+def write_rows(model: Any, source: Any, out: Path, keep: str = "ids") -> str:
     """Write what the model gives for every row to a file, in bounded memory."""
     from foldwise import progress
     from foldwise.report.write_rows import write_transformed
 
     with progress():
-        rows = write_transformed(model, source, out)
+        rows = write_transformed(model, source, out, keep=keep)
     return f"{out} ({rows:,} rows)"
 
 
@@ -74,7 +74,7 @@ def finish(
         save(model, output.model)
         done.append(f"model: {output.model}")
     if output.out is not None and rows:
-        done.append(f"{rows}: {write_rows(model, source, output.out)}")
+        done.append(f"{rows}: {write_rows(model, source, output.out, output.keep)}")
     elif output.out is not None:
         with replacing(output.out) as stream:
             stream.write((as_json(values) + "\n").encode())

@@ -48,10 +48,11 @@ def pca(
     check_outputs(file, output, checkpoint)
     if checkpoint is not None and solver not in ("krylov", "power"):
         raise ParameterError(f"--checkpoint needs --solver krylov or power: {solver} has nothing to resume.")
-    source = given.scan(file)
+    source = given.open(file)
     fitted = PCA(
         number_or_rule(components),
         scale=scale,
+        missing=given.missing,
         whiten=whiten,
         svd_solver=solver,
         checkpoint=checkpoint,

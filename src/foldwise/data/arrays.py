@@ -24,8 +24,9 @@ class ArraySource:
     sparse = False
     slow = False
     in_memory = True
+    cut_anywhere = True
     left_out: tuple[str, ...] = ()
-    names: tuple[str, ...] | None = None
+    indicators: Any = None  # which columns stand for categories, if these rows come from such a source
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class ArraySource:
         rows: NDArray[np.intp] | None = None,
         weights: NDArray[np.float64] | None = None,
         dtype: np.dtype[np.floating] | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         shape = array.shape
         if len(shape) != 2:
@@ -48,7 +50,8 @@ class ArraySource:
             _FLOATS[0] if array.dtype.kind == "f" and array.dtype.itemsize == 4 else _FLOATS[1]
         )
         self.positions = chosen
-        self._finite = check.Finite(self.where, None, chosen)
+        self.names = names
+        self._finite = check.Finite(self.where, names, chosen)
         if not self.n_rows or not self.n_columns:
             check.not_empty(self.n_rows, self.n_columns, self.where)
 
@@ -84,7 +87,7 @@ class ArraySource:
         """Shape, dtype and checksums of the first and last block."""
         rows = block_grid.rows_per_block(self.n_columns, self.dtype)
         ends = {0, (self.n_rows - 1) // rows * rows}
-        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).dense().data) for at in sorted(ends)]
+        sums = [zlib.crc32(self.load(at, min(at + rows, self.n_rows)).unchecked.data) for at in sorted(ends)]
         if self._weights is not None:
             sums.append(zlib.crc32(self._weights.data))
         return f"array {self.n_rows}x{self.n_columns} {self.dtype.name} " + " ".join(f"{s:08x}" for s in sums)

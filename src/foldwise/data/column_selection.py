@@ -50,7 +50,9 @@ def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: 
     """The positions of the columns listed by the caller."""
     found = []
     for column in _listed(columns, where):
-        if isinstance(column, str):
+        if isinstance(column, str) and names is None and column.isdecimal() and int(column) < n_columns:
+            found.append(int(column))  # as `labels` has it
+        elif isinstance(column, str):
             found.append(find(column, names, where))
         elif isinstance(column, (int, np.integer)) and not isinstance(column, bool):
             if not -n_columns <= column < n_columns:
@@ -63,6 +65,11 @@ def positions(columns: Any, names: Sequence[str] | None, n_columns: int, where: 
     if not found:
         raise DataError("columns= is empty: 0 feature(s), while a minimum of 1 is required", where=where)
     return found
+
+
+def labels(chosen: Sequence[int], n_columns: int) -> tuple[str, ...] | None:
+    """What to call some of the columns of data without names: their positions, by which the same can be found again."""
+    return None if list(chosen) == list(range(n_columns)) else tuple(map(str, chosen))
 
 
 def numeric(

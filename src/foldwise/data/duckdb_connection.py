@@ -8,22 +8,28 @@ from typing import Any
 
 from foldwise.data import n_threads, scratch
 
+MEMORY = "1GB"
+ATTACHED = "attached"
+_WIDE = 500  # columns, from which on the chunks of a thread take more than the row groups of a usual file
+_MOST_MEGABYTES = 1_000_000
+_CHUNK = 2048  # rows that DuckDB decodes at a time
 _inherited: list[
     Any
 ] = []  # connections of the parent of a forked process: closing one waits for threads that are not there
 
 
-def connect(files: Sequence[str] | None = None) -> Any:
+def connect(files: Sequence[str] | None = None, *, memory: str = MEMORY, attach: str | None = None) -> Any:
     """A DuckDB connection with the configured number of threads and bounded memory.
 
-    With `files`, possibly none, it can read these and nothing else, and write nothing.
+    With `files`, possibly none, it can read these and nothing else, and write nothing. The database in the file `attach` is
+    called `attached` in SQL.
     """
     import duckdb
 
     connection = duckdb.connect(
         config={
             "threads": n_threads.count(),
-            "memory_limit": "1GB",  # anything larger (a sort in a query, say) spills to the scratch folder
+            "memory_limit": memory,  # anything larger (a sort in a query, say) spills to the scratch folder
             # Of this process, since DuckDB's names are always the same. DuckDB may read whatever is in its scratch folder, so a
             # connection to given files has none.
             "temp_directory": scratch.folder() if files is None else "",
@@ -33,6 +39,11 @@ def connect(files: Sequence[str] | None = None) -> Any:
     )
     # For local files, prefetching gave no measurable gain and took a third more memory.
     connection.execute("SET GLOBAL disable_parquet_prefetching = true")
+    if attach is not None:
+        connection.execute(f"ATTACH {literal(attach)} AS {ATTACHED} (TYPE duckdb, READ_ONLY)")
+    if connection.execute("SELECT count(*) FROM duckdb_optimizers() WHERE name = 'type_pushdown'").fetchall()[0][0]:
+        # It makes TRY_CAST(column AS DOUBLE) over text files a strict read, which fails at the first word.
+        connection.execute("SET GLOBAL disabled_optimizers = 'type_pushdown'")
     if files is not None:
         connection.execute(f"SET GLOBAL allowed_paths = [{', '.join(literal(path) for path in files)}]")
         connection.execute("SET GLOBAL enable_external_access = false")
@@ -54,13 +65,18 @@ def duckdb_errors() -> tuple[type[Exception], ...]:
 class Database:
     """A DuckDB connection that opens on first use; a pickled copy and a forked child open their own."""
 
-    def __init__(self, files: Sequence[str] | None = None) -> None:
-        """With `files`, only these can be read, whatever the SQL; otherwise all that the user may read."""
-        self._files = files
+    def __init__(
+        self, files: Sequence[str] | None = None, *, memory: str | None = None, attach: str | None = None
+    ) -> None:
+        """With `files`, only these can be read, whatever the SQL; otherwise all that the user may read.
+
+        `attach` is a database file that its SQL calls `attached`.
+        """
+        self._files, self._attach = files, attach
         self._sealed = False
         self._connection: Any = None
         self._process = 0
-        self._memory: str | None = None
+        self._memory = memory
 
     def cursor(self) -> Any:
         """A new cursor for each use, since several threads may read at once."""
@@ -68,9 +84,8 @@ class Database:
             _inherited.append(self._connection)
             self._connection = None
         if self._connection is None:
-            self._connection, self._process = connect(self._files), os.getpid()
-            if self._memory is not None:
-                self._connection.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
+            self._connection = connect(self._files, memory=self._memory or MEMORY, attach=self._attach)
+            self._process = os.getpid()
             if self._sealed:
                 self.seal()
         return self._connection.cursor()
@@ -78,6 +93,12 @@ class Database:
     def query(self, sql: str) -> Any:
         """All rows of a query."""
         return self.cursor().execute(sql).fetchall()
+
+    def allow(self, path: str) -> None:
+        """Let a further file be read, one that this process made; connections that are open stay as they are."""
+        if self._files is not None and path not in self._files:
+            self._files = (*self._files, path)
+            self._connection = None
 
     def limit_memory(self, memory: str) -> None:
         """Set DuckDB's memory limit, here and in pickled copies."""
@@ -94,11 +115,23 @@ class Database:
         return vars(self) | {"_connection": None, "_process": 0}
 
 
-def bound_parquet_memory(listed: str, database: Database) -> None:
+def memory_for(width: int, chunks: int) -> str:
+    """A memory limit for tables of `width` columns, of which DuckDB holds so many chunks for each thread."""
+    return f"{_megabytes_for(width, chunks)}MB"
+
+
+def _megabytes_for(width: int, chunks: int) -> int:
+    # A cell takes up to 16 bytes, and a chunk has the same number of rows however few the table has.
+    return 1000 + (chunks * n_threads.count() * width * _CHUNK * 16) // 1_000_000
+
+
+def bound_parquet_memory(listed: str, width: int, database: Database) -> None:
     """Limit memory to what is needed, a row group or two per thread, since DuckDB fills whatever it is allowed."""
     groups, largest = database.query(
         "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
         f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
     )[0]
     megabytes = 256 + 2 * min(n_threads.count(), groups) * int(largest or 0) // 1_000_000
-    database.limit_memory(f"{megabytes}MB")
+    # The metadata of a damaged file may say anything; what a wide table needs beyond its values depends on its width.
+    wide = _megabytes_for(width, 2) if width > _WIDE else 0
+    database.limit_memory(f"{min(max(megabytes, wide), _MOST_MEGABYTES)}MB")

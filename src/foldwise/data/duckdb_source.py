@@ -6,27 +6,30 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import block_grid, check, column_selection, file_errors, sql_rights
+from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.rebatch import Part, grouped, rows_of
-from foldwise.data.source import Piece
+from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
 _ALL = 2**62  # rows
+_MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,34 @@ class DuckDBTable:
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
+    layout: str = ""  # how a text file is laid out, in a few words
+    projection: str | None = None  # expressions that the columns are computed by
+    scratch: Any = None  # what keeps the scratch files that were written for a table
+    reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
+
+    def __reduce__(self) -> Any:
+        if self.reopen is not None:
+            return _reopened, (self.reopen, {name: getattr(self, name) for name in _KEPT})
+        return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
+        rows = self._rows()
+        return rows if self.projection is None else rows.project(self.projection)
+
+    def _rows(self) -> Any:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
+        if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
+            clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
+            return self.database.cursor().sql(f"FROM {clause}")
         return relation_of(self.object, self.database)
+
+    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
+        """The table with columns that are computed from its own."""
+        if self.projection is not None:
+            raise ValueError("the columns are computed already")
+        return replace(self, projection=", ".join(expressions), columns=columns)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -61,14 +86,35 @@ class DuckDBTable:
         """How messages refer to a column."""
         return column.name if self.named else self.columns.index(column)
 
+    def fall_back(self, problem: Exception) -> bool:
+        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
+        text = None if self.reader is None else self.reader.text_files
+        return text is not None and text.fall_back(problem)
+
+    def ask(self, query: Callable[[Any], T]) -> T:
+        """`query(relation)`, once more if rows far down in a text file need a clean copy; errors are those of DuckDB."""
+        try:
+            return query(self.relation())
+        except duckdb_errors() as problem:
+            if not self.fall_back(problem):
+                raise
+        return query(self.relation())
+
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
-        if self.files is not None and self.reader is not None:
+        if self.projection is None and self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
+        misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
+        if misfit is not None:
+            raise DataError(
+                f"a cell far down does not fit what the rows before have: {misfit[0]!r}",
+                where=self.where,
+                advice="whole=True judges the columns by all rows; as_={'name': 'category'} says what a column is",
+            ) from None
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
@@ -78,12 +124,21 @@ class DuckDBTable:
         raise DataError(str(problem).strip(), where=self.where) from None
 
 
+# What can be changed in a table with scratch files after it was opened.
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection")
+
+
+def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
+    return replace(reopen(), **kept)
+
+
 class DuckDBSource:
     """The chosen columns of a table."""
 
     sparse = False
     slow = True
     in_memory = False
+    cut_anywhere = True
 
     def __init__(
         self,
@@ -96,25 +151,32 @@ class DuckDBSource:
         dtype: np.dtype[np.floating] | None,
     ) -> None:
         self.where, self.left_out, self.n_columns = table.where, left_out, len(chosen)
-        self.names = tuple(column.name for column in chosen) if table.named else None
+        if table.named:
+            self.names: tuple[str, ...] | None = tuple(column.name for column in chosen)
+        else:
+            self.names = column_selection.labels([table.columns.index(one) for one in chosen], len(table.columns))
         self._table, self._chosen, self._condition = table, chosen, where
         self._weight, self._weights = weight, weights
         single = all(column.type == "FLOAT" for column in chosen)
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         self.n_rows: int | None = table.n_rows if where is None else None
-        self.in_memory = table.sql is None
+        self.in_memory = table.object is not None
         self.divisible = table.files is not None  # the rows of a query need not come in the same order twice
 
     def count(self, most: int | None = None) -> int:
         """The number of rows, as counted by DuckDB; only the first `most` are looked at."""
         try:
-            relation = self._relation() if most is None else self._relation().limit(most)
-            found = int(relation.aggregate("count(*)").fetchall()[0][0])
+            found = self._table.ask(lambda relation: self._counted(relation, most))
         except duckdb_errors() as problem:
             self._table.explain(problem, self._needed(), self._condition)
         if most is None or found < most:
             self.n_rows = found
         return found
+
+    def _counted(self, relation: Any, most: int | None) -> int:
+        relation = relation if self._condition is None else relation.filter(self._condition)
+        relation = relation if most is None else relation.limit(most)
+        return int(relation.aggregate("count(*)").fetchall()[0][0])
 
     def _needed(self) -> list[Column]:
         return self._chosen if self._weight is None else [*self._chosen, self._weight]
@@ -127,6 +189,9 @@ class DuckDBSource:
         needed = self._needed()
         # Numbered names, because real names may differ only in case, which DuckDB ignores.
         select = ", ".join(f"{column.selected} AS c{k}" for k, column in enumerate(needed))
+        given = 0
+        if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
+            select = "*"  # planning takes time by the square of the number of columns that are named
         try:
             relation = self._relation().project(select)
             if skipped or wanted is not None:
@@ -134,20 +199,25 @@ class DuckDBSource:
             stream = Stream(relation.__arrow_c_stream__())
             try:
                 while (batch := stream.next()) is not None:
+                    given += batch.rows
                     yield batch
             finally:
                 stream.close()
+            return
         except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
-            self._table.explain(problem, needed, self._condition)
+            if not self._table.fall_back(problem):
+                self._table.explain(problem, needed, self._condition)
+        # A clean copy has the same rows up to the one that DuckDB refused.
+        yield from self._batches(skipped + given, None if wanted is None else wanted - given)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
         files = self._table.files
         if files is not None:
             files.check_unchanged()
-        rows = block_grid.rows_per_block(self.n_columns, self.dtype)
+        rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
         wanted = None if last is None else last * rows - skipped
@@ -159,6 +229,8 @@ class DuckDBSource:
             if self._weights is not None and stop > len(self._weights):
                 self._wrong_count()
             yield _Batches(self, start, parts)
+        if not stop and self._condition is not None:
+            check.no_match(self._condition, self.where)
         check.not_empty(stop, self.n_columns, self.where)
         if self._weights is not None and last is None and stop != len(self._weights):
             self._wrong_count()
@@ -194,9 +266,9 @@ class DuckDBSource:
         """The files' names, sizes and modification times (or the query), the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
-        shown = [(Path(path).name, *stamp) for path, stamp in stamps] or self._table.key
+        shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
         weight = None if self._weight is None else self._weight.name
-        chosen = [column.sql for column in self._chosen]
+        chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
 
 
@@ -268,13 +340,13 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.files.kind == "parquet":
+    if table.files is None or table.reader is None or table.files.kind == "parquet":
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":
         value = f"TRY_CAST({quoted(column.sql)} ->> '$' AS DOUBLE)"
-    sample = table.relation().limit(SNIFFED)
-    numbers, present = sample.aggregate(f"count({value}), count({quoted(column.sql)})").fetchall()[0]
+    counts = f"count({value}), count({quoted(column.sql)})"
+    numbers, present = table.ask(lambda relation: relation.limit(SNIFFED).aggregate(counts).fetchall())[0]
     return bool(2 * numbers > present)
 
 
@@ -290,7 +362,7 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
 
 def _has_rows(table: DuckDBTable) -> None:
     try:
-        some = table.relation().limit(1).fetchall()
+        some = table.ask(lambda relation: relation.limit(1).fetchall())
     except duckdb.Error as problem:
         table.explain(problem, [column for column in table.columns if column.is_number], None)
     if not some:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldwise.data import check
 from foldwise.data.compressed import opened
 from foldwise.data.duckdb_connection import literal
-from foldwise.data.files import Files
+from foldwise.data.files import Files, without_compression
 from foldwise.errors import DataError
+
+if TYPE_CHECKING:
+    from foldwise.data.text_table import TextFiles
 
 SNIFFED = 20480  # rows DuckDB samples to determine the types
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_SMALL = 30_000_000  # bytes of JSON, all of which are looked at for types
 _MOST_OF_A_LINE = 1 << 20  # characters, in which to look for names
 _BY_CASE = "the names of two columns differ only by case, which DuckDB ignores"
 
@@ -30,6 +33,7 @@ class Column:
     name: str
     sql: str
     type: str
+    expression: str | None = None  # SQL of type DOUBLE that is selected instead of the column itself
 
     @property
     def is_number(self) -> bool:
@@ -39,6 +43,8 @@ class Column:
     @property
     def selected(self) -> str:
         """The SQL expression that selects it, as a type the copying kernel accepts."""
+        if self.expression is not None:
+            return self.expression
         return quoted(self.sql) if self.type in _PLAIN else f"CAST({quoted(self.sql)} AS DOUBLE)"
 
 
@@ -51,10 +57,24 @@ class Reader:
     options: str  # of the reading function, with types
     text_options: str  # the same with every value as text
     function: str
-    header_lines: int = 0
+    text_files: TextFiles | None = None  # for text files, which may be read from copies
 
-    def clause(self, paths: Sequence[str], *, text: bool = False) -> str:
-        """The FROM clause."""
+    def clause(
+        self,
+        paths: Sequence[str],
+        *,
+        text: bool = False,
+        types: Mapping[str, str] | None = None,
+        nulls: Sequence[str] = (),
+    ) -> str:
+        """The FROM clause.
+
+        For text files, `types` gives the SQL types of some columns, by their SQL names, and `nulls` what is written for missing
+        cells besides nothing at all; `text` makes all columns text.
+        """
+        if self.text_files is not None:
+            own = {c.sql: "VARCHAR" if text else (types or {}).get(c.sql, c.type) for c in self.columns}
+            return self.text_files.clause(paths, own, nulls)
         options = self.text_options if text else self.options
         return f"{self.function}([{', '.join(literal(path) for path in paths)}]{options})"
 
@@ -66,13 +86,14 @@ def quoted(name: str) -> str:
 
 def reader(files: Files, run: Any) -> Reader:
     """How to read these files; `run(sql)` returns the rows of a query."""
-    make = {"csv": _csv, "parquet": _parquet, "json": _json}[files.kind]
+    make = {"parquet": _parquet, "json": _json}[files.kind]
     found = make(files, run)
     check.names([column.name for column in found.columns], files.where)
     return found
 
 
-def _differ(first: str, other: str, column: str, what: str) -> DataError:
+def differ(first: str, other: str, column: str, what: str) -> DataError:
+    """The error for files that do not have the same columns."""
     return DataError(
         f"the files do not have the same columns: {what} {first}",
         where=other,
@@ -81,81 +102,14 @@ def _differ(first: str, other: str, column: str, what: str) -> DataError:
     )
 
 
-def _same_names(first: str, names: Sequence[str], other: str, found: Sequence[str]) -> None:
+def same_names(first: str, names: Sequence[str], other: str, found: Sequence[str]) -> None:
+    """Refuse files of which one has a column that the other has not."""
     for name in names:
         if name not in found:
-            raise _differ(first, other, name, "it is missing here but present in")
+            raise differ(first, other, name, "it is missing here but present in")
     for name in found:
         if name not in names:
-            raise _differ(first, other, name, "it does not occur in")
-
-
-def _csv(files: Files, run: Any) -> Reader:
-    first = _sniff(files.paths[0], run)
-    for path in files.paths[1:]:
-        other = _sniff(path, run)
-        names = [column.name for column in first.columns]
-        found = [column.name for column in other.columns]
-        _same_names(files.paths[0], names, path, found)
-        for a, b in zip(first.columns, other.columns, strict=True):
-            if a.name != b.name:
-                raise _differ(files.paths[0], path, b.name, "its position differs from that in")
-            if a.is_number != b.is_number:
-                raise _differ(files.paths[0], path, b.name, f"it is {b.type} here but {a.type} in")
-        if other.dialect != first.dialect:
-            raise DataError(f"the separator, quote character or header differs from {files.paths[0]}", where=path)
-    # A column that looks integer in the sample may have fractions further down, so all numbers are read as DOUBLE.
-    columns = tuple(
-        Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in first.columns
-    )
-    types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
-    texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
-    dialect = f", auto_detect=false, {first.dialect}"
-    return Reader(
-        columns,
-        first.header,
-        f"{dialect}, columns={{{types}}}",
-        f"{dialect}, columns={{{texts}}}",
-        "read_csv",
-        int(first.header),
-    )
-
-
-@dataclass(frozen=True)
-class _Sniffed:
-    columns: tuple[Column, ...]
-    dialect: str
-    header: bool
-
-
-def _sniff(path: str, run: Any) -> _Sniffed:
-    # skip=0: otherwise the sniffer may silently skip the first rows of a ragged file
-    found = run(f"SELECT Delimiter, Quote, Escape, Comment, HasHeader, Columns FROM sniff_csv({literal(path)}, skip=0)")
-    delimiter, quote, escape, comment, header, columns = found[0]
-    delimiter, quote, escape, comment = ("" if x == "(empty)" else x for x in (delimiter, quote, escape, comment))
-    # A sample without quotes does not mean that later rows have none.
-    quote, escape = (quote or '"', escape or '"')
-    dialect = ", ".join(
-        f"{key}={literal(value)}"
-        for key, value in (("delim", delimiter), ("quote", quote), ("escape", escape), ("comment", comment))
-    )
-    names = [column["name"] for column in columns]
-    shown = _header(path, delimiter, quote, comment) if header else names
-    if len(shown) != len(names):  # a dialect that Python's csv module does not parse
-        shown = names
-    shown = [own or given for own, given in zip(shown, names, strict=True)]
-    check.names(shown, path)  # DuckDB would rename a duplicate
-    return _Sniffed(
-        tuple(Column(own, c["name"], c["type"]) for own, c in zip(shown, columns, strict=True)),
-        f"{dialect}, header={str(header).lower()}, skip=0",
-        bool(header),
-    )
-
-
-def _header(path: str, delimiter: str, quote: str, comment: str) -> list[str]:
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        lines = (line for line in file if line.strip() and not (comment and line.startswith(comment)))
-        return next(csv.reader(lines, delimiter=delimiter, quotechar=quote), [])
+            raise differ(first, other, name, "it does not occur in")
 
 
 def _parquet(files: Files, run: Any) -> Reader:
@@ -164,9 +118,9 @@ def _parquet(files: Files, run: Any) -> Reader:
         found = _parquet_names(path, run)
         if not first:
             first = found
-        _same_names(files.paths[0], first, path, found)
+        same_names(files.paths[0], first, path, found)
     # By name, so that numeric types are widened where files differ, rather than cast to the first file's type.
-    options = ", union_by_name=true" if len(files.paths) > 1 else ""
+    options = ", hive_partitioning=false" + (", union_by_name=true" if len(files.paths) > 1 else "")
     described = _described(files, run, "read_parquet", options, options)
     if len(described.columns) != len(first) or len({name.lower() for name in first}) == len(first):
         return described
@@ -188,19 +142,62 @@ def _parquet_names(path: str, run: Any) -> list[str]:
 
 
 def _json(files: Files, run: Any) -> Reader:
-    lines = [not path.lower().removesuffix(".gz").endswith(".json") for path in files.paths]
-    form = ", format='newline_delimited'" if all(lines) else ""
-    found = _described(files, run, "read_json", form, form).columns
+    lines = [not without_compression(path).endswith(".json") for path in files.paths]
+    form = ", hive_partitioning=false" + (", format='newline_delimited'" if all(lines) else "")
+    # Keys that are first seen late must not be lost: if the sample cannot have shown them all, all rows are looked at.
+    small = sum(stamp.size for stamp in files.stamps) < _SMALL
+    found = _described(files, run, "read_json", f"{form}, sample_size=-1" if small else form, form).columns
+    if not small and _other_keys(files, found, all(lines), run):
+        found = _described(files, run, "read_json", f"{form}, sample_size=-1", form).columns
     _json_names(files)
-    columns = tuple(Column(c.name, c.sql, "DOUBLE" if c.is_number and c.type != "BOOLEAN" else c.type) for c in found)
-    types = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
+    types = {c.sql: _json_type(files, c, form, run) for c in found}
+    columns = tuple(Column(c.name, c.sql, types[c.sql]) for c in found)
+    if len(columns) == 1 and columns[0].name == "json" and columns[0].type.endswith("[]"):
+        raise DataError(
+            "the records are lists, not objects with names",
+            where=files.where,
+            advice='Write them as objects, {"a": 1, "b": 2}, or as CSV',
+        )
+    listed = ", ".join(f"{literal(c.sql)}: {literal(c.type)}" for c in columns)
     texts = ", ".join(f"{literal(c.sql)}: 'VARCHAR'" for c in columns)
-    return Reader(columns, True, f"{form}, columns={{{types}}}", f"{form}, columns={{{texts}}}", "read_json")
+    return Reader(columns, True, f"{form}, columns={{{listed}}}", f"{form}, columns={{{texts}}}", "read_json")
+
+
+def _other_keys(files: Files, found: Sequence[Column], lines: bool, run: Any) -> bool:
+    """Whether records have keys besides these; for files that are one long list, this cannot be told so quickly."""
+    if not lines:
+        return True
+    known = ", ".join(literal(column.name) for column in found)
+    listed = ", ".join(literal(path) for path in files.paths)
+    rows = run(
+        f"SELECT 1 FROM (SELECT unnest(json_keys(json)) AS k FROM read_ndjson_objects([{listed}], ignore_errors=true)) "
+        f"WHERE k NOT IN ({known}) LIMIT 1"
+    )
+    return bool(rows)
+
+
+def _json_type(files: Files, column: Column, form: str, run: Any) -> str:
+    """The type to read a column as: numbers as DOUBLE, also where some of them are written as text."""
+    if column.type != "JSON":
+        return "DOUBLE" if column.is_number and column.type != "BOOLEAN" else column.type
+    listed = ", ".join(literal(path) for path in files.paths)
+    text = f"{quoted(column.sql)} ->> '$'"
+    present, numbers, bare, nested = run(
+        f"SELECT count({text}), count(TRY_CAST({text} AS DOUBLE)), "
+        f"count(*) FILTER (json_type({quoted(column.sql)}) IN ('BIGINT', 'UBIGINT', 'DOUBLE')), "
+        f"count(*) FILTER (json_type({quoted(column.sql)}) IN ('OBJECT', 'ARRAY')) "
+        f"FROM read_json([{listed}]{form}, columns={{{literal(column.sql)}: 'JSON'}})"
+    )[0]
+    if nested:
+        return "JSON"
+    return "DOUBLE" if 0 < present == numbers and 2 * bare >= present else "VARCHAR"
 
 
 def _json_names(files: Files) -> None:
     """Refuse names that differ only by case, one of which DuckDB would rename and then not find."""
     for path in files.paths:
+        if path.lower().endswith(".zst"):  # which only DuckDB decompresses
+            continue
         with opened(path, "rt", encoding="utf-8") as file:
             line = file.readline(_MOST_OF_A_LINE)
         try:
@@ -215,4 +212,6 @@ def _json_names(files: Files) -> None:
 def _described(files: Files, run: Any, function: str, options: str, text_options: str) -> Reader:
     listed = ", ".join(literal(path) for path in files.paths)
     rows = run(f"DESCRIBE FROM {function}([{listed}]{options})")
-    return Reader(tuple(Column(row[0], row[0], str(row[1])) for row in rows), True, options, text_options, function)
+    # A column without any value has a type of its own, to which nothing can be cast.
+    columns = tuple(Column(row[0], row[0], "VARCHAR" if row[1] == '"NULL"' else str(row[1])) for row in rows)
+    return Reader(columns, True, options, text_options, function)

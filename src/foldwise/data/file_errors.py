@@ -65,16 +65,18 @@ def _judge(path: str, reader: Reader, row: int, column: str | int, value: str | 
 
 
 def _line(path: str, reader: Reader, row: int, value: str | None) -> str:
-    """The line number in a text file, if the row is a single line and contains the value."""
+    """The line number in a text file."""
+    if reader.text_files is not None:
+        number = reader.text_files.line(path, row)
+        return "" if number is None else f" (line {number})"
     if reader.function == "read_parquet" or value is None:
         return ""
-    number = row + reader.header_lines
     try:
         with opened(path) as file:
-            line = next(islice(file, number, None), b"")
+            line = next(islice(file, row, None), b"")
     except OSError:
         return ""
-    return f" (line {number + 1})" if value.encode() in line else ""
+    return f" (line {row + 1})" if value.encode() in line else ""
 
 
 def explain(files: Files, problem: Exception) -> NoReturn:
@@ -84,12 +86,14 @@ def explain(files: Files, problem: Exception) -> NoReturn:
     path = named or files.where
     if "utf-8" in text.lower() or "unicode" in text.lower():
         _encoding(files.paths if named is None else [named])
-    if "No magic bytes" in text or files.kind == "parquet":
+    if "Out of Memory" in text:
         raise DataError(
-            f"not a Parquet file, or truncated ({_first_line(text)})",
+            "reading this file takes more memory than it may",
             where=path,
-            advice="Write or copy it again",
+            advice="Choose fewer columns, or read it with fewer threads",
         ) from None
+    if files.kind == "parquet":
+        _parquet(text, path)
     if "Malformed JSON" in text:
         _malformed(files.paths if named is None else [named])
     line = re.search(r"(?:on Line: |in line )(\d+)", text, re.IGNORECASE)
@@ -97,16 +101,18 @@ def explain(files: Files, problem: Exception) -> NoReturn:
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
     if columns:
         raise DataError(
-            f"a row has {columns[2]} values instead of {columns[1]}{at}", where=path, advice="Correct that row"
-        ) from None
-    if "sniffing" in text or "detect" in text:
-        raise DataError(
-            "the layout of this text file was not recognised",
+            f"a row has {columns[2]} cells instead of {columns[1]}{at}",
             where=path,
-            advice="Expected: a header line, then rows with the same number of values, separated by , ; | or tabs, "
-            "and nothing before the header",
+            advice="Correct that row, or give delimiter= or header=",
         ) from None
     raise DataError(f"cannot be read{at}: {_first_line(text)}", where=path) from None
+
+
+def _parquet(text: str, path: str) -> NoReturn:
+    advice = "Write or copy it again"
+    if any(sign in text for sign in ("No magic bytes", "too small to be a Parquet file", "Footer length")):
+        raise DataError(f"not a Parquet file, or truncated ({_first_line(text)})", where=path, advice=advice) from None
+    raise DataError(f"this Parquet file cannot be read ({_first_line(text)})", where=path, advice=advice) from None
 
 
 def _first_line(text: str) -> str:

@@ -8,20 +8,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from foldwise.data import arriving, sniff
 from foldwise.errors import DataError, MissingFileError, SourceChangedError
 
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
+    ".tab": "csv",
     ".txt": "csv",
+    ".dat": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".jsonl": "json",
     ".ndjson": "json",
     ".json": "json",
     ".npy": "npy",
+    ".npz": "npz",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xlsb": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "database",  # of SQLite or of DuckDB: the content says which
+    ".db3": "sqlite",
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
 }
-_SUPPORTED = ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz), .parquet, .npy"
+COMPRESSIONS = (".gz", ".zst")
+_PACKED = {"csv", "json"}  # formats that may be compressed
+_SUPPORTED = (
+    ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz or .zst), .parquet, .feather, .arrow, .xlsx, .xls, .xlsb, "
+    ".ods, .sqlite, .db, .duckdb, .npy, .npz"
+)
+_WRITTEN = {"csv", "json", "parquet", "npy"}
+_TO_WRITE = ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz), .parquet, .npy"
+_SINGLE = {"npy", "npz", "excel", "sqlite", "duckdb", "arrow"}  # formats of which one file is read at a time
 
 
 class Stamp(NamedTuple):
@@ -57,10 +83,13 @@ class Files:
     paths: tuple[str, ...]
     kind: str
     stamps: tuple[Stamp, ...]
+    label: str | None = None  # what to call a file that was written here from something else
 
     @property
     def where(self) -> str:
         """How messages refer to them."""
+        if self.label is not None:
+            return self.label
         return self.paths[0] if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} more file(s)"
 
     def check_unchanged(self) -> None:
@@ -68,13 +97,30 @@ class Files:
         unchanged(self.paths, self.stamps)
 
 
-def format_of(path: str) -> str:
-    """The format of a file, from its name."""
+def without_compression(path: str) -> str:
+    """The name of a file, in lower case, without the ending of its compression."""
     base = path.lower()
-    gz = base.endswith(".gz")
-    kind = FORMATS.get(os.path.splitext(base.removesuffix(".gz"))[1])
-    if kind is None or (gz and kind in ("parquet", "npy")):
+    return next((base.removesuffix(end) for end in COMPRESSIONS if base.endswith(end)), base)
+
+
+def format_of(path: str) -> str:
+    """The format of a file, from its name, or from its content if the name says nothing."""
+    base = without_compression(path)
+    kind = FORMATS.get(os.path.splitext(base)[1])
+    packed = base != path.lower()
+    if kind == "database" or (kind is None and not packed and os.path.isfile(path)):
+        kind = FORMATS.get(sniff.ending(path)) if os.path.getsize(path) else "csv"
+    if kind is None or (packed and kind not in _PACKED):
         raise DataError("unknown file format", where=path, advice=f"Supported: {_SUPPORTED}")
+    return kind
+
+
+def output_format_of(path: str) -> str:
+    """The format to write a file in, from its name."""
+    base = path.lower()
+    kind = FORMATS.get(os.path.splitext(base.removesuffix(".gz"))[1])
+    if kind not in _WRITTEN or (base.endswith(".gz") and kind not in _PACKED):
+        raise DataError("unknown file format to write", where=path, advice=f"Supported: {_TO_WRITE}")
     return kind
 
 
@@ -87,14 +133,18 @@ def matching(given: str | os.PathLike[str]) -> list[str]:
 
 
 def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
-    """The files that a path, a pattern or a list of paths refers to."""
+    """The files that a path, a pattern or a list of paths refers to; `-` is standard input."""
     asked = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    if len(asked) == 1 and os.fspath(asked[0]) == "-":
+        return _spooled(arriving.standard_input(), "standard input")
     paths: list[str] = []
     for one in asked:
         matches = matching(one)
         if not matches:
             raise MissingFileError("no file matches this pattern", where=os.path.expanduser(os.fspath(one)))
         paths.extend(matches)
+    if len(paths) == 1 and arriving.is_pipe(paths[0]):
+        return _spooled(arriving.pipe(paths[0]), paths[0])
     for path in paths:
         _usable(path)
     kinds = {path: format_of(path) for path in paths}
@@ -102,7 +152,14 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     for path in paths:
         if kinds[path] != kind:
             raise DataError(f"{paths[0]} and {path} have different formats", advice="Pass files of one format")
+    if kind in _SINGLE and len(paths) > 1:
+        ending = os.path.splitext(paths[0])[1]
+        raise DataError(f"only one {ending} file can be read at a time", where=f"{paths[0]} and {len(paths) - 1} more")
     return Files(tuple(paths), kind, tuple(stamp(path) for path in paths))
+
+
+def _spooled(path: str, label: str) -> Files:
+    return Files((path,), format_of(path), (stamp(path),), label)
 
 
 def _usable(path: str) -> None:
@@ -114,12 +171,13 @@ def _usable(path: str) -> None:
         )
     if not os.path.exists(path):
         raise MissingFileError("there is no such file", where=path, advice=f"The current folder is {os.getcwd()}")
-    format_of(path)
     if not os.path.isfile(path):
+        format_of(path)
         raise DataError(
             "this is a pipe, a socket or a device, which can be read only once",
             where=path,
             advice="Write what it gives to a file first",
         )
     if os.path.getsize(path) == 0:
+        format_of(path)
         raise DataError("the file is empty (0 bytes): 0 sample(s)", where=path)

@@ -38,6 +38,7 @@ class FrameSource:
     sparse = False
     slow = False
     in_memory = True
+    cut_anywhere = True
 
     def __init__(
         self,

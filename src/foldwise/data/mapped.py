@@ -15,13 +15,24 @@ from foldwise.errors import DataError
 
 
 class MappedSource(View):
-    """The same rows, each block passed through `change`, a picklable function that keeps their number and order."""
+    """The same rows, each block passed through `change`, a picklable function that keeps their number and order.
+
+    `about` holds what else is different: the columns (`n_columns`, `names`), or what they stand for (`indicators`).
+    """
 
     def __init__(
-        self, source: Source, change: Callable[[Block], Block], dtype: np.dtype[np.floating] | None = None
+        self,
+        source: Source,
+        change: Callable[[Block], Block],
+        dtype: np.dtype[np.floating] | None = None,
+        **about: Any,
     ) -> None:
-        super().__init__(source, dtype=source.dtype if dtype is None else dtype)
-        self.change = change
+        super().__init__(source, dtype=source.dtype if dtype is None else dtype, **about)
+        self.change, self.about = change, about
+
+    def over(self, source: Source) -> MappedSource:
+        """The same change of other rows."""
+        return MappedSource(source, self.change, self.dtype, **self.about)
 
     @property
     def slow(self) -> bool:
@@ -119,11 +130,11 @@ def widened(source: Source, dtype: np.dtype[np.floating]) -> Source:
 
 def standardised(source: Source, mean: Floats | None, scale: Floats | None) -> Source:
     """The source with rows as (x - mean) / scale; as it is without a scale."""
-    return source if scale is None else MappedSource(source, Standardise(mean, scale))
+    return source if scale is None else MappedSource(source, Standardise(mean, scale), indicators=None)
 
 
 def multiplied(source: Source, factor: Floats) -> Source:
     """The source with each column times a power of two."""
     if (factor == 1.0).all():
         return source
-    return MappedSource(source, Multiply(factor.astype(source.dtype)))
+    return MappedSource(source, Multiply(factor.astype(source.dtype)), indicators=None)

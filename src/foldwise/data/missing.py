@@ -75,7 +75,13 @@ def incomplete_rows(block: Block) -> NDArray[np.bool_]:
 
 def allow_missing(source: Source) -> Source:
     """The source with blocks in which NaN stands for a missing cell; infinities are still refused."""
-    return source if source.sparse else MappedSource(source, AllowMissing())
+    if source.sparse:
+        return source
+    if isinstance(source, MappedSource) and source.n_columns != source.source.n_columns:
+        return source.over(
+            allow_missing(source.source)
+        )  # allowed before columns are added, as whoever keeps rows needs it
+    return MappedSource(source, AllowMissing())
 
 
 def fill_missing(source: Source, values: Floats) -> Source:
@@ -86,3 +92,8 @@ def fill_missing(source: Source, values: Floats) -> Source:
 def drop_incomplete(source: Source, values: Floats) -> Source:
     """The source in which rows with a missing cell count as absent."""
     return source if source.sparse else MappedSource(source, DropIncomplete(values))
+
+
+def refuse_missing(source: Source) -> Source:
+    """The source as it was before missing cells were allowed, which refuses them."""
+    return source.source if isinstance(source, MappedSource) and isinstance(source.change, AllowMissing) else source

@@ -66,6 +66,7 @@ class NpySource:
         self._chosen = None
         if not column_selection.all_numeric(columns_):
             self._chosen = column_selection.positions(columns_, None, self._width, path)
+            self.names = column_selection.labels(self._chosen, self._width)
         self.positions = self._chosen
         self.n_columns = self._width if self._chosen is None else len(self._chosen)
         check.not_empty(self.n_rows, self.n_columns, path)

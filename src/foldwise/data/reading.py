@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
+
+from foldwise.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,25 @@ class Reading:
 
 
 FOUND_OUT = Reading()  # nothing was said
+
+
+def reading_options(reading: Reading | None, options: Mapping[str, Any]) -> Reading:
+    """What a call said about reading: a record, or its fields by name.
+
+    >>> reading_options(None, {"decimal": ",", "missing_values": "unknown"}).given
+    {'decimal': ',', 'missing_values': ('unknown',)}
+    """
+    if reading is not None and options:
+        raise ParameterError(f"give reading= or {', '.join(options)}, not both.")
+    known = [field.name for field in fields(Reading)]
+    for name in options:
+        if name not in known:
+            raise ParameterError(f"{name}: there is no such option. Those of reading are {', '.join(known)}.")
+    values = dict(options)
+    if isinstance(values.get("missing_values"), str):
+        values["missing_values"] = (values["missing_values"],)
+    elif values.get("missing_values") is not None:
+        values["missing_values"] = tuple(map(str, values["missing_values"]))
+    if isinstance(values.get("sheet"), int):
+        values["sheet"] = str(values["sheet"])
+    return (reading or FOUND_OUT) if not values else Reading(**values)

@@ -1,7 +1,8 @@
-"""Rows in blocks of another height than the grid's: for work that grows faster than the rows of a block."""
+"""Rows in blocks of another height than the grid's: for work that grows faster than the rows of a block, or wider rows."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -42,6 +43,19 @@ class RecutSource(View):
     def _own(self, part: Block) -> Block:
         """Rows that stay: the memory of a block that was read may be used again for the next one."""
         return part if self.in_memory else part.take(np.arange(part.n_rows))
+
+
+def cut_every(source: Source, height: int) -> Source:
+    """The same rows in blocks of `height` rows, cut by the source itself where it can (`cut_anywhere`)."""
+    if block_rows(source) == height:
+        return source
+    if not isinstance(source, View) and not getattr(source, "cut_anywhere", False):
+        return RecutSource(source, height)
+    same = copy.copy(source)
+    if isinstance(same, View):
+        same.source = cut_every(same.source, height)
+    same.block_rows = height  # type: ignore[attr-defined]  # which `block_rows` looks for
+    return same
 
 
 class BlockList:

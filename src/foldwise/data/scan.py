@@ -11,18 +11,30 @@ import numpy as np
 
 from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
+from foldwise.data.reading import Reading, reading_options
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError
 
 _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 
 
-def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None, dtype: Any = None) -> Source:
+def scan(
+    x: Any,
+    *,
+    columns: Any = None,
+    where: Any = None,
+    weights: Any = None,
+    dtype: Any = None,
+    reading: Reading | None = None,
+    **options: Any,
+) -> Source:
     """Open data of any supported kind for reading in blocks.
 
-    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or
-    anything with an Arrow stream), a path, pattern or list of paths (.npy, CSV, Parquet, JSON lines), a
-    DuckDB relation or SQL text. `columns` selects columns by name or position (default: all numeric columns).
+    `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with an
+    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, .npy; one file of Arrow, .npz, Excel, SQLite or
+    DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by options: header,
+    delimiter, decimal, encoding, missing_values, sheet, table, skip, comment.
+    `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
 
@@ -36,7 +48,8 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     """
     if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
         return ArraySource(x)
-    source = _opened(x, {"columns_": columns, "where": where, "weights": weights, "dtype": dtype})
+    given = {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}
+    source = _opened(x, given, reading_options(reading, options))
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
         warnings.warn(
@@ -48,12 +61,12 @@ def scan(x: Any, *, columns: Any = None, where: Any = None, weights: Any = None,
     return source
 
 
-def _opened(x: Any, given: dict[str, Any]) -> Source:
+def _opened(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if isinstance(x, (str, os.PathLike)):
-        return _open_text(x, given)
+        return _open_text(x, given, reading)
     if isinstance(x, (np.ndarray, list, tuple)):
         if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
-            return _open_files(x, given)
+            return _open_files(x, given, reading)
         return open_array(x, **given)
     if isinstance(x, Source):
         if any(value is not None for value in given.values()):
@@ -67,41 +80,53 @@ def is_query(x: Any) -> bool:
     return isinstance(x, str) and _SQL.match(x) is not None
 
 
-def is_table(x: Any) -> bool:
-    """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read."""
+def is_table(x: Any, names: Any = ()) -> bool:
+    """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read.
+
+    Those of a .npy file can if `names` are positions, as when a model was fitted to some columns of such a file.
+    """
     if is_query(x):
         return True
     if isinstance(x, (str, os.PathLike)):
-        return not os.fspath(x).endswith(".npy")
+        return not os.fspath(x).endswith(".npy") or (len(names) > 0 and all(str(name).isdecimal() for name in names))
     return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
 
 
-def _open_text(x: Any, given: dict[str, Any]) -> Source:
+def is_table_or_frame(x: Any) -> bool:
+    """Whether `x` is a table with columns of any kind: files, SQL text, a relation or a frame, but not an array."""
+    if isinstance(x, (np.ndarray, Source)):
+        return False
+    if isinstance(x, (str, os.PathLike, list, tuple)):
+        return is_table(x)
+    return type(x).__name__ == "LazyFrame" or any(
+        hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query")
+    )
+
+
+def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
         return _table_source("of_query", x, given)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
-    return _open_files(x, given)
+    return _open_files(x, given, reading)
 
 
-def _open_files(x: Any, given: dict[str, Any]) -> Source:
+def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     from foldwise.data import files
 
     found = files.find(x)
     if found.kind == "npy":
-        if len(found.paths) > 1:
-            raise DataError("only one .npy file can be read at a time", where=found.where)
         from foldwise.data.npy import open_npy
 
         return open_npy(found.paths[0], **given)
-    return _table_source("of_files", found, given)
+    return _table_source("of_files", found, given, reading)
 
 
-def _table_source(way: str, x: Any, given: dict[str, Any]) -> Source:
+def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) -> Source:
     """A source over a table; the modules that read tables are imported on first use."""
     with forks.importing:
         from foldwise.data import duckdb_source, tables
-    return duckdb_source.open_source(getattr(tables, way)(x), **given)
+    return duckdb_source.open_source(getattr(tables, way)(x, *reading), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:

@@ -51,8 +51,8 @@ class Shard:
             source = source.with_chunks(chunks, self.first, self.last)
         elif source.slow and not source.sparse:
             source = SpooledSource(source, part=(self.first, self.last))
-        for change, dtype in self.changes:
-            source = MappedSource(source, change, dtype)
+        for change, dtype, about in self.changes:
+            source = MappedSource(source, change, dtype, **about)
         return source
 
 
@@ -61,7 +61,7 @@ def shard(source: Any, first: int, last: int, n_rows: int) -> tuple[Shard, list[
     changes: list[Any] = []
     while isinstance(source, (MappedSource, SpooledSource)) and not source.in_memory:
         if isinstance(source, MappedSource):
-            changes.insert(0, (source.change, source.dtype))
+            changes.insert(0, (source.change, source.dtype, source.about))
         source = source.source
     if hasattr(source, "collection_shard"):
         chunks, source = source.collection_shard(first, last)

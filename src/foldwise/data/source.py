@@ -123,6 +123,8 @@ def like(source: Source, **changes: Any) -> dict[str, Any]:
     fill = getattr(source, "fill", 1.0)  # the share of values that is stored
     about = {name: getattr(source, name) for name in names}
     about["positions"] = getattr(source, "positions", None)
+    about["indicators"] = getattr(source, "indicators", None)  # which columns stand for categories (prepare/encode.py)
+    about["recipe"] = getattr(source, "recipe", None)  # what became of the columns of a table (prepare/recipe.py)
     return {**about, "fill": fill, "block_rows": block_rows(source), **changes}
 
 

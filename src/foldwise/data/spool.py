@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, DenseBlock
 from foldwise.data.environment import scratch_folder, spool_limit
+from foldwise.data.mapped import MappedSource
 from foldwise.data.npy import Descriptor
 from foldwise.data.source import Derived, Piece, RowRange, Source, block_rows, count_rows, like
 from foldwise.errors import DataError
@@ -29,6 +30,10 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
     """
     if not source.slow or source.sparse or isinstance(source, SpooledSource):  # a second spool would only copy
         yield source
+        return
+    if isinstance(source, MappedSource) and source.n_columns > source.source.n_columns:
+        with spooled(source.source, limit) as narrow:  # what is made wider in memory need not be written
+            yield source.over(narrow)
         return
     spool = SpooledSource(source, limit)
     try:

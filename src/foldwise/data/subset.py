@@ -57,7 +57,9 @@ def _in_memory(blocks: list[Block], like: Source) -> Source:
     block = join(blocks, 0)
     if like.sparse:
         return SparseSource(block.rows, block.weights, like.dtype)
-    return ArraySource(block.dense(), weights=block.weights, dtype=like.dtype)
+    found = ArraySource(block.dense(), weights=block.weights, dtype=like.dtype)
+    found.indicators = getattr(like, "indicators", None)
+    return found
 
 
 class _Part(Derived):

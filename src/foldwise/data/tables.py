@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 
+from foldwise import forks
 from foldwise.data import check, duckdb_sql, file_errors, sql_rights
 from foldwise.data import files as found_files
-from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal, memory_for
 from foldwise.data.duckdb_source import DuckDBTable, relation_of
 from foldwise.data.duckdb_sql import Column
-from foldwise.data.files import Files
-from foldwise.data.reading import Reading
+from foldwise.data.files import COMPRESSIONS, Files
+from foldwise.data.notes import Note
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_query
+from foldwise.data.text_table import text_table
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
-_UNKNOWN = Reading()
+_LONGEST_LINE = 1 << 24  # bytes
+_NESTED = ("STRUCT", "MAP", "UNION", "LIST", "VARIANT")
 
 
-def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
+def _own(module: str) -> Callable[[Files, Reading], DuckDBTable]:
+    """The reader of a format that DuckDB does not read by itself, whose module is imported on first use."""
+
+    def opened(files: Files, reading: Reading) -> DuckDBTable:
+        with forks.importing:
+            found = importlib.import_module(f"foldwise.data.{module}")
+        try:
+            return found.open_table(files, reading)  # type: ignore[no-any-return]
+        except duckdb.Error as problem:  # values that even a sound file cannot hold
+            text = str(problem).strip().splitlines()[0]
+            raise DataError(
+                f"cannot be read ({text})", where=files.where, advice="Write it as CSV or Parquet"
+            ) from None
+
+    return opened
+
+
+_OWN = {
+    "excel": _own("excel"),
+    "sqlite": _own("sqlite_file"),
+    "duckdb": _own("duckdb_file"),
+    "arrow": _own("arrow_file"),
+    "npz": _own("numpy_file"),
+    "npy": _own("numpy_file"),
+}
+
+
+def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """The table behind a path, a pattern, a list of paths, SQL text, a DuckDB relation or a data frame."""
     if is_query(x):
         return of_query(x)
@@ -46,9 +80,13 @@ def open_table(x: Any, reading: Reading = _UNKNOWN) -> DuckDBTable:
     )
 
 
-def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
-    """CSV, Parquet or JSON files."""
-    database = Database(files.paths)
+def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
+    """Files of any format."""
+    if files.kind in _OWN:
+        return _with_nested(_OWN[files.kind](files, reading))
+    database = Database(files.paths, memory=_memory_for_text(files))
+    if files.kind == "csv":
+        return _of_text(files, reading, database)
     try:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
@@ -56,13 +94,13 @@ def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
     listed = ", ".join(literal(path) for path in files.paths)
     n_rows = None
     if files.kind == "parquet":
-        bound_parquet_memory(listed, database)
         try:
+            bound_parquet_memory(listed, len(reader.columns), database)
             n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
         except duckdb_errors() as problem:
             file_errors.explain(files, problem)
     database.seal()
-    return DuckDBTable(
+    table = DuckDBTable(
         files.where,
         database,
         reader.columns,
@@ -71,6 +109,47 @@ def of_files(files: Files, reading: Reading = _UNKNOWN) -> DuckDBTable:
         files=files,
         reader=reader,
         n_rows=n_rows,
+    )
+    return _with_nested(table)
+
+
+def _memory_for_text(files: Files) -> str | None:
+    """The memory limit for text files, by the number of columns that the longest of the first lines may have."""
+    if files.kind == "parquet":
+        return None
+    width = 0
+    for path in files.paths[:1]:
+        if not path.lower().endswith(COMPRESSIONS):
+            with open(path, "rb") as file:
+                line = file.readline(_LONGEST_LINE)
+            width = max(line.count(mark) for mark in (b",", b";", b"\t", b"|", b" "))
+    return memory_for(width, 8)
+
+
+def _with_nested(table: DuckDBTable) -> DuckDBTable:
+    """The table with a note about columns of lists and objects."""
+    nested = [c.name for c in table.columns if c.type.endswith("]") or c.type.startswith(_NESTED)]
+    if not nested:
+        return table
+    text = f"lists or objects, of no use as they are: {', '.join(nested)}"
+    return replace(table, notes=(*table.notes, Note("nested", text)))
+
+
+def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
+    found = text_table(files, reading, database)
+    database.seal()
+    typed = found.typed()
+    key = "" if reading == FOUND_OUT else repr(reading)
+    return DuckDBTable(
+        files.where,
+        database,
+        typed.columns,
+        named=typed.named,
+        files=files,
+        reader=typed,
+        notes=found.notes,
+        layout=found.layout.sentence,
+        key=key,
     )
 
 

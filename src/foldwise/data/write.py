@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
@@ -15,7 +15,7 @@ from foldwise.data import scratch
 from foldwise.data.atomic import Replacement, explained
 from foldwise.data.duckdb_connection import duckdb_errors, literal
 from foldwise.data.duckdb_sql import quoted
-from foldwise.data.files import format_of
+from foldwise.data.files import output_format_of
 from foldwise.errors import DataError
 
 
@@ -25,21 +25,49 @@ class _Format(Protocol):
     def close(self) -> None: ...
 
 
-def open_writer(path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> Writer:
+class Beside(Protocol):
+    """Columns of any type that go before those that are written, in as many rows and in the same order."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their names."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The columns as an Arrow stream."""
+
+
+def open_writer(
+    path: str | os.PathLike[str], names: Sequence[str], dtype: Any, beside: Beside | None = None
+) -> Writer:
     """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement.
 
-    With a structured dtype, each field is a column of its own type, and rows are passed as structured arrays.
+    With a structured dtype, each field is a column of its own type, and rows are passed as structured arrays. A .npy file has
+    numbers only, so that nothing goes `beside` them there.
     """
-    return Writer(path, names, dtype)
+    return Writer(path, names, dtype, beside)
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name with an underscore or more added while another column has it, whatever the case.
+
+    >>> unused("cluster", ["Cluster", "id"])
+    'cluster_'
+    """
+    return name if name.lower() not in {one.lower() for one in taken} else unused(name + "_", taken)
 
 
 class Writer:
     """Writes blocks of rows; the file appears under its name when the `with` block succeeds, and not before."""
 
-    def __init__(self, path: str | os.PathLike[str], names: Sequence[str], dtype: Any) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], names: Sequence[str], dtype: Any, beside: Beside | None = None
+    ) -> None:
         self.path = os.path.expanduser(os.fspath(path))
         self.rows = 0
-        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), format_of(self.path)
+        self._names, self._dtype, self._kind = list(names), np.dtype(dtype), output_format_of(self.path)
+        self._beside = None if self._kind == "npy" else beside
+        if self._beside is not None:
+            self._names = [unused(name, self._beside.names) for name in self._names]
         self._format: _Format | None = None
         if not names:
             raise DataError("there is no column to write", where=self.path)
@@ -56,7 +84,9 @@ class Writer:
                 if self._kind == "npy":
                     self._format = _Npy(new.temporary, len(self._names), self._dtype)
                 else:
-                    self._format = _Table(new.temporary, self.path, self._kind, self._names, self._dtype)
+                    self._format = _Table(
+                        new.temporary, self.path, self._kind, self._names, self._dtype, self._beside
+                    )
         except BaseException:
             new.close()
             raise
@@ -133,11 +163,20 @@ _INSERT_BYTES = 16 << 20  # each insert has a fixed cost, so small blocks are co
 class _Table:
     """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
-    def __init__(self, part: str, path: str, kind: str, names: Sequence[str], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        part: str,
+        path: str,
+        kind: str,
+        names: Sequence[str],
+        dtype: np.dtype[Any],
+        beside: Beside | None = None,
+    ) -> None:
         from foldwise.data.duckdb_connection import connect
 
         self._folder = tempfile.TemporaryDirectory(prefix="rows-", dir=scratch.folder())
-        self._part, self._kind, self._names, self._dtype = part, kind, names, dtype
+        self._part, self._kind, self._names, self._dtype, self._beside = part, kind, names, dtype, beside
+        self._rows = 0
         self._waiting: list[NDArray[Any]] = []
         self._compressed = path.lower().endswith(".gz")
         self._tab = path.lower().removesuffix(".gz").endswith(".tsv")
@@ -157,6 +196,7 @@ class _Table:
         if not self._waiting:
             return
         rows = np.concatenate(self._waiting)
+        self._rows += len(rows)
         columns = [rows[name] for name in self._dtype.names] if self._dtype.names else list(rows.T)
         self._waiting = []
         self._connection.register("block", {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)})
@@ -170,8 +210,31 @@ class _Table:
             options += f", COMPRESSION {'gzip' if self._compressed else 'none'}"
         if self._tab:
             options += ", DELIMITER '\t'"
-        renamed = ", ".join(f"c{j} AS {quoted(name)}" for j, name in enumerate(self._names))
-        self._connection.execute(f"COPY (SELECT {renamed} FROM scratch.main.rows) TO {literal(self._part)} ({options})")
+        # NaN, where a cell is missing, is an empty cell of a text file and a NULL.
+        kinds = [self._dtype[j] for j in range(len(self._names))] if self._dtype.names else [self._dtype] * len(self._names)
+        cells = [f"nullif(c{j}, 'NaN')" if kind.kind == "f" else f"c{j}" for j, kind in enumerate(kinds)]
+        shown = [f"{cell} AS {quoted(name)}" for cell, name in zip(cells, self._names, strict=True)]
+        table = "scratch.main.rows"
+        if self._beside is not None:
+            own = [f"b{j} AS {quoted(name)}" for j, name in enumerate(self._beside.names)]
+            shown, table = own + shown, f"scratch.main.beside POSITIONAL JOIN {table}"
+            self._take_beside(len(own))
+        select = f"SELECT {', '.join(shown)} FROM {table}"
+        self._connection.execute(f"COPY ({select}) TO {literal(self._part)} ({options})")
+
+    def _take_beside(self, n_columns: int) -> None:
+        """Keep the columns that go beside the rows, too, since joining by position needs two tables."""
+        given = self._connection.from_arrow(self._beside)
+        listed = ", ".join(f"{quoted(name)} AS b{j}" for j, name in enumerate(given.columns[:n_columns]))
+        self._connection.register("given", given)
+        self._connection.execute(f"CREATE TABLE scratch.main.beside AS SELECT {listed} FROM given")
+        self._connection.unregister("given")
+        count = self._connection.execute("SELECT count(*) FROM scratch.main.beside").fetchall()[0][0]
+        if count != self._rows:
+            raise DataError(
+                f"the data have {count} rows now, and had {self._rows} when they were used",
+                advice="A query must give the same rows each time: write its result to a file first",
+            )
 
     def close(self) -> None:
         self._connection.close()

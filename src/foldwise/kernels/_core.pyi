@@ -34,7 +34,44 @@ def distance_sums(
     labels: NDArray[np.int32],
     scale: float,
     out: NDArray[np.float64],
+    compared: NDArray[np.float64] | None = None,
 ) -> None: ...
+def complete(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    out: NDArray[np.float64],
+    used: NDArray[np.float64] | None,
+    spread: NDArray[np.float64] | None,
+    deviations: NDArray[np.float64] | None,
+    each_log: NDArray[np.float64] | None,
+) -> tuple[float, float]: ...
+def left_out(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    inverses: NDArray[np.float64],
+    removed: float,
+    out: NDArray[np.float64],
+) -> None: ...
+def em_normal(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    strength: float,
+    steps: int,
+    tol: float,
+    mean: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    expected: NDArray[np.float64],
+) -> tuple[int, bool, float]: ...
 def extent(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None: ...
 
 class Targets:
@@ -47,6 +84,7 @@ class Targets:
         scale: float,
         order: NDArray[np.int32] | None = None,
         ends: NDArray[np.int32] | None = None,
+        observed: bool = False,
     ) -> None: ...
     def nearest(
         self,
@@ -86,6 +124,7 @@ class Targets:
         high: NDArray[np.float64],
         low: NDArray[np.float64],
         weight: NDArray[np.float64],
+        missing: NDArray[np.float64] | None = None,
     ) -> None: ...
     def residuals(
         self,

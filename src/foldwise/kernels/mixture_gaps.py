@@ -100,7 +100,7 @@ class GapComponents:
 
 
 def gap_order(rows: NDArray[Any], *, by_gaps: bool = True) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The numbers of complete rows, in order, and those of the others; `by_gaps`, sorted by which of their cells are missing."""
+    """The numbers of complete rows, in order, and those of the others, `by_gaps` sorted by which of their cells are missing."""
     order = np.empty(len(rows), dtype=np.int32)
     complete = _core.gap_order(rows, by_gaps, order)
     return order[:complete], order[complete:]

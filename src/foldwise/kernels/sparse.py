@@ -14,6 +14,8 @@ from foldwise.kernels.targets import Floats, Grid, Labels, Rescaling
 class SparseTargets:
     """The interface of DenseTargets for CSR rows without duplicate entries; only the targets are dense."""
 
+    observed = False
+
     def __init__(self, points: NDArray[Any], rescaling: Rescaling) -> None:
         self.points, self.rescaling = points, rescaling
         self._core = _core.SparseTargets(points, rescaling.scale)

@@ -98,15 +98,25 @@ RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 class DenseTargets:
-    """Targets for dense rows of one dtype."""
+    """Targets for dense rows of one dtype.
 
-    def __init__(self, points: NDArray[Any], rescaling: Rescaling, groups: CentreGroups | None = None) -> None:
-        self.points, self.rescaling, self.groups = points, rescaling, groups
+    If `observed`, rows may have missing cells, which are NaN, and every distance is over the observed cells of its row. A row
+    with nothing observed is in no cluster: its label is -1.
+    """
+
+    def __init__(
+        self,
+        points: NDArray[Any],
+        rescaling: Rescaling,
+        groups: CentreGroups | None = None,
+        observed: bool = False,
+    ) -> None:
+        self.points, self.rescaling, self.groups, self.observed = points, rescaling, groups, observed
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
-        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends)
+        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DenseTargets, (self.points, self.rescaling, self.groups)  # repacked when unpickled
+        return DenseTargets, (self.points, self.rescaling, self.groups, self.observed)  # repacked when unpickled
 
     def nearest(
         self,
@@ -148,11 +158,12 @@ class DenseTargets:
         after: Labels,
         slots: Labels,
         grid: Grid,
-        sums: tuple[Floats, Floats, Floats],
+        sums: tuple[Floats, ...],
     ) -> None:
         """Move rows whose label changed from the sums of one cluster to those of another; without `changes`, add all.
 
-        `slots[label]` is the cluster's row in the sums (high and low parts of the weighted y, and two rows of weights).
+        `slots[label]` is the cluster's row in the sums (high and low parts of the weighted y, two rows of weights and, if
+        `observed`, the weights of the missing cells of each column, in two parts).
         A previous label of -1 means that the row was in no cluster.
         """
         which, before = changes or (None, None)
@@ -177,9 +188,24 @@ class DenseTargets:
         return self._core.update_closest(rows, weights, taken, closest, potential), potential
 
     def distances(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The distance of every row to every target, in the rows' dtype."""
+        """The distance of every row to every target, in the rows' dtype.
+
+        If `observed`, the root of the squares over observed cells times d / (number of observed cells): what is missing counts
+        as being as far away, on average, as what is there. NaN for a row with nothing observed.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._distances(rows)
+            gaps = self.observed and bool(np.isnan(rows).any())
+            return self._observed_distances(rows) if gaps else self._distances(rows)
+
+    def _observed_distances(self, rows: NDArray[Any]) -> NDArray[Any]:
+        out, each = np.empty((len(rows), len(self.points))), np.empty(len(rows))
+        some = observed_cells(rows)
+        factor = np.divide(rows.shape[1], some, out=np.full(len(rows), np.nan), where=some > 0)
+        for number in range(len(self.points)):
+            labels = np.where(some > 0, number, -1).astype(np.int32)
+            self.residuals(rows, None, labels, each)
+            out[:, number] = np.sqrt(each * factor) / self.rescaling.scale
+        return np.asarray(out.astype(rows.dtype))
 
     def _distances(self, rows: NDArray[Any]) -> NDArray[Any]:
         y, points = self.rescaling.apply(rows), self.rescaling.apply(self.points)
@@ -196,6 +222,11 @@ class DenseTargets:
             longest = np.abs(gap).max(axis=1)
             out[far] = longest * np.sqrt(np.square(gap / np.where(longest > 0, longest, 1.0)[:, None]).sum(axis=1))
         return np.asarray(out.astype(rows.dtype))
+
+
+def observed_cells(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of observed cells, which are not NaN, of each row."""
+    return np.asarray(np.count_nonzero(rows == rows, axis=1))
 
 
 def rescaling_around(points: NDArray[Any], *, sparse: bool = False) -> Rescaling:
@@ -217,10 +248,10 @@ def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtyp
     return Rescaling(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
 
 
-def targets_of(points: NDArray[Any], rescaling: Rescaling, *, sparse: bool) -> Any:
-    """Targets for dense or for sparse rows."""
+def targets_of(points: NDArray[Any], rescaling: Rescaling, *, sparse: bool, observed: bool = False) -> Any:
+    """Targets for dense or for sparse rows, or (`observed`) for dense rows that may have missing cells."""
     if sparse:
         from foldwise.kernels.sparse import SparseTargets
 
         return SparseTargets(points, rescaling)
-    return DenseTargets(points, rescaling)
+    return DenseTargets(points, rescaling, observed=observed)

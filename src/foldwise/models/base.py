@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import InvalidParameterError as _InvalidParameterError
 
+from foldwise import forks
 from foldwise.data.block import Block
 from foldwise.data.missing import allow_missing, fill_missing
-from foldwise.data.scan import is_table, scan
+from foldwise.data.scan import is_table, is_table_or_frame, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError
+from foldwise.prepare.encode import at_centre
 
 
 class InvalidParameterError(ParameterError, _InvalidParameterError):  # type: ignore[misc]
@@ -114,6 +116,21 @@ def remember_columns(estimator: Any, source: Source) -> None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    estimator.__dict__.pop("recipe_", None)
+    if getattr(source, "recipe", None) is not None:
+        estimator.recipe_ = source.recipe  # type: ignore[attr-defined]
+    estimator.__dict__.pop("indicators_", None)
+    if getattr(source, "indicators", None) is not None:
+        estimator.indicators_ = source.indicators  # type: ignore[attr-defined]
+
+
+def opened_for_fit(estimator: Any, X: Any, weights: Any = None) -> Source:
+    """The rows to fit a model to; with prepare="auto", of a table as people have it."""
+    if getattr(estimator, "prepare", None) == "auto" and is_table_or_frame(X):
+        with forks.importing:
+            from foldwise.prepare.build import prepare
+        return prepare(X, weights=weights)
+    return scan(X, weights=weights)
 
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
@@ -122,7 +139,9 @@ def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
 
 
 def with_missing(estimator: Any, source: Source) -> Source:
-    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model."""
+    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model; new levels neutral."""
+    if getattr(estimator, "indicators_", None) is not None and getattr(estimator, "mean_", None) is not None:
+        source = at_centre(source, estimator.mean_)
     policy = getattr(estimator, "missing", "error")
     if policy == "error" or source.sparse:
         return source
@@ -133,14 +152,31 @@ def with_missing(estimator: Any, source: Source) -> Source:
 
 
 def _opened_for_use(estimator: Any, X: Any, weights: Any) -> Source:
+    recipe = getattr(estimator, "recipe_", None)
+    if recipe is not None and is_table_or_frame(X):
+        source: Source = recipe.open(X, weights=weights)
+        warn_of_unseen(source, stacklevel=4)
+        return source
     known = getattr(estimator, "feature_names_in_", None)
-    if known is not None and is_table(X):
+    if known is not None and is_table(X, known):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)  # the fit already warned
         source = scan(X, weights=weights)
     check_columns(estimator, source)
     return source
+
+
+def warn_of_unseen(source: Any, stacklevel: int) -> None:
+    """Warn of levels of categories that the fit did not see: such a cell says nothing about its row."""
+    for column, levels, cells in source.unseen():
+        shown = ", ".join(repr(level) for level in levels[:5]) + (", ..." if len(levels) > 5 else "")
+        warnings.warn(
+            f"{column}: {cells:,} cell{'s' * (cells != 1)} with levels that were not there in the fit ({shown}): they count as "
+            "neutral, neither near to nor far from any level.",
+            FoldwiseWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def check_columns(estimator: Any, source: Source) -> None:

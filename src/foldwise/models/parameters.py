@@ -59,6 +59,7 @@ SHARED: dict[str, Parameter] = {
     "random_state": Parameter(("random_state",)),
     "scale": BOOLEAN,
     "missing": one_of("error", "drop", "mean", "model"),
+    "prepare": Parameter((StrOptions({"auto"}), None)),
     "time_budget": Parameter((Interval(Real, 0, None, closed="left"), None), affects_result=False),
     "checkpoint": Parameter((str, os.PathLike, None), affects_result=False),
     "n_threads": Parameter((Interval(Integral, 1, None, closed="left"), None), affects_result=False),

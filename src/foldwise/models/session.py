@@ -14,7 +14,6 @@ from foldwise.data.block import Floats
 from foldwise.data.cache import cached
 from foldwise.data.mapped import standardised
 from foldwise.data.missing import allow_missing, drop_incomplete, fill_missing
-from foldwise.data.scan import scan
 from foldwise.data.source import Source, column_label
 from foldwise.data.spool import spooled
 from foldwise.errors import DataError, NotFinishedWarning
@@ -24,9 +23,10 @@ from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import current, use
 from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
-from foldwise.models.base import remember_columns
+from foldwise.models.base import opened_for_fit, remember_columns
 from foldwise.models.parameters import identity, seed_of
-from foldwise.models.standardise import deviation, mean_and_deviation
+from foldwise.models.standardise import deviation, mean_and_deviation, standardises
+from foldwise.prepare.encode import IndicatorGroup, in_groups
 from foldwise.stats.observed import ObservedColumns
 
 
@@ -107,7 +107,8 @@ class Session:
         `spooled_bytes` is the size of the model's own scratch file.
         """
         if self.observed is not None:
-            notes = (*notes, missing_note(self.observed, self.model.missing))
+            indicators = getattr(self.data, "indicators", None)
+            notes = (*notes, missing_note(self.observed, self.model.missing, indicators))
         manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs, notes=notes)
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
@@ -131,10 +132,11 @@ def session(
     """Open a fit of `model` to `X`.
 
     `dense` names what requires dense rows, for models that refuse sparse data. With scale=True, columns are standardised
-    (dense ones about their mean, unless `centre` is False); then `view` is applied.
+    (dense ones about their mean, unless `centre` is False), as they always are if they stand for categories; then `view` is
+    applied.
     """
     model._validate_params()
-    source = scan(X, weights=sample_weight)
+    source = opened_for_fit(model, X, sample_weight)
     if dense is not None:
         check_dense(source, dense)
     policy = getattr(model, "missing", "error")
@@ -147,17 +149,22 @@ def session(
         seen, complete = opened.data, passes
         model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
-            opened.observed = _observed(passes)
+            found = passes.fold(ObservedColumns.of)
+            if policy != "model":
+                model.fill_values_ = found.mean  # also for rows to come
+            if found.cells:
+                opened.observed = _some_observed(found, passes.source)
             if opened.observed is not None and policy == "model":
                 opened.missing = opened.observed
             elif opened.observed is not None:
-                model.fill_values_ = opened.observed.mean
                 seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
-        if getattr(model, "scale", False) and getattr(model, "standardises", True):
+        if standardises(model, opened.data):
             found = opened.missing
-            mean, opened.scale = mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
+            mean, opened.scale = (
+                mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
+            )
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)
@@ -167,17 +174,14 @@ def session(
             yield opened
 
 
-def _observed(passes: Passes) -> ObservedColumns | None:
-    """What is observed where cells are missing; None if no cell is."""
-    found = passes.fold(ObservedColumns.of)
-    if not found.cells:
-        return None
+def _some_observed(found: ObservedColumns, source: Source) -> ObservedColumns:
+    """Refuse a column of which nothing is observed."""
     unseen = found.weight == 0
     if unseen.any():
         raise DataError(
             "every cell of this column is missing",
-            where=passes.source.where,
-            column=column_label(passes.source, int(np.argmax(unseen))),
+            where=source.where,
+            column=column_label(source, int(np.argmax(unseen))),
             advice="Leave the column out",
         )
     return found
@@ -192,16 +196,19 @@ def _check_some_complete(found: ObservedColumns, policy: str, source: Source) ->
         )
 
 
-def missing_note(found: ObservedColumns, policy: str) -> str:
-    """What is missing and what was done about it, in one line.
+def missing_note(found: ObservedColumns, policy: str, indicators: tuple[IndicatorGroup, ...] | None = None) -> str:
+    """What is missing and what was done about it, in one line; the indicators of a category count as one cell.
 
     >>> import foldwise as fw
     >>> nan = float("nan")
     >>> fw.KMeans(2, missing="mean").fit([[1.0, 2.0], [nan, 3.0], [5.0, 4.0]]).manifest_.notes[-1]
     '1 missing cell in 1 of 3 rows and 1 column: filled with the column means'
     """
-    cells = f"{found.cells:,} missing cell{'s' * (found.cells != 1)}"
-    columns = f"{found.columns:,} column{'s' * (found.columns != 1)}"
+    first = ~in_groups(indicators or (), len(found.missing))
+    first[[group.first for group in indicators or ()]] = True
+    missing = found.missing[first]
+    n_cells, n_columns = int(missing.sum()), int(np.count_nonzero(missing))
+    cells, columns = f"{n_cells:,} missing cell{'s' * (n_cells != 1)}", f"{n_columns:,} column{'s' * (n_columns != 1)}"
     done = {"drop": "these rows left out", "mean": "filled with the column means", "model": "left to the model"}[policy]
     blank = f"; {found.blank:,} of these rows have no value at all" if found.blank else ""
     return f"{cells} in {found.incomplete:,} of {found.rows:,} rows and {columns}: {done}{blank}"

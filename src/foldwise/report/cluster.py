@@ -8,11 +8,21 @@ import numpy as np
 
 from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
-from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
+from foldwise.report.cluster_parts import (
+    MOST_MARKED,
+    agreement_facts,
+    categories_table,
+    clusters_table,
+    means_table,
+    plane_chart,
+    scaled,
+    trait_panels,
+)
 from foldwise.report.formats import counted, number, percent, short_number
 from foldwise.report.projection import Projection
-from foldwise.report.run_header import about, column_names, run_table
+from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
+from foldwise.selection.describe import describe_clusters
 from foldwise.selection.profile import Profile, profile
 
 _MOST_SEPARATING = 6
@@ -25,6 +35,7 @@ def cluster_report(model: Any, source: Source) -> Report:
     The rows, which must be those of the fit, are passed over two or three times, and a few times more for a page.
     """
     found, names, k = profile(model, source), column_names(model), model.n_clusters
+    described = describe_clusters(source, model.labels_, k)
     units = ", in scaled columns" if model.scale_ is not None else ""
     clusters = clusters_table(
         found,
@@ -49,9 +60,10 @@ def cluster_report(model: Any, source: Source) -> Report:
     return Report(
         f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}",
         about(model, _work(model)),
-        _facts(model, found),
+        [*_facts(model, found), *agreement_facts(described)],
         [
             clusters,
+            *categories_table(described),
             plane,
             Group([*convergence, _separation(found, names)], only="page"),
             trait_panels(found, names),
@@ -59,6 +71,7 @@ def cluster_report(model: Any, source: Source) -> Report:
             Note("\n".join(_hints(model, found, names)), only="text"),
             run_table(model.manifest_),
         ],
+        told(source),
     )
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Floats
+from foldwise.data.block import Block, Floats
+from foldwise.data.mapped import MappedSource
 from foldwise.data.source import Source
+from foldwise.models.base import with_missing
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
-from foldwise.report.formats import counted, in_units, number, percent
+from foldwise.report.formats import counted, in_units, number, percent, whole_percent
 from foldwise.report.projection import MOST_POINTS, Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
-from foldwise.report.values import Chart, Column, Group, Note, Table
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Table
+from foldwise.selection.describe import CategoryCounts
 from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
 
@@ -27,6 +31,8 @@ _MOST_COLUMNS = 20  # of the data, as rows of the table of means
 _SIDE_BY_SIDE = 8  # clusters that fit beside each other
 _MOST_PANELS = 24
 _TRAITS, _BARS = 4, 6
+_LEAST_ASSOCIATION = 0.1
+_MOST_CATEGORIES, _MOST_SHOWN_LEVELS = 6, 6
 _LEAST = 0.25  # standard deviations: a smaller difference does not set a cluster apart
 _APART = "What sets it apart: cluster mean minus overall mean, in standard deviations."
 
@@ -113,6 +119,35 @@ def _as_many_as_fit(names: list[str]) -> int:
     return max(most, 1)
 
 
+def categories_table(found: list[CategoryCounts]) -> list[Table]:
+    """The share of each level in each cluster, of the categories that go with the clusters most."""
+    shown = [one for one in found if one.is_label or one.association >= _LEAST_ASSOCIATION][:_MOST_CATEGORIES]
+    if not shown or len(shown[0].counts) > _SIDE_BY_SIDE:
+        return []
+    names, levels, shares = list[str](), list[str](), list[Floats]()
+    for one in shown:
+        order = np.argsort(-one.overall, kind="stable")[:_MOST_SHOWN_LEVELS]
+        names += [one.name] + [""] * (len(order) - 1)
+        levels += [one.levels[j] for j in order]
+        shares += [np.append(one.shares[:, j], one.overall[j]) for j in order]
+    values = np.array(shares)
+    heads = [*map(str, range(values.shape[1] - 1)), "all"]
+    columns = [Column("category", names, left=True), Column("level", levels, left=True)]
+    columns += [Column(head, values[:, i].tolist(), whole_percent) for i, head in enumerate(heads)]
+    caption = "The share of each level among the rows of each cluster where it is known. Categories were not used to find them."
+    return [Table("Categories by cluster", columns, caption, most=60, wide=True)]
+
+
+def agreement_facts(found: list[CategoryCounts]) -> list[Fact]:
+    """How well the clusters agree with labels that were given."""
+    remark = "(adjusted Rand index: 1 is the same groups, 0 is chance)"
+    return [
+        Fact(f"agreement with {one.name}", one.agreement, f"{one.agreement:.2f}", remark)
+        for one in found
+        if one.is_label
+    ]
+
+
 def plane_chart(
     model: Any, source: Source, labels: NDArray[Any], groups: int, draw: Callable[[Projection], str], marks: str
 ) -> Chart:
@@ -121,13 +156,33 @@ def plane_chart(
     def drawn() -> str | None:
         if source.n_columns < 2 or len(labels) < 2:
             return None
-        compared = model.as_compared(source)
+        compared = model.as_compared(filled_from_centres(model, source, labels))
         return draw(Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups))
 
     few = len(labels) <= MOST_POINTS
     caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
     more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
     return Chart("The rows on their first two principal components", drawn, f"{caption} {marks}{more}")
+
+
+@dataclass(frozen=True)
+class _FromCentres:
+    """Missing cells as in the centre of the row's cluster; a row with nothing observed, which is in none, as in the first."""
+
+    centres: Floats
+    labels: NDArray[Any]
+
+    def __call__(self, block: Block) -> Block:
+        rows, own = block.dense(), self.labels[block.start : block.start + block.n_rows]
+        return block.with_rows(np.where(np.isnan(rows), self.centres[np.maximum(own, 0)].astype(rows.dtype), rows))
+
+
+def filled_from_centres(model: Any, source: Source, labels: NDArray[Any]) -> Source:
+    """Rows to draw: with missing="model", a missing cell is where the model expects it."""
+    seen = with_missing(model, source)
+    if getattr(model, "missing", "error") != "model" or source.sparse or not hasattr(model, "centers_in_data_units"):
+        return seen
+    return MappedSource(seen, _FromCentres(np.asarray(model.centers_in_data_units()), labels))
 
 
 def scaled(model: Any) -> str:

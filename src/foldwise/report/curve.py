@@ -9,7 +9,7 @@ from foldwise.models.kmeans.geometry import GEOMETRIES
 from foldwise.report.charts import curve_chart
 from foldwise.report.cluster import SILHOUETTE
 from foldwise.report.formats import counted, in_units, percent
-from foldwise.report.run_header import left_out
+from foldwise.report.run_header import left_out, told
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 from foldwise.selection.curve import InertiaCurve
 
@@ -46,7 +46,7 @@ def curve_report(curve: InertiaCurve, source: Source) -> Report:
     silhouette = Chart("Mean silhouette", silhouettes, f"{SILHOUETTE.capitalize()}{_estimated(curve)}.")
     verdict = Note("\n".join(_verdict(curve, best)))
     parts = [Group([inertia, silhouette]), Group([numbers, verdict])]
-    return Report("How many clusters?", _about(curve, source), parts=parts)
+    return Report("How many clusters?", _about(curve, source), parts=parts, data=told(source))
 
 
 def _about(curve: InertiaCurve, source: Source) -> list[str]:
@@ -56,11 +56,11 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     label = GEOMETRIES[given.get("metric", "euclidean")].label
     words += [label] if label else []
     words += [f"{given['search']} search"] if given.get("search", "none") != "none" else []
-    return [
-        f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})",
-        ", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"]),
-        *left_out(source.left_out),
-    ]
+    work = ", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"])
+    size = f"{rows}{counted(source.n_columns, 'column')} ({source.dtype.name})"
+    if getattr(source, "recipe", None) is not None:  # the lines before tell what was read
+        return [f"{size}: {work}"]
+    return [f"{source.where}: {size}", work, *left_out(source.left_out)]
 
 
 def _estimated(curve: InertiaCurve) -> str:

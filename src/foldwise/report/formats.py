@@ -44,6 +44,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def whole_percent(share: float) -> str:
+    """A share in whole per cent.
+
+    >>> whole_percent(0.36198), whole_percent(0.001)
+    ('36 %', '0 %')
+    """
+    return f"{100 * share:.0f} %"
+
+
 def in_units(values: Floats, deviation: float) -> list[str]:
     """Values of one column, with as many decimals as its standard deviation calls for.
 

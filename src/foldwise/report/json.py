@@ -19,6 +19,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     tables = [part for part in parts if isinstance(part, Table)]
     return {
         "title": report.title,
+        "data": list(report.data),
         "about": list(report.about),
         "facts": {fact.name: plain(fact.value) for fact in report.facts},
         "tables": {t.title: {column.name.strip(): plain(list(column.values)) for column in t.columns} for t in tables},

@@ -9,12 +9,22 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report.charts import criterion_chart, share_histogram
-from foldwise.report.cluster_parts import MOST_MARKED, clusters_table, means_table, plane_chart, scaled, trait_panels
+from foldwise.report.cluster_parts import (
+    MOST_MARKED,
+    agreement_facts,
+    categories_table,
+    clusters_table,
+    means_table,
+    plane_chart,
+    scaled,
+    trait_panels,
+)
 from foldwise.report.formats import counted, number, percent
 from foldwise.report.projection import Projection
-from foldwise.report.run_header import about, column_names, run_table
+from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.choose_mixture import MixtureChoice
+from foldwise.selection.describe import describe_clusters
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
 
 
@@ -25,6 +35,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
     """
     found, names = mixture_profile(model, source), column_names(model)
     k = len(found.means)
+    described = describe_clusters(source, found.labels, k)
     clusters = clusters_table(
         found,
         names,
@@ -40,6 +51,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
     parts: list[Part] = [] if choice is None else _choice(choice)
     parts += [
         clusters,
+        *categories_table(described),
         plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses),
         Group([certainty, *_merging(model)]),
         trait_panels(found, names),
@@ -48,7 +60,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    return Report(title, _about(model, choice), _facts(model, found), parts)
+    return Report(title, _about(model, choice), [*_facts(model, found), *agreement_facts(described)], parts, told(source))
 
 
 def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
@@ -57,7 +69,7 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
     lines = about(model, ", ".join([*words, *(["converged"] if model.outcome_.converged else [])]))
     if choice is not None:
         seconds = sum(entry.seconds for entry in choice.entries)
-        lines.insert(2, f"the best of {counted(len(choice.entries), 'fit')}, which took {seconds:.2f} s")
+        lines.insert(1 if getattr(model, "recipe_", None) is not None else 2, f"the best of {counted(len(choice.entries), 'fit')}, which took {seconds:.2f} s")
     return lines
 
 

@@ -12,7 +12,7 @@ from foldwise.models.pca import rank
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent
 from foldwise.report.projection import Projection
-from foldwise.report.run_header import about, column_names, run_table
+from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 
 _MOST_COMPONENTS = 30
@@ -60,6 +60,7 @@ def pca_report(pca: Any, source: Source) -> Report:
             Group([scree_chart] if advice is None else [scree_chart, advice]),
             run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
+        data=told(source),
     )
 
 

@@ -22,7 +22,7 @@ def as_text(report: Report) -> str:
     facts, parts = report.for_("text")
     widest = max((len(fact.name) for fact in facts), default=0)
     lines = [f"{fact.name:<{widest}}  {fact.text} {fact.remark}".rstrip() for fact in facts]
-    blocks = ["\n".join(report.about), "\n".join(lines), *(_block(part) for part in parts)]
+    blocks = ["\n".join([*report.data, *report.about]), "\n".join(lines), *(_block(part) for part in parts)]
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -105,7 +105,7 @@ Part: TypeAlias = Table | Chart | Note | Group
 
 @dataclass(frozen=True)
 class Report:
-    """What is known about a result: what ran (`about`), headline figures, and tables, charts and notes.
+    """What is known about a result: the data (`data`), what ran (`about`), headline figures, tables, charts and notes.
 
     >>> print(Report("Two numbers", parts=[Table("Numbers", [Column("n", [1, 20])])]))
      n
@@ -117,6 +117,7 @@ class Report:
     about: Sequence[str] = ()
     facts: Sequence[Fact] = ()
     parts: Sequence[Part] = ()
+    data: Sequence[str] = ()  # what was read, and what was decided about the columns
 
     def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
         """The facts and parts that are shown there."""

@@ -5,14 +5,27 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from foldwise.data.write import open_writer
+from foldwise.data.write import Beside, open_writer
 from foldwise.fold.passes import Passes
-from foldwise.models.base import row_output
+from foldwise.models.base import row_output, with_missing
 
 
-def write_transformed(model: Any, source: Any, path: str | os.PathLike[str]) -> int:
-    """Stream scores, or clusters with distances or probabilities, to `path`; returns the number of rows written."""
-    told = row_output(model, source)
-    with open_writer(path, told.names, told.dtype) as writer:
+def write_transformed(model: Any, source: Any, path: str | os.PathLike[str], *, keep: str = "ids") -> int:
+    """Stream scores, or clusters with distances or probabilities, to `path`; returns the number of rows written.
+
+    Of a table, each row comes with its number in the table (from 0), its identifiers and labels, or, with keep="all", with all its
+    columns.
+    """
+    told = row_output(model, with_missing(model, source))
+    with open_writer(path, told.names, told.dtype, carried(source, keep)) as writer:
         Passes(told.source, n_threads=model.n_threads).in_order(told.of, writer.write)
     return writer.rows
+
+
+def carried(source: Any, keep: str) -> Beside | None:
+    """The columns of a table that go beside what a model says of each row; None for an array."""
+    if getattr(source, "recipe", None) is None:
+        return None
+    from foldwise.prepare.prepared import carried_columns
+
+    return carried_columns(source, keep)

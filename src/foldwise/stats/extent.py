@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,9 +48,9 @@ class Extent:
         lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))
         return cls(columns, block.n_rows, low, high, heaviest, lightest)
 
-    def merge(self, other: Extent) -> Extent:
+    def merge(self, other: Self) -> Self:
         """The extent of both sets of rows together."""
-        return Extent(
+        return type(self)(
             self.columns.merge(other.columns),
             self.count + other.count,
             np.minimum(self.low, other.low),

@@ -36,7 +36,17 @@ RESULTS = {
     "Silhouette": "foldwise.selection.silhouette_result",
 }
 _RECORDS = RESULTS | {
+    "BooleanFormat": "foldwise.data.column_text",
+    "DateFormat": "foldwise.data.column_dates",
+    "Ingredient": "foldwise.prepare.recipe",
+    "Levels": "foldwise.prepare.encode",
+    "Note": "foldwise.data.notes",
+    "NumberFormat": "foldwise.data.column_text",
+    "Reading": "foldwise.data.reading",
+    "Recipe": "foldwise.prepare.recipe",
+    "WordFormat": "foldwise.data.column_text",
     "MixtureEntry": "foldwise.selection.choose_mixture",
+    "IndicatorGroup": "foldwise.prepare.encode",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",

@@ -26,6 +26,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     "MiniBatchKMeans": _CENTRES,
     "PCA": _COLUMNS
     | {"components_": "f k d", "n_components_": "k", "column_variances_": "f d", "residuals_": "f k"}
+    | {"fill_scale_": "f d", "fill_precision_": "f d d"}
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,
     "ComponentChoice": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},

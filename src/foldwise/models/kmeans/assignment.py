@@ -30,14 +30,15 @@ class Assignment:
     def __init__(self, data: KMeansData, *, bounds: str = "auto", name: str = "labels") -> None:
         """Concurrent assignments of the same rows must use different names for their labels."""
         self.data, self.name = data, name
-        self.sums = ClusterSums.zero(np.arange(0, dtype=np.int32), data.d)
+        self.sums = ClusterSums.zero(np.arange(0, dtype=np.int32), data.d, missing=data.observed)
         self.centres: NDArray[Any] | None = None  # the centres that the labels refer to, if any
         self.near_ties = 0  # in the last pass
         self.labelled = False  # whether a pass has been made since the last forget()
         self._blank = True  # whether no row has a label
         self._whole = True  # whether the sums match the labels; False after an interrupted pass
         in_memory = isinstance(data.source, CachedSource)
-        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, sparse=data.source.sparse, in_memory=in_memory)
+        given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed}
+        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, **given)
 
     @property
     def labels(self) -> Labels:
@@ -56,7 +57,7 @@ class Assignment:
         self.centres, self._whole = None, False
         sparse = data.source.sparse
         task = tasks.Assign(targets, k, data.grid, data.weight_scale, self._blank, sparse, bounds, self.name)
-        done = data.passes.total(task, partial(Assigned.zero, k, data.d), split=self._rows_in_a_part(k))
+        done = data.passes.total(task, partial(Assigned.zero, k, data.d, data.observed), split=self._rows_in_a_part(k))
         assert done.sums is not None
         self.sums.add(done.sums)
         self.centres, self._whole, self.near_ties, self.labelled = centres, True, done.settled, True
@@ -86,17 +87,14 @@ class Assignment:
     def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
         """Change the number of clusters: cluster i becomes new[i], or none if that is -1; unused numbers are empty clusters."""
         mapping, old = np.asarray(new, dtype=np.int32), self.sums
-        self.sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d)
         self.bounds.forget()
         self.centres = None
         if not self._whole:
+            self.sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d, missing=self.data.observed)
             self._blank = self._whole = True
             return
         self._whole = False
-        kept = np.flatnonzero(mapping >= 0)
-        self.sums.high[mapping[kept]] = old.high[kept]
-        self.sums.low[mapping[kept]] = old.low[kept]
-        self.sums.weight[:, mapping[kept]] = old.weight[:, kept]
+        self.sums = old.renumbered(mapping, k)
         if not self._blank:
             self.data.passes.update(tasks.Relabel(mapping, self.name))
         self._whole = True
@@ -106,9 +104,10 @@ class Assignment:
         data, number = self.data, int(rows.numbers[which])
         touched = np.unique(np.array([rows.labels[which], to], np.int32))  # only these two clusters change
         before, after = np.searchsorted(touched, [rows.labels[which], to]).astype(np.int32)
-        part = ClusterSums.zero(touched, data.d)
+        part = ClusterSums.zero(touched, data.d, missing=data.observed)
         self.centres, self._whole = None, False  # the labels no longer refer to any set of centres
-        DenseTargets(np.zeros((len(touched), data.d), dtype=data.dtype), data.rescaling).move_rows(
+        nowhere = np.zeros((len(touched), data.d), dtype=data.dtype)
+        DenseTargets(nowhere, data.rescaling, observed=data.observed).move_rows(
             np.ascontiguousarray(rows.values[which : which + 1]),
             None if data.weights is None else rows.weights[which : which + 1],
             data.weight_scale,
@@ -116,7 +115,7 @@ class Assignment:
             np.array([after], np.int32),
             np.arange(len(touched), dtype=np.int32),
             data.grid,
-            (part.high, part.low, part.weight),
+            part.parts,
         )
         self.sums.add(part)
         block, place = divmod(number, data.block_rows)
@@ -133,6 +132,8 @@ class Assignment:
     def means(self, centres: NDArray[Any]) -> NDArray[Any]:
         """The M-step: each cluster's mean, in the data's dtype; an empty cluster keeps its centre."""
         means, data = self.sums.means(), self.data
+        if data.observed:
+            return self._means_of_cells(means, centres)
         empty = self.sums.weights <= 0
         if not empty.any():
             return data.rescaling.undo(means, data.dtype)
@@ -141,11 +142,18 @@ class Assignment:
         new[empty] = centres[empty]
         return new
 
+    def _means_of_cells(self, means: Floats, centres: NDArray[Any]) -> NDArray[Any]:
+        """With missing cells: a coordinate of which the cluster has no observed cell keeps its value."""
+        unseen = np.isnan(means)
+        return np.where(unseen, centres, self.data.rescaling.undo(np.where(unseen, 0.0, means), self.data.dtype))
+
     def inertia(self, centres: NDArray[Any]) -> float:
         """The weighted sum of squared distances, times scale squared, of the current clusters to these centres.
 
         Computed from the sums alone: the within-cluster sum of squares, plus the distances of the centres from the means.
         """
+        if self.data.observed:
+            return self._inertias_of_cells(centres)[0]
         weights, means = self.cluster_weights, self.sums.means()
         some = weights > 0
         within = self._within(np.einsum("ij,ij->i", means, means))
@@ -156,6 +164,11 @@ class Assignment:
         self, centres: NDArray[Any], project: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     ) -> tuple[NDArray[Any], float, float, float]:
         """The new centres, the inertia at the old and new centres, and the summed squared movement between them."""
+        if self.data.observed:
+            new = self.means(centres)
+            step = (new.astype(np.float64) - centres.astype(np.float64)) * self.data.rescaling.scale
+            after_e, after_m = self._inertias_of_cells(centres, new)
+            return new, after_e, after_m, float(np.einsum("ij,ij->", step, step))
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, rescaling = self.sums, self.data.rescaling
         given = (sums.high, sums.low, sums.weights, rescaling.pivot, rescaling.scale, centres)
@@ -165,6 +178,16 @@ class Assignment:
             _core.update_centres(*given, new, True, figures)
         within, weights = self._within(figures[0]), self.cluster_weights
         return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
+
+    def _inertias_of_cells(self, *points: NDArray[Any]) -> list[float]:
+        """The inertia of the current clusters at several sets of centres, over observed cells."""
+        data, means = self.data, self.sums.means()
+        unseen = np.isnan(means)
+        weights = np.where(unseen, 0.0, self.sums.cell_weights / data.weight_scale)
+        means = np.where(unseen, 0.0, means)
+        within = max(data.spread - float(np.einsum("ij,ij->", weights, means * means)), 0.0)
+        gaps = (data.rescaling.apply(centres) - means for centres in points)
+        return [within + float(np.einsum("ij,ij->", weights, gap * gap)) for gap in gaps]
 
     def _within(self, squares: Floats) -> float:
         """The inertia of the clusters about their means, which have these squared lengths: total minus between-cluster."""

@@ -24,10 +24,18 @@ class Bounds:
     """When to use upper and lower bounds on the distances of rows; the bounds themselves are kept as block state."""
 
     def __init__(
-        self, mode: str, n: int, d: int, dtype: np.dtype[np.floating], *, sparse: bool, in_memory: bool = True
+        self,
+        mode: str,
+        n: int,
+        d: int,
+        dtype: np.dtype[np.floating],
+        *,
+        sparse: bool,
+        in_memory: bool = True,
+        observed: bool = False,
     ) -> None:
         self.mode = "off" if sparse else mode
-        self.n, self.d, self.dtype = n, d, dtype
+        self.n, self.d, self.dtype, self.observed = n, d, dtype, observed
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
         self._groups: CentreGroups | None = None
         self._centres: NDArray[Any] | None = None  # the centres that the bounds refer to
@@ -58,7 +66,7 @@ class Bounds:
         assert self._groups is not None
         moved = Moved.of(self._total, self._group_total, self._most, self.d, self.dtype)
         in_use = BoundsInUse(len(self._groups.ends), moved, self._fresh)
-        return DenseTargets(centres, rescaling, self._groups), in_use
+        return DenseTargets(centres, rescaling, self._groups, self.observed), in_use
 
     def _start(self, centres: NDArray[Any], rescaling: Rescaling) -> None:
         k = len(centres)

@@ -141,7 +141,7 @@ class CentreModel(
         self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
         self.mean_, self.scale_ = fit.mean, fit.scale
         self._warn_of_range(scaled)
-        self._warn_of_empty(np.bincount(labels, minlength=len(centres)))
+        self._warn_of_empty(np.bincount(labels[labels >= 0], minlength=len(centres)))
 
     def _forget_batches(self) -> None:
         for name in ("_means", "_waiting"):
@@ -178,12 +178,19 @@ class CentreModel(
         return np.asarray(self.fit(X, sample_weight=sample_weight).transform(X))
 
     def predict(self, X: Any) -> Labels:
-        """The exact nearest centre of every row; ties go to the lowest number."""
+        """The exact nearest centre of every row; ties go to the lowest number.
+
+        With missing="model", nearest over the cells that the row has; -1 for a row with nothing observed.
+        """
         passes, targets = self._comparing(X)
         return passes.rows(self._labeller(targets))
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """The distance of every row to every centre."""
+        """The distance of every row to every centre.
+
+        With missing="model": the root of the squares over the row's observed cells, times columns / observed cells, so that
+        rows with more and with fewer missing cells can be compared; NaN for a row with nothing observed.
+        """
         passes, targets = self._comparing(X)
         return passes.rows(DistancesToCentres(targets))
 
@@ -191,6 +198,7 @@ class CentreModel(
         """The negative inertia of these rows."""
         passes, targets = self._comparing(X, sample_weight)
         squares = passes.rows(SquaredDistance(targets, self._labeller(targets)))
+        squares = squares[squares == squares]
         return float(-np.sum(squares) / targets.rescaling.scale / targets.rescaling.scale)
 
     def row_output(self, source: Source) -> RowOutput:
@@ -216,7 +224,9 @@ class CentreModel(
     def _targets(self, source: Source) -> Any:
         wide = np.promote_types(source.dtype, self.cluster_centers_.dtype)
         centres = np.ascontiguousarray(self.cluster_centers_, dtype=wide)
-        return targets_of(centres, rescaling_around(centres, sparse=source.sparse), sparse=source.sparse)
+        observed = getattr(self, "missing", "error") == "model" and not source.sparse
+        rescaling = rescaling_around(centres, sparse=source.sparse)
+        return targets_of(centres, rescaling, sparse=source.sparse, observed=observed)
 
     def as_compared(self, source: Source) -> Source:
         """The rows as used in distances: standardised with scale=True, of unit length with metric="cosine"."""

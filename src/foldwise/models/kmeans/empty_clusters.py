@@ -34,7 +34,7 @@ def fill_empty(assignment: Assignment, centres: NDArray[Any]) -> tuple[int, NDAr
         if assignment.cluster_weights[rows.labels[place]] <= rows.weights[place]:
             continue  # the only row of its cluster, which would become empty
         assignment.move(rows, place, int(empty[filled]))
-        placed[empty[filled]] = value
+        placed[empty[filled]] = np.where(np.isnan(value), centres[empty[filled]], value)  # if a cell is missing
         taken.add(value.tobytes())
         filled += 1
     return filled, placed

@@ -9,10 +9,13 @@ from foldwise.models.kmeans import partial_fit
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.centre_model import CentreModel
 from foldwise.models.kmeans.descent import find_clusters
-from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.observed_data import data_of
 from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
+from foldwise.models.kmeans.small_table import effort_for_size
 from foldwise.models.parameters import Parameter, constraints, shared
 from foldwise.models.session import session
+
+SMALL_TABLE_STARTS = 10  # with missing cells, where the search in memory does not serve
 
 
 class KMeans(CentreModel):
@@ -43,6 +46,7 @@ class KMeans(CentreModel):
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
         the means of the columns; "model" compares each row with the centres in the cells that it has.
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
     n_threads : the number of threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
@@ -63,7 +67,7 @@ class KMeans(CentreModel):
            [10.,  2.]]))
     """
 
-    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing")
+    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing", "prepare")
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     def __init__(
@@ -82,6 +86,7 @@ class KMeans(CentreModel):
         metric: str = "euclidean",
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
@@ -99,6 +104,7 @@ class KMeans(CentreModel):
         self.metric = metric
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.time_budget = time_budget
         self.checkpoint = checkpoint
         self.n_threads = n_threads
@@ -107,12 +113,16 @@ class KMeans(CentreModel):
         """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
-            data = KMeansData(fit.passes)
+            data = data_of(fit, geometry)
             self._check_count(fit, data.n, data.counted)
             starts = self._n_starts()
+            notes: tuple[str, ...] = ()
             plusplus = isinstance(self.init, str) and self.init == "k-means++"
             # Whoever gives the centres or counts the starts gets just those.
             search = "none" if self.search == "auto" and not (plusplus and self.n_init == "auto") else self.search
+            if plusplus and data.observed and effort_for_size(search, data, self.n_clusters) is not None:
+                starts = max(starts, SMALL_TABLE_STARTS)
+                notes = (f"with missing cells, a small table is searched by {starts} starts",)
             found = find_clusters(
                 Assignment(data, bounds=BOUNDS[self.algorithm]),
                 self.n_clusters,
@@ -134,6 +144,7 @@ class KMeans(CentreModel):
                 data.n,
                 resumed_at=found.resumed_at,
                 repairs=found.repairs,
+                notes=notes,
                 warning=f"KMeans (n_clusters={self.n_clusters})",
             )
         return self

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats, dense_rows, stack
 from foldwise.data.cache import cached
 from foldwise.data.scan import scan
-from foldwise.data.source import column_label
+from foldwise.data.source import Source, column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
+
+E = TypeVar("E", bound=Extent)
 
 _SMALL = 1000
 _SHRINK = 2.0**-64  # values times this can be summed without leaving float64
@@ -44,13 +46,13 @@ class _Summary:
 class KMeansData:
     """The data and their summary statistics, found in one pass."""
 
+    observed = False  # whether rows may have missing cells
+    extent: Extent
+
     def __init__(self, passes: Passes, rescaling: Rescaling | None = None, *, whole: Passes | None = None) -> None:
         """`whole` are passes over the data that these rows are a sample of; messages refer to it."""
         self.passes, self.source = passes, passes.source
-        with np.errstate(over="ignore", invalid="ignore"):  # mended below
-            found = passes.fold(_Summary.of)
-        self.extent = _with_mean(found.extent, passes)
-        self.weights = np.concatenate(found.weights) if found.weights else None
+        self._summarise(passes)
         self.n, self.d, self.dtype = self.extent.count, self.source.n_columns, self.source.dtype
         mean = self.extent.columns.mean
         middle = np.zeros_like(mean) if self.source.sparse else mean  # a pivot would make them dense
@@ -65,11 +67,20 @@ class KMeansData:
         self.weight_scale = 2.0 ** min(-heaviest, 1000)
         self.block_rows = passes.block_rows
 
+    def _summarise(self, passes: Passes) -> None:
+        """The extent and the weights, in one pass."""
+        with np.errstate(over="ignore", invalid="ignore"):  # mended below
+            found = passes.fold(_Summary.of)
+        self.extent = with_mean(found.extent, passes, ColumnMoments)
+        self.weights = np.concatenate(found.weights) if found.weights else None
+
     def _squares(self, scale: float) -> Floats:
         """The centred sum of squares of each column, times scale squared."""
+        columns = self.extent.columns
         if 2.0**-400 < scale < 2.0**400:
-            return np.asarray(self.extent.columns.squares * scale * scale)
-        return self.passes.fold(partial(_scaled_moments, scale=scale)).squares  # unscaled squares leave float64
+            return np.asarray(columns.squares * scale * scale)
+        task = partial(_scaled_moments, scale=scale, moments=type(columns))
+        return np.asarray(self.passes.fold(task).squares)  # unscaled squares leave float64
 
     @property
     def counted(self) -> int:
@@ -95,13 +106,26 @@ class KMeansData:
 
     def targets(self, points: NDArray[Any]) -> Any:
         """Points prepared for comparison with blocks of this source."""
-        return targets_of(points, self.rescaling, sparse=self.source.sparse)
+        return targets_of(points, self.rescaling, sparse=self.source.sparse, observed=self.observed)
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""
         return inertia / self.rescaling.scale / self.rescaling.scale
 
     # ------------------------------------------------------------ some of the rows
+
+    @property
+    def chances(self) -> Floats | None:
+        """How often each row is drawn as a start: its weight; None if all are drawn alike."""
+        return self.weights
+
+    def filled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows that can serve as centres: complete ones."""
+        return rows
+
+    def gaps(self, rows: NDArray[Any], points: NDArray[Any]) -> Floats:
+        """The differences between some rows and some points, in units of the rescaled data: rows x points x columns."""
+        return np.asarray(self.rescaling.apply(rows)[:, None, :] - self.rescaling.apply(points))
 
     def take(self, which: Sequence[int] | NDArray[np.intp]) -> NDArray[Any]:
         """Some rows, by number, as a dense array."""
@@ -112,7 +136,10 @@ class KMeansData:
         which = np.sort(rng.choice(self.n, size, replace=False))
         weights = None if self.weights is None else np.ascontiguousarray(self.weights[which])
         rows = stack([rows for _, rows in self.passes.take_as_they_are(which)])
-        return KMeansData(self.passes.over(cached(scan(rows, weights=weights)), here=True), self.rescaling)
+        return type(self)(self.passes.over(cached(self._opened(rows, weights)), here=True), self.rescaling)
+
+    def _opened(self, rows: Any, weights: Floats | None) -> Source:
+        return scan(rows, weights=weights)
 
     @property
     def is_small(self) -> bool:
@@ -130,12 +157,12 @@ class KMeansData:
         return np.asarray(np.lexsort(self.take(np.arange(self.n)).T[::-1]))
 
 
-def _with_mean(extent: Extent, passes: Passes) -> Extent:
+def with_mean(extent: E, passes: Passes, moments: Any) -> E:
     """The extent with the right mean, even if sums of the values leave float64; takes another pass then."""
     columns = extent.columns
     if np.isfinite(columns.mean).all():
         return extent
-    scaled = passes.fold(partial(_scaled_moments, scale=_SHRINK)).centre / _SHRINK
+    scaled = passes.fold(partial(_scaled_moments, scale=_SHRINK, moments=moments)).centre / _SHRINK
     return replace(extent, columns=replace(columns, centre=scaled, squares=np.full(len(columns.squares), np.inf)))
 
 
@@ -160,7 +187,7 @@ def _check_reach(extent: Extent, middle: Floats, passes: Passes) -> None:
 def _farthest_value(block: Block, column: int, middle: float) -> tuple[float, float, int]:
     """Half the distance from the middle, the value and the row of the value farthest from it."""
     values = dense_rows(block.unchecked[:, [column]])[:, 0].astype(np.float64)
-    away = np.abs(values / 2 - middle / 2)
+    away = np.nan_to_num(np.abs(values / 2 - middle / 2), nan=-1.0)
     if block.weights is not None:
         away = np.where(block.weights > 0, away, -1.0)
     place = int(np.argmax(away))
@@ -171,5 +198,5 @@ def _distance(found: tuple[float, float, int]) -> float:
     return found[0]
 
 
-def _scaled_moments(block: Block, scale: float) -> ColumnMoments:
-    return ColumnMoments.of(block.times_number(scale, np.float64))
+def _scaled_moments(block: Block, scale: float, moments: Any) -> Any:
+    return moments.of(block.times_number(scale, np.float64))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.kernels.targets import Labels
+from foldwise.kernels.targets import Labels, observed_cells
 
 
 @dataclass(frozen=True)
@@ -63,5 +63,7 @@ class ClusterAndDistance:
         told, squares = np.empty(block.n_rows, self.dtype), np.empty(block.n_rows)
         labels = self.label(block)
         self.targets.residuals(block.rows, None, labels, squares)
+        if self.targets.observed:  # as if the missing cells were as far away, on average, as the observed ones
+            squares *= block.n_columns / np.maximum(observed_cells(block.rows), 1)
         told["cluster"], told["distance"] = labels, np.sqrt(squares) / self.targets.rescaling.scale
         return told

@@ -174,7 +174,7 @@ def plusplus(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
     """
     trials = 2 + int(math.log(k))
     seeds = np.empty((k, data.d), dtype=data.dtype)
-    seeds[0] = data.take([_first(data, rng)])[0]
+    seeds[0] = data.filled(data.take([_first(data, rng)]))[0]
     distances = Distances(data)
     distances.update(seeds[:1], seeds[:0])
     judge = _Judge(data, k, seeds[:1], rng)
@@ -211,10 +211,10 @@ def _candidates(distances: Distances, waiting: NDArray[Any], trials: int, rng: n
         drawn += len(rows.numbers)
         now = rows.closest
         if len(waiting):
-            gap = data.rescaling.apply(rows.values)[:, None, :] - data.rescaling.apply(waiting)
+            gap = data.gaps(rows.values, waiting)
             now = np.minimum(np.einsum("ijk,ijk->ij", gap, gap).min(axis=1), rows.closest)
         stay = rng.random(len(rows.numbers)) * rows.closest < now
-        points.append(rows.values[stay])
+        points.append(data.filled(rows.values[stay]))
         weights = 1.0 if rows.weights is None else rows.weights[stay] * data.weight_scale
         masses.append(now[stay] * weights)
         kept += int(stay.sum())
@@ -246,10 +246,10 @@ class _Judge:
 def _first(data: KMeansData, rng: np.random.Generator) -> int:
     """A row drawn with probability proportional to its weight."""
     place, order = rng.random(), data.canonical_order
-    if data.weights is None:
+    if data.chances is None:
         found = min(int(place * data.n), data.n - 1)
     else:
-        ends = np.cumsum(data.weights if order is None else data.weights[order])
+        ends = np.cumsum(data.chances if order is None else data.chances[order])
         found = min(int(np.searchsorted(ends, place * ends[-1], side="right")), int(np.searchsorted(ends, ends[-1])))
     return found if order is None else int(order[found])
 
@@ -257,9 +257,9 @@ def _first(data: KMeansData, rng: np.random.Generator) -> int:
 def _with_equals(data: KMeansData, seeds: NDArray[Any], found: int, rng: np.random.Generator) -> NDArray[Any]:
     """Seeds when there are fewer distinct rows than seeds: the rest are copies, whose clusters stay empty."""
     numbers = rng.integers(data.counted, size=len(seeds) - found)
-    if data.weights is not None:
-        numbers = np.flatnonzero(data.weights)[numbers]  # rows of weight 0 must not matter
-    seeds[found:] = data.take(numbers)
+    if data.chances is not None:
+        numbers = np.flatnonzero(data.chances)[numbers]  # rows of weight 0 must not matter
+    seeds[found:] = data.filled(data.take(numbers))
     return seeds
 
 
@@ -270,19 +270,19 @@ def random_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[A
     """Rows drawn without replacement, with probability proportional to weight."""
     if data.is_small:
         return _distinct_rows(data, k, rng)
-    if data.weights is None:
-        return data.take(np.sort(rng.choice(data.n, k, replace=False)))
-    some = np.flatnonzero(data.weights)
+    if data.chances is None:
+        return data.filled(data.take(np.sort(rng.choice(data.n, k, replace=False))))
+    some = np.flatnonzero(data.chances)
     # The k smallest exponential variates are a weighted sample without replacement (Efraimidis and Spirakis 2006).
-    times = rng.exponential(size=len(some)) / data.weights[some]
-    return data.take(np.sort(some[np.argpartition(times, k - 1)[:k]]))
+    times = rng.exponential(size=len(some)) / data.chances[some]
+    return data.filled(data.take(np.sort(some[np.argpartition(times, k - 1)[:k]])))
 
 
 def _distinct_rows(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]:
     """Distinct rows of a small table, drawn by frequency, so that repeated rows and weights are equivalent."""
-    table = data.take(np.arange(data.n))
+    table = data.filled(data.take(np.arange(data.n)))
     points, which = np.unique(table, axis=0, return_inverse=True)
-    counts = np.bincount(which.ravel(), data.weights, minlength=len(points))
+    counts = np.bincount(which.ravel(), data.chances, minlength=len(points))
     points, counts = points[counts > 0], counts[counts > 0]
     order = np.argsort(rng.exponential(size=len(points)) / counts, kind="stable")
     seeds = np.empty((k, data.d), dtype=data.dtype)
@@ -295,7 +295,7 @@ def parallel(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
     """k-means||: a few passes draw about 2k rows each; these, weighted by the rows nearest them, are clustered in memory."""
     distances = Distances(data)
     base = int(rng.integers(2**62))
-    chosen = [data.take([_first(data, rng)])]
+    chosen = [data.filled(data.take([_first(data, rng)]))]
     distances.update(chosen[0], chosen[0][:0])
     for turn in range(_ROUNDS):
         total = distances.total
@@ -303,7 +303,7 @@ def parallel(data: KMeansData, k: int, rng: np.random.Generator) -> NDArray[Any]
             break
         factor = _OVERSAMPLING * k / total
         task = PickRows(distances.name, data.weight_scale, factor, (base, turn), data.block_rows)
-        new = np.concatenate(data.passes.each(task))
+        new = data.filled(np.concatenate(data.passes.each(task)))
         for first in range(0, len(new), 256):  # one panel of all points would not fit in the cache
             distances.update(new[first : first + 256], new[:0])
         chosen.append(new)

@@ -26,9 +26,9 @@ class Assigned:
     settled: int = 0
 
     @classmethod
-    def zero(cls, k: int, d: int) -> Assigned:
-        """Nothing yet."""
-        return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d))
+    def zero(cls, k: int, d: int, missing: bool) -> Assigned:
+        """Nothing yet; `missing` says whether rows may have missing cells."""
+        return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
     def add(self, other: Assigned) -> None:
         """Add the result for another block."""
@@ -137,10 +137,9 @@ class Assign:
             which = np.flatnonzero(seen[:k]).astype(np.int32)
             slots = np.full(k, -1, dtype=np.int32)
             slots[which] = np.arange(len(which), dtype=np.int32)
-        sums = ClusterSums.zero(which, d)
-        parts = (sums.high, sums.low, sums.weight)
+        sums = ClusterSums.zero(which, d, missing=self.targets.observed)
         self.targets.move_rows(
-            block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, parts
+            block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, sums.parts
         )
         return sums
 
@@ -228,7 +227,7 @@ class Farthest:
         """Rows of weight 0 are excluded: they cannot fill a cluster, and many of them could crowd out a row that can."""
         distances = np.empty(block.n_rows)
         self.targets.residuals(block.unchecked, block.weights, state[self.name], distances)
-        distances[distances <= self.rounding] = 0.0
+        distances[~(distances > self.rounding)] = 0.0  # also that of a row with nothing observed, which is NaN
         if block.weights is not None:
             distances[block.weights == 0.0] = 0.0
         some = farthest(distances, self.count)
@@ -261,6 +260,7 @@ class SecondNearest:
         self.targets.nearest(block.unchecked, labels, near, second)
         factor = np.ones(block.n_rows) if block.weights is None else block.weights
         rise = second.astype(np.float64) - near
+        labels = np.maximum(labels, 0)  # a row with nothing observed has no cluster, and no distance
         return (
             np.asarray(np.bincount(labels, factor * near, minlength=k), dtype=np.float64),
             np.asarray(np.bincount(labels, factor * rise, minlength=k), dtype=np.float64),

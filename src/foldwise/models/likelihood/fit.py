@@ -10,6 +10,7 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+from foldwise.data.missing import allow_missing, drop_incomplete
 from foldwise.data.single_column import scan_column
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
@@ -23,6 +24,7 @@ from foldwise.models.likelihood.result import Comparison, FittedDistribution
 from foldwise.models.likelihood.solve import Estimates, Limits, Problem, prepare, solve
 from foldwise.models.likelihood.sufficient_statistics import summarise
 from foldwise.models.session import open_checkpoint, open_passes
+from foldwise.stats.observed import ObservedColumns
 
 _MAX_ITER = {"auto": 500, "newton": 500, "gradient": 50_000}
 
@@ -35,6 +37,7 @@ def fit_distribution(
     method: str = "auto",
     column: Any = None,
     sample_weight: Any = None,
+    missing: str = "error",
     confidence: float = 0.95,
     criterion: str = "bic",
     max_iter: int | None = None,
@@ -57,6 +60,7 @@ def fit_distribution(
     method : "auto" takes a formula where there is one and else climbs by Newton's method; "newton" and "gradient" always climb,
         and `trace` shows how. "gradient" is the textbook's ascent, with a step that never lets the likelihood fall.
     sample_weight : how many times each value counts: one number for each, or the name of a column.
+    missing : "error" refuses missing values (NaN); "drop" leaves them out, and a note says how many.
     confidence : of the intervals.
     criterion : "bic" or "aic", by which a comparison is sorted, made fair to families whose support has estimated limits: see
         `Comparison.score`. BIC finds the right family with enough values; AIC has one parameter too many in one of six samples.
@@ -76,11 +80,12 @@ def fit_distribution(
     """
     families, several = _families(family)
     given = {one.name: _given(one, fixed, several) for one in families}
-    _check_parameters(method, confidence, criterion, max_iter, time_budget)
+    _check_parameters(method, missing, confidence, criterion, max_iter, time_budget)
     if several and fixed:
         _known_families(fixed, families)
     source = scan_column(x, column=column, weights=sample_weight)
     spool = any(one.passes for one in families)
+    source, gaps = (source, ()) if missing == "error" else _without_missing(source, engine, n_threads)
     with open_passes(source, engine=engine, n_threads=n_threads, spool=spool) as passes:
         values = summarise(passes, families)
         warn_of_shares(values.weight, values.rows, "standard errors and criteria are those of so few values")
@@ -106,7 +111,7 @@ def fit_distribution(
             if unusable is not None:
                 refused[name] = RefusalError(unusable)
             elif all(math.isfinite(value) for value in found.theta.values()):
-                fits.append(_result(passes, source, problems[name], found, given[name], confidence))
+                fits.append(_result(passes, source, problems[name], found, given[name], confidence, gaps))
             else:
                 refused[name] = RefusalError(
                     "the parameters leave the range of float64", advice="Multiply the values by a constant"
@@ -121,6 +126,18 @@ def fit_distribution(
     reasons = {name: _reason(refusal, source) for name, refusal in refused.items()}
     comparison = Comparison(tuple(fits), reasons, criterion, probable)
     return replace(comparison, fits=tuple(sorted(fits, key=partial(_rank, comparison))))
+
+
+def _without_missing(source: Source, engine: Any, n_threads: int | None) -> tuple[Source, tuple[str, ...]]:
+    """The source with missing values left out, and how many there are, in a sentence."""
+    source = allow_missing(source)
+    with open_passes(source, engine=engine, n_threads=n_threads, spool=False) as passes:
+        found = passes.fold(ObservedColumns.of)
+    if found.cells == found.rows:
+        raise DataError("all values are missing", where=source.where, column=source.names[0] if source.names else None)
+    if not found.cells:
+        return source, ()
+    return drop_incomplete(source, found.mean), (f"{found.cells:,} of {found.rows:,} values are missing and were left out",)
 
 
 def _rank(comparison: Comparison, fit: FittedDistribution) -> tuple[float, float, str]:
@@ -196,10 +213,12 @@ def _given(family: Family, fixed: Mapping[str, Any] | None, several: bool) -> di
 
 
 def _check_parameters(
-    method: str, confidence: float, criterion: str, max_iter: int | None, time_budget: float | None
+    method: str, missing: str, confidence: float, criterion: str, max_iter: int | None, time_budget: float | None
 ) -> None:
     if method not in _MAX_ITER:
         raise ParameterError(f"method={method!r} is not known; there are {', '.join(_MAX_ITER)}.")
+    if missing not in ("error", "drop"):
+        raise ParameterError(f"missing={missing!r} is not known; there are error and drop.")
     if criterion not in ("aic", "bic"):
         raise ParameterError(f"criterion={criterion!r} is not known; there are aic and bic.")
     if not 0 < confidence < 1:
@@ -242,14 +261,14 @@ def _reason(refusal: RefusalError, source: Source) -> str:
 
 
 def _result(
-    passes: Passes, source: Source, problem: Problem, found: Estimates, given: dict[str, float], confidence: float
+    passes: Passes, source: Source, problem: Problem, found: Estimates, given: dict[str, float], confidence: float, said: tuple[str, ...]
 ) -> FittedDistribution:
     family, statistics, free = problem.family, problem.statistics, problem.free
     theta = {name: given.get(name, found.theta[name]) for name in family.names}
     errors = {name: float(found.errors[i]) for i, name in enumerate(free)}
     scales = {p.name: p.scale for p in family.parameters if p.name in free}
     intervals = {name: _interval(theta[name], errors[name], scales[name], confidence) for name in free}
-    notes = found.notes
+    notes = (*said, *found.notes)
     if any("edge of its range" in note for note in notes):
         exact = family.edge_interval(statistics, theta, (1.0 - confidence) / 2.0)
         if exact:

@@ -72,6 +72,7 @@ class GaussianMixture(FittedMixture):
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
         the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities are
         those of what a row has, and `fw.impute(model, X)` completes rows. A row without any value has probabilities `weights_`.
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
     warm_start : go on from the last fit. verbose, verbose_interval : accepted; `fw.progress()` shows progress.
@@ -117,6 +118,7 @@ class GaussianMixture(FittedMixture):
         search: str = "split-merge",
         scale: bool = False,
         missing: str = "error",
+        prepare: str | None = None,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
@@ -139,6 +141,7 @@ class GaussianMixture(FittedMixture):
         self.search = search
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose

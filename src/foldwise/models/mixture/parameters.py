@@ -11,7 +11,7 @@ _COMMON = shared("tol", "random_state", "scale", "time_budget", "checkpoint", "n
 
 MIXTURE: dict[str, Parameter] = {
     **_COMMON,
-    **shared("missing"),
+    **shared("missing", "prepare"),
     "n_components": whole(),
     "covariance_type": one_of(*COVARIANCE_TYPES),
     "reg_covar": number(0, None, "left", words("auto", "total")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -14,25 +13,30 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Floats
+from foldwise.data.missing import refuse_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, UnavailableError
-from foldwise.fold import blas
+from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remember_columns
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import Parameter, constraints, seed_of
-from foldwise.models.pca import ppca
+from foldwise.models.pca.categories import CategoryOutputs
 from foldwise.models.pca.choose import solver_for
 from foldwise.models.pca.covariance import from_moments
+from foldwise.models.pca.density import DensityOutputs
+from foldwise.models.pca.normal_model import ObservedResiduals
+from foldwise.models.pca.observed import NAME as EM
+from foldwise.models.pca.observed import ObservedFit, fit_observed
 from foldwise.models.pca.parameters import PARAMETERS
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
-from foldwise.models.pca.solver import SolverOptions, floor_of_rows
+from foldwise.models.pca.solver import Solver, SolverOptions, dimensions, floor_of_rows
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import session
+from foldwise.prepare.encode import IndicatorGroup
 from foldwise.stats.moments import Moments
 
 # What a partial fit works out when it is first read: all that `_set_attributes` sets.
@@ -45,7 +49,14 @@ _LAZY = {
 # fmt: on
 
 
-class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(
+    KnownParameters,
+    CategoryOutputs,
+    DensityOutputs,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Principal components: the directions in which the data vary most.
 
     Takes arrays, frames, SciPy sparse matrices, `fw.scan(...)` and paths of files, which may be larger than memory.
@@ -53,21 +64,36 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     Parameters
     ----------
     n_components : None (all), a number, a share of variance between 0 and 1, "mle" (Minka), "parallel" (Horn's parallel
-        analysis) or "gavish-donoho"; what the rules saw, and how sure they are, is in `rank_`.
+        analysis), "gavish-donoho" or "auto" (how well held-out cells are predicted; dense rows); what the rules saw, and
+        how sure they are, is in `rank_`.
     svd_solver : "auto" picks by cost. "covariance_eigh", "full" (SVD, no covariance formed), "krylov" (a few directions of
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" is probabilistic PCA of the
-        observed cells.
-    ddof : variances are sums of squares divided by (n - ddof): 1 or 0.
+        the means of the columns; "model" is probabilistic PCA of the observed cells (see below).
+    prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
+    ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
     tol, max_iter, time_budget (seconds), checkpoint (a file): for the iterative solvers; a fit that was killed goes on from
         its checkpoint and ends with the same bits.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
     copy, iterated_power, n_oversamples, power_iteration_normalizer : accepted for scikit-learn's sake; X is never changed
         and the Krylov solver needs no such settings.
+
+    Rows with categories, which arrive as indicators (`fw.prepare`), are seen in the geometry of FAMD whatever `scale` says, or
+    of MCA if there is nothing else: numbers are divided by their standard deviation, indicators by the root of their share.
+    Variances then are FAMD's eigenvalues; `category_coordinates`, `variables` and `mca_eigenvalues` say more.
+
+    With missing="model" and cells missing, a normal distribution is fitted to the observed cells by EM, and the variances are
+    those of the covariance that it expects of complete rows; rules for n_components read these as if nothing were
+    missing. With a whole number below the number of columns less one, the distribution is that of a probabilistic PCA
+    with so many components; otherwise its covariance is full. It is shrunk towards unrelated columns by as many rows
+    (`shrinkage_`) as predict held-out cells best; `held_out_error_` is the root mean square of their errors, in standard
+    deviations of the columns. Complete rows are projected as ever, others after their missing cells are filled by their
+    conditional means, as `fw.impute(model, X)` shows. svd_solver plays no part; `tol` is the largest change of a
+    correlation at a step (0 means 1e-4); `residuals_` are about the last step's covariance. A d x d matrix is formed.
+    partial_fit takes no missing cells.
 
     The sign of a direction is free; ours makes its largest loading positive. Citation: Jolliffe, Principal Component
     Analysis, 2002.
@@ -96,7 +122,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         random_state: Any = None,
         scale: bool = False,
         missing: str = "error",
-        ddof: float = 1.0,
+        prepare: str | None = None,
+        ddof: float | None = None,
         max_iter: int | None = None,
         time_budget: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -113,6 +140,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.random_state = random_state
         self.scale = scale
         self.missing = missing
+        self.prepare = prepare
         self.ddof = ddof
         self.max_iter = max_iter
         self.time_budget = time_budget
@@ -125,18 +153,21 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             solver = solver_for(self.svd_solver, self.n_components, opened.data)
-            k = solver.count(self.svd_solver, self.n_components, opened.data)
-            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True))
-            spectrum = solver.solve(opened.passes, options)
-            self._set_attributes(spectrum, opened.data.dtype, opened.seed)
+            by_cells = opened.missing is not None or self.n_components == "auto"
+            k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
+            indicators = getattr(opened.data, "indicators", None)
+            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+            observed = fit_observed(opened.passes, opened.missing, options, self.n_components) if by_cells else None
+            spectrum = solver.solve(opened.passes, options) if observed is None else observed.spectrum
+            self._set_attributes(spectrum, opened.data.dtype, opened.seed, observed)
             self.__dict__.pop("_stream", None)
             self.__dict__.pop("n_samples_seen_", None)
             opened.finish(
                 spectrum.outcome,
-                solver.name,
+                solver.name if observed is None else EM,
                 spectrum.rows,
                 resumed_at=spectrum.resumed_at,
-                warning=f"PCA (svd_solver={self.svd_solver!r})",
+                warning=f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')",
             )
         return self
 
@@ -158,7 +189,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             source = scan(X, weights=sample_weight)
             stream = PartialFold(Moments.of_wide if self._wide else Moments.of, source)
         else:
-            source = open_for_use(self, X, sample_weight)
+            source = refuse_missing(open_for_use(self, X, sample_weight))
         if stream.sparse != source.sparse:
             raise DataError(
                 "one batch is sparse and another dense", advice="Give all batches to partial_fit in the same form"
@@ -186,8 +217,9 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         dtype = np.float64 if self._wide else stream.dtype
+        options = self._options(k, seed, indicators=self.__dict__.get("indicators_"))
         try:
-            self._set_attributes(from_moments(stream.value(), self._options(k, seed), dtype), stream.dtype, seed)
+            self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype, seed)
         except DataError as problem:
             names = getattr(self, "feature_names_in_", None)
             column = problem.column if names is None or problem.column is None else str(names[int(problem.column)])
@@ -197,20 +229,30 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
+        if self.missing == "model" or self.n_components == "auto":
+            return True
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
 
-    def _options(self, n_components: int | None, seed: int, checkpoint: Checkpoint | None = None) -> SolverOptions:
+    def _options(
+        self,
+        n_components: int | None,
+        seed: int,
+        checkpoint: Checkpoint | None = None,
+        indicators: tuple[IndicatorGroup, ...] | None = None,
+    ) -> SolverOptions:
+        usual = 1.0 if indicators is None else 0.0  # as is the custom of FAMD and MCA
         return SolverOptions(
             n_components=n_components,
             solver=self.svd_solver,
             scale=self.scale,
-            ddof=float(self.ddof),
+            ddof=usual if self.ddof is None else float(self.ddof),
             tol=float(self.tol),
             max_iter=self.max_iter,
             seed=seed,
             time_budget=self.time_budget,
             checkpoint=checkpoint,
+            indicators=indicators,
             wide=self._wide,
         )
 
@@ -219,12 +261,19 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Rules read variances that may be far below the largest, where float32 sums of products have no digits left."""
         return isinstance(self.n_components, str)
 
-    def _set_attributes(self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int) -> None:
+    def _set_attributes(
+        self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int, observed: ObservedFit | None = None
+    ) -> None:
         """Turn a spectrum into the attributes that users know."""
         spectrum = spectrum.settled()
-        self.rank_ = by_rule(self.n_components, spectrum, seed)
+        auto = None if observed is None else observed.rank
+        self.rank_ = auto if auto is not None else by_rule(self.n_components, spectrum, seed)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
-        d, total, kept = len(spectrum.mean), spectrum.total_variance, spectrum.variances[:k]
+        d, total, kept = (
+            dimensions(len(spectrum.mean), spectrum.indicators),
+            spectrum.total_variance,
+            spectrum.variances[:k],
+        )
         self.n_components_ = k
         self.n_samples_ = spectrum.rows
         self.mean_ = spectrum.mean
@@ -232,7 +281,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.components_ = spectrum.directions[:k].astype(dtype)
         self.explained_variance_ = kept
         self.explained_variance_ratio_ = kept / total if total > 0 else np.zeros(k)
-        self.singular_values_ = np.sqrt(kept * (spectrum.weight - self.ddof))
+        self.singular_values_ = np.sqrt(kept * (spectrum.weight - spectrum.ddof))
         self.column_variances_ = spectrum.column_variances
         self.total_weight_ = spectrum.weight
         rest = min(spectrum.weight, d) - k  # weights mean repetition, here too
@@ -243,6 +292,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)
         self.trace_ = spectrum.outcome.trace
+        self._remember_normal(observed)
 
     # ---------------------------------------------------------------- rows
 
@@ -253,7 +303,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def row_output(self, source: Source) -> RowOutput:
         """What `transform` gives, block by block."""
         names = tuple(map(str, self.get_feature_names_out()))
-        return RowOutput(source, names, source.dtype, self._projection(whiten=self.whiten).scores)
+        return RowOutput(source, names, source.dtype, self._completing(self._projection(whiten=self.whiten).scores))
 
     def _projection(self, *, whiten: bool = False) -> Projection:
         check_is_fitted(self)
@@ -265,12 +315,8 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         roots = np.sqrt(np.maximum(variances, floor))
         return Projection(self.components_, self.mean_, self.scale_, np.where(roots > 0, roots, 1.0))
 
-    @property
-    def _floor(self) -> float:
-        return float(getattr(self, "variance_floor_", 0.0))  # models saved by earlier versions have none
-
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
+        return self._rows_as_they_are(X, self._completing(task))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
@@ -290,9 +336,13 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def reconstruction_error(self, X: Any) -> Floats:
         """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
 
-        Over the rows of the fit, the sum divided by (n - ddof) equals the sum of the dropped variances.
+        Over the rows of the fit, the sum divided by (n - ddof) equals the sum of the dropped variances, if nothing is missing.
+        Where cells are missing, only the observed ones count.
         """
-        return self._rows(X, self._projection().residual_norms)
+        projection = self._projection()
+        if self.missing != "model":
+            return self._rows(X, projection.residual_norms)
+        return self._rows_as_they_are(X, ObservedResiduals(self._normal(), projection))
 
     @property
     def loadings_(self) -> LabelledMatrix:
@@ -300,11 +350,19 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return self._by_column(self.components_.T * np.sqrt(self.explained_variance_))
 
-    def contributions(self, X: Any = None) -> LabelledMatrix | NDArray[Any]:
-        """The share of each column (or, given rows, of each row) in each component; shares add up to one."""
+    def contributions(self, X: Any = None, *, by: str = "column") -> LabelledMatrix | NDArray[Any]:
+        """The share of each column (or, given rows, of each row) in each component; shares add up to one.
+
+        With by="variable" the columns of a category, one for each level, are added up.
+        """
         check_is_fitted(self)
+        if by not in ("column", "variable") or (by == "variable" and X is not None):
+            raise ParameterError(f"contributions(by={by!r}): by is 'column' or, without rows, 'variable'")
         if X is None:
-            return self._by_column(np.asarray(self.components_, dtype=np.float64).T ** 2)
+            shares = self._by_column(np.asarray(self.components_, dtype=np.float64).T ** 2)
+            if by == "column":
+                return shares
+            return self._by_variable(dict(zip(shares.rows, shares.values, strict=True)), shares.values)
         squares = np.asarray(self.scores(X), dtype=np.float64) ** 2
         totals = squares.sum(axis=0)
         return squares / np.where(totals > 0, totals, 1.0)
@@ -318,37 +376,7 @@ class PCA(KnownParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self._rows(X, self._projection().cos2)
 
     def _by_column(self, values: NDArray[Any]) -> LabelledMatrix:
-        names = getattr(self, "feature_names_in_", None)
-        rows = tuple(names) if names is not None else tuple(f"x{j}" for j in range(self.n_features_in_))
-        return LabelledMatrix(np.asarray(values), rows, tuple(self.get_feature_names_out()))
-
-    # ---------------------------------------------------------------- as a probability model
-
-    def get_covariance(self) -> Floats:
-        """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        with blas.single():
-            return ppca.covariance(*self._model())
-
-    def get_precision(self) -> Floats:
-        """The inverse of `get_covariance()`."""
-        with blas.single():
-            return ppca.precision(*self._model(), self._floor)
-
-    def _model(self) -> tuple[Floats, Floats, float, Floats | None]:
-        check_is_fitted(self)
-        directions = np.asarray(self.components_, dtype=np.float64)
-        return directions, self.explained_variance_, self.noise_variance_, self.scale_
-
-    def score_samples(self, X: Any) -> Floats:
-        """The log-likelihood of each row under the probabilistic model."""
-        precision = self.get_precision()
-        with blas.single():
-            constant = ppca.log_constant(precision)
-        return self._rows(X, partial(ppca.log_density, centre=self.mean_, precision=precision, constant=constant))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows."""
-        return float(np.mean(self.score_samples(X)))
+        return LabelledMatrix(np.asarray(values), self._names, self._components)
 
     @property
     def _n_features_out(self) -> int:

@@ -21,9 +21,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "svd_solver": one_of("auto", *BY_PARAMETER),
     "whiten": BOOLEAN,
-    "ddof": number(),
+    "ddof": number(0, None, "left", None),
     "max_iter": whole(1, None),
-    **shared("tol", "random_state", "scale", "missing", "time_budget", "checkpoint", "n_threads"),
+    **shared("tol", "random_state", "scale", "missing", "prepare", "time_budget", "checkpoint", "n_threads"),
     # Accepted for scikit-learn's sake: X is never changed, and the Krylov solver needs no such settings.
     "copy": IGNORED,
     "iterated_power": Parameter((words("auto"), Interval(Integral, 0, None, closed="left")), affects_result=False),

@@ -6,6 +6,7 @@ import numpy as np
 
 from foldwise.data.block import Block, Floats
 from foldwise.errors import DataError
+from foldwise.models.pca.normal_model import NormalModel
 
 
 def covariance(directions: Floats, variances: Floats, noise: float, scale: Floats | None) -> Floats:
@@ -29,6 +30,18 @@ def precision(directions: Floats, variances: Floats, noise: float, scale: Floats
     else:
         matrix = (directions.T / variances) @ directions
     return matrix if scale is None else matrix / np.outer(scale, scale)
+
+
+def normal(directions: Floats, variances: Floats, noise: float, mean: Floats, scale: Floats | None) -> NormalModel:
+    """The model as a distribution that fills missing cells; one without noise has next to none."""
+    d = len(mean)
+    largest = max(float(variances.max(initial=0.0)), noise)
+    if largest == 0.0:
+        return NormalModel(mean, np.zeros(d), np.eye(d))
+    unit, least = np.sqrt(largest), 1e-12
+    variances, noise = np.maximum(variances / largest, least), max(noise / largest, least)
+    matrix = precision(directions, variances, noise, None)
+    return NormalModel(mean, np.full(d, unit) if scale is None else unit * scale, matrix)
 
 
 def log_constant(precision: Floats) -> float:

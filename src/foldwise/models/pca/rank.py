@@ -13,7 +13,7 @@ from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
 from foldwise.models.pca.spectrum import Spectrum
 
-RULES = ("mle", "parallel", "gavish-donoho")
+RULES = ("auto", "mle", "parallel", "gavish-donoho")  # "auto" looks at rows: held_out.py
 
 
 @dataclass(frozen=True)

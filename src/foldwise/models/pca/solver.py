@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -13,6 +14,8 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.passes import Passes
+from foldwise.models.standardise import column_scales
+from foldwise.prepare.encode import IndicatorGroup
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
 from foldwise.stats.qr_factor import QRFactor
@@ -82,6 +85,7 @@ class SolverOptions:
     seed: int = 0
     time_budget: float | None = None
     checkpoint: Checkpoint | None = None
+    indicators: tuple[IndicatorGroup, ...] | None = None  # columns of categories: the geometry is that of FAMD
     wide: bool = False  # products of float32 rows in float64: a rule reads variances far below the largest
 
     def arithmetic(self, source: Source) -> Any:
@@ -95,6 +99,8 @@ class SolverOptions:
 
     def deviations(self, columns: ColumnSummary) -> Floats | None:
         """The standard deviation by which each column is divided, or None; a constant column is divided by one."""
+        if self.indicators is not None:
+            return column_scales(columns.mean, columns.squares, columns.weight, self.indicators)
         if not self.scale:
             return None
         deviation = np.sqrt(columns.squares / (columns.weight - self.ddof))
@@ -114,7 +120,7 @@ class SolverOptions:
         variances = squares / (weight - self.ddof)
         total = float(variances.sum())
         lost = (squares > 0) & (variances < _LEAST_VARIANCE)
-        if lost.any() and (self.scale or total < _LEAST_VARIANCE):
+        if lost.any() and (self.scale or self.indicators is not None or total < _LEAST_VARIANCE):
             raise DataError(
                 "values differ by so little that their variance is lost below the range of float64",
                 column=int(np.argmax(lost)),
@@ -126,11 +132,13 @@ class SolverOptions:
                 column=int(np.argmax(np.where(np.isnan(squares), np.inf, squares))),
                 advice="Divide the data by a constant first",
             )
+        if self.indicators is not None:
+            return float((variances / column_scales(columns.mean, squares, weight, self.indicators) ** 2).sum())
         return float(np.count_nonzero(squares)) if self.scale else total
 
     def _count(self, columns: ColumnSummary) -> int:
         """As many directions as n_components says, or all that these rows, repeated by their weights, can have."""
-        most = min(max(columns.rows, int(columns.weight)), len(columns.mean))
+        most = min(max(columns.rows, int(columns.weight)), dimensions(len(columns.mean), self.indicators))
         asked = most if self.n_components is None else self.n_components
         if not 0 <= asked <= most:
             raise ParameterError(
@@ -138,6 +146,11 @@ class SolverOptions:
                 f"svd_solver={self.solver!r}"
             )
         return asked
+
+
+def dimensions(n_columns: int, indicators: Sequence[IndicatorGroup] | None) -> int:
+    """In how many directions the rows can vary: the indicators of a category add up to one, which takes one from them."""
+    return n_columns - len(indicators or ())
 
 
 def lengths(columns: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.models.pca.solver import ColumnSummary, SolverOptions
+from foldwise.prepare.encode import IndicatorGroup
 
 _MOST_WORK = 20e9  # multiplications spent on directions without variance
 
@@ -34,6 +35,8 @@ class Spectrum:
     dropped: float | None  # the sum of the variances beyond these, where it is known better than by subtraction
     outcome: Outcome
     resumed_at: int
+    ddof: float = 1.0
+    indicators: tuple[IndicatorGroup, ...] | None = None
 
     @classmethod
     def of(
@@ -67,6 +70,8 @@ class Spectrum:
             dropped=dropped,
             outcome=outcome or Outcome(Reason.CONVERGED, 1, 0.0),
             resumed_at=resumed_at,
+            ddof=options.ddof,
+            indicators=options.indicators,
         )
 
     def settled(self) -> Spectrum:

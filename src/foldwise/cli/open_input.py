@@ -1,0 +1,86 @@
+"""From a file and the options that say how to read it to a source of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from foldwise.cli.options import FileOptions, Input, column_list, scan_quietly, split
+from foldwise.errors import ParameterError
+
+if TYPE_CHECKING:
+    from foldwise.data.reading import Reading
+
+
+def open_input(file: str, given: Input) -> Any:
+    """A table with a recipe; the array of a .npy file as it is."""
+    from foldwise import prepare
+
+    if file.endswith(".npy"):
+        _refuse_for_arrays(given)
+        return scan_quietly(file, columns=column_list(given.columns, file), where=given.where, weights=given.weights)
+    return prepare(
+        file,
+        columns=None if given.columns is None else split(given.columns),
+        exclude=split(given.exclude or []),
+        ids=split(given.id_ or []),
+        labels=split(given.label or []),
+        as_=kinds_asked(given.as_ or []),
+        categories=given.categories,
+        whole=given.whole,
+        where=given.where,
+        weights=given.weights,
+        reading=given.reading(),
+    )
+
+
+def open_column(file: str, column: str | None, where: str | None, weights: str | None, options: FileOptions) -> Any:
+    """One column, by its name or, in a .npy file, its position; the only column of numbers if none is given."""
+    from foldwise import prepare
+    from foldwise.data.single_column import scan_column
+
+    if file.endswith(".npy"):
+        if where is not None or weights is not None:
+            return scan_quietly(file, columns=None if column is None else [_place(column)], where=where, weights=weights)
+        return scan_column(file, column=None if column is None else _place(column))
+    columns = None if column is None else [_place(column)]
+    return prepare(file, columns=columns, where=where, weights=weights, reading=options.reading())
+
+
+def _place(column: str) -> str | int:
+    return int(column) if column.isdigit() else column
+
+
+def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) -> Any:
+    """The rows that a saved model is applied to, prepared as those of its fit."""
+    from foldwise.models.base import check_columns, warn_of_unseen
+
+    recipe = getattr(model, "recipe_", None)
+    if recipe is not None and not file.endswith(".npy"):
+        source = recipe.open(file, where=where, reading=reading if reading.given else None)
+        warn_of_unseen(source, stacklevel=1)
+        return source
+    names = getattr(model, "feature_names_in_", None)
+    source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)
+    check_columns(model, source)
+    return source
+
+
+def _refuse_for_arrays(given: Input) -> None:
+    about = {"--exclude": given.exclude, "--id": given.id_, "--label": given.label, "--as": given.as_}
+    if used := [option for option, value in about.items() if value]:
+        raise ParameterError(f"{', '.join(used)}: the columns of a .npy file have no names. Use --columns with positions.")
+
+
+def kinds_asked(texts: list[str]) -> dict[str, str]:
+    """`--as` as `fw.prepare` takes it.
+
+    >>> kinds_asked(["zip=category, when=month"])
+    {'zip': 'category', 'when': 'month'}
+    """
+    found = {}
+    for text in split(texts):
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name or not kind:
+            raise ParameterError(f"--as {text}: give the column and what it is, as in --as zip=category.")
+        found[name.strip()] = kind.strip()
+    return found

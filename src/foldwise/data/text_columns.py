@@ -1,0 +1,194 @@
+"""What the text columns of a table hold: numbers however they are written, dates, yes and no, or words.
+
+Judged by the first rows (`FirstRows`), inside DuckDB. A column of plain numbers costs a cast of its cells; of the others, a bounded number of
+different cells comes to Python, which guesses a format, and another query tests the guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from foldwise.data.column_dates import DateFormat, candidates
+from foldwise.data.column_guess import FEW, FEW_SHARE, Guess, file_decimal, guess_boolean, guess_number, with_words
+from foldwise.data.column_text import BLANKS, TOKENS, WORD_TOKENS, BooleanFormat, NumberFormat, WordFormat
+from foldwise.data.first_rows import Cells, aggregates, counts_of
+from foldwise.data.reading import FOUND_OUT, Reading
+
+AnyFormat = NumberFormat | DateFormat | BooleanFormat | WordFormat
+
+_MOST_CELLS = 400  # different cells that come to Python
+_MOST_LEVELS = 100  # different cells that are counted for many columns in one query
+_PLAIN = "TRY_CAST({x} AS DOUBLE)"
+_THREES = r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """How one text column is read, and what was met in it: cells read as missing, words among numbers, units that differ."""
+
+    format: AnyFormat
+    tokens: dict[str, int] = field(default_factory=dict)
+    words: dict[str, int] = field(default_factory=dict)
+    units: tuple[str, ...] = ()
+    leading_zeros: int = 0
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """How the text columns of a table are read, and the decimal mark of the file."""
+
+    columns: tuple[TextColumn, ...]
+    decimal: str = "."
+
+
+@dataclass
+class _Seen:
+    """What is known of a column while it is being judged."""
+
+    cell: str
+    present: int = 0
+    plain: int = 0
+    nan: bool = False
+    zeros: int = 0
+    levels: int = 0
+    odd: list[tuple[str, int]] = field(default_factory=list)  # cells that are no plain numbers, with counts
+    guess: Guess | None = None
+    made: TextColumn | None = None
+
+    def split(self, missing: Sequence[str]) -> tuple[dict[str, int], list[tuple[str, int]]]:
+        """The odd cells that are missing, and the others."""
+        tokens = {cell: n for cell, n in self.odd if cell.strip(BLANKS) in ("", *missing)}
+        return tokens, [(cell, n) for cell, n in self.odd if cell not in tokens]
+
+
+def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT) -> TextTable:
+    """How the columns with these cells (SQL) are read, judged by all rows of a relation."""
+    seen = _first_look(relation, cells)
+    missing = (*TOKENS, *(reading.missing_values or ()))
+    _fetch_odd_cells(relation, [one for one in seen if one.plain < one.present or one.nan])
+    for one in seen:
+        _without_query(one, missing)
+    for one in seen:
+        if one.made is None and one.guess is None:
+            one.made = _date(relation, one, missing)
+    for one in seen:
+        if one.made is None:
+            _, others = one.split(missing)
+            one.guess = guess_number(others, one.plain)
+    decimal = reading.decimal or file_decimal(one.guess for one in seen if one.guess is not None)
+    for one in seen:
+        if one.made is None:
+            one.made = _number_or_words(relation, one, decimal, missing)
+    if decimal == ",":
+        _points_between_thousands(relation, seen, missing)
+    return TextTable(tuple(one.made or TextColumn(WordFormat()) for one in seen), decimal)
+
+
+def _first_look(relation: Any, cells: Sequence[str]) -> list[_Seen]:
+    wanted = (
+        "count({x})",
+        f"count({_PLAIN})",
+        f"coalesce(isnan(max({_PLAIN})), false)",  # NaN is above all other numbers
+        "count(*) FILTER ({x} >= '00' AND {x} < '0:')",
+        "approx_count_distinct({x})",
+    )
+    found = aggregates(relation, [Cells(cell) for cell in cells], wanted)
+    return [_Seen(cell, *map(int, row)) for cell, row in zip(cells, found, strict=True)]
+
+
+def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen]) -> None:
+    """Those of columns with few different cells in one query, of the others one by one."""
+    odd = f"({_PLAIN} IS NULL OR isnan({_PLAIN}))"
+    few = [one for one in suspects if one.levels <= _MOST_LEVELS]
+    counted = aggregates(relation, [Cells(one.cell) for one in few], [f"histogram(left({{x}}, 200)) FILTER ({odd})"])
+    for one, (levels,) in zip(few, counted, strict=True):
+        pairs = [(cell, n) for cell, n in (levels or {}).items() if cell is not None]
+        one.odd = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+    for one in suspects:
+        if one.levels > _MOST_LEVELS:
+            condition = f"{one.cell} IS NOT NULL AND {odd.replace('{x}', one.cell)}"
+            one.odd = counts_of(relation, one.cell, condition, _MOST_CELLS)
+
+
+def _without_query(one: _Seen, missing: tuple[str, ...]) -> None:
+    """Settle the columns about which nothing is left to ask."""
+    tokens, others = one.split(missing)
+    told = {cell.strip(BLANKS): n for cell, n in tokens.items() if cell.strip(BLANKS)}
+    plain = NumberFormat(missing=missing, seen=tuple(tokens))
+    if one.present == 0 or (not others and one.plain == 0):
+        one.made = TextColumn(WordFormat(words_missing(missing)), told)
+    elif not others:
+        one.made = TextColumn(WordFormat(words_missing(missing)) if one.zeros else plain, told, leading_zeros=one.zeros)
+    elif one.plain == 0 and (pair := guess_boolean([cell for cell, _ in one.odd], missing)) is not None:
+        one.made = TextColumn(pair, told)
+
+
+def words_missing(missing: tuple[str, ...]) -> tuple[str, ...]:
+    """The tokens in a column of words, where "none" is one of them, unless the user says that it is missing."""
+    return (*WORD_TOKENS, *missing[len(TOKENS) :])
+
+
+def _date(relation: Any, one: _Seen, missing: tuple[str, ...]) -> TextColumn | None:
+    tokens, others = one.split(missing)
+    if one.plain > FEW_SHARE * one.present:
+        return None
+    forms = [replace(form, missing=missing) for form in candidates(cell for cell, _ in others)]
+    found = []
+    for form in forms[:6]:
+        words = _misfits(relation, one, form)
+        if words is not None:
+            found.append((sum(words.values()), len(found), form, words))
+    if not found:
+        return None
+    count, _, form, words = min(found, key=lambda each: each[:2])
+    rivals = [other for other_count, _, other, _ in found if other_count == count and _other_order(form, other)]
+    form = replace(form, ambiguous=bool(rivals), words=tuple(word.strip(BLANKS) for word in words))
+    told = {cell.strip(BLANKS): n for cell, n in tokens.items() if cell.strip(BLANKS)}
+    return TextColumn(form, told, words)
+
+
+def _other_order(form: DateFormat, other: DateFormat) -> bool:
+    return form != other and sorted(form.pattern) == sorted(other.pattern)
+
+
+def _misfits(relation: Any, one: _Seen, form: NumberFormat | DateFormat) -> dict[str, int] | None:
+    """The cells that do not fit, if they are few."""
+    words = counts_of(relation, one.cell, form.misfit(one.cell), FEW + 1)
+    bad = sum(n for _, n in words)
+    return dict(words) if len(words) <= FEW and bad <= FEW_SHARE * one.present else None
+
+
+def _number_or_words(relation: Any, one: _Seen, decimal: str, missing: tuple[str, ...]) -> TextColumn:
+    tokens, others = one.split(missing)
+    told = {cell.strip(BLANKS): n for cell, n in tokens.items() if cell.strip(BLANKS)}
+    units = one.guess.units if one.guess is not None else ()
+    if one.zeros == 0 and not units and (one.guess is not None or one.plain >= (1 - FEW_SHARE) * one.present):
+        form = NumberFormat(missing=missing) if one.guess is None else one.guess.format(decimal, missing)
+        words = _misfits(relation, one, form)
+        if words is not None and sum(words.values()) < one.present - sum(tokens.values()):
+            seen = tuple(tokens)
+            return TextColumn(replace(with_words(form, words), seen=seen), told, words)
+    kept = WordFormat(words_missing(missing))
+    told = {cell: n for cell, n in told.items() if cell in kept.missing}
+    digits = one.plain >= (1 - FEW_SHARE) * one.present  # otherwise zeros in front say nothing
+    return TextColumn(kept, told, units=units, leading_zeros=one.zeros if digits else 0)
+
+
+def _points_between_thousands(relation: Any, seen: Sequence[_Seen], missing: tuple[str, ...]) -> None:
+    """Plain numbers of a file with decimal commas whose points all stand before groups of three digits."""
+    plain = [
+        one
+        for one in seen
+        if one.made is not None and isinstance(one.made.format, NumberFormat) and one.made.format.plain and one.plain
+    ]
+    wanted = (
+        f"count(*) FILTER (contains({{x}}, '.') AND {_PLAIN} IS NOT NULL)",
+        f"count(*) FILTER (regexp_full_match(trim({{x}}), '{_THREES}'))",
+    )
+    for one, (points, threes) in zip(plain, aggregates(relation, [Cells(o.cell) for o in plain], wanted), strict=True):
+        if points and points == threes:
+            assert one.made is not None
+            form = replace(one.made.format, decimal=",", thousands=".")
+            one.made = replace(one.made, format=form)

@@ -1,0 +1,153 @@
+"""Rows as a recipe gives them, with the columns that are carried along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from foldwise.data.duckdb_source import DuckDBTable, open_source
+from foldwise.data.duckdb_sql import quoted
+from foldwise.data.source import Piece, Source, View
+from foldwise.prepare.codes import code_sql, word_sql
+from foldwise.prepare.encode import UNSEEN, Levels, find_levels
+
+if TYPE_CHECKING:
+    from foldwise.prepare.recipe import Recipe
+
+ROW = "row"  # the column with the number of the row in the data as given, counted from 0
+
+
+class Prepared(View):
+    """A source of prepared rows: `recipe` says what became of the columns."""
+
+    def __init__(
+        self, source: Source, recipe: Recipe, table: DuckDBTable, condition: str | None, weights: Any = None
+    ) -> None:
+        super().__init__(source, recipe=recipe, left_out=tuple(c.name for c in recipe.having("left out")))
+        self.recipe, self.table, self.condition, self.weights = recipe, table, condition, weights
+
+    @property
+    def slow(self) -> bool:
+        """Whether decoding costs much more than reading."""
+        return self.source.slow
+
+    def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
+        """The blocks to load."""
+        return self.source.pieces(first, last)
+
+
+    def unseen(self) -> list[tuple[str, list[str], int]]:
+        """Categories with levels that the recipe does not know: the name, some of the levels, and the number of cells."""
+        used = [column for column in self.recipe.having("used") if column.levels is not None]
+        if not used:
+            return []
+        own = {column.name: column for column in self.table.columns}
+        parts = []
+        for column in used:
+            cell = own[column.name]
+            new = f"FILTER (({cell.expression}) = {UNSEEN})"
+            parts += [f"list(DISTINCT CAST({quoted(cell.sql)} AS VARCHAR)) {new}", f"count(*) {new}"]
+        rows = self.table.relation() if self.condition is None else self.table.relation().filter(self.condition)
+        found = rows.aggregate(", ".join(parts)).fetchall()[0]
+        pairs = zip(used, found[0::2], found[1::2], strict=True)
+        return [(column.name, sorted(levels or []), int(count)) for column, levels, count in pairs if count]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Columns of a table, in the order of the rows that were used, to be written beside what a model says of each row.
+
+    The first is the number of the row in the data as given.
+    """
+
+    table: DuckDBTable
+    columns: tuple[str, ...]
+    condition: str | None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+        from foldwise.data.write import unused
+
+        return [unused(ROW, self.columns), *self.columns]
+
+    def relation(self) -> Any:
+        """The columns, named c0, c1, ..."""
+        own = {column.name: column.sql for column in self.table.columns}
+        chosen = ", ".join(f"{quoted(own[name])} AS c{j + 1}" for j, name in enumerate(self.columns))
+        number = "row_number() OVER () - 1 AS fw_row_number"
+        rows = self.table.relation().project(f"{number}, *")
+        kept = rows if self.condition is None else rows.filter(self.condition)
+        return kept.project("fw_row_number AS c0" + (f", {chosen}" if chosen else ""))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The columns as an Arrow stream."""
+        return self.relation().__arrow_c_stream__()
+
+
+def is_nested(kind: str) -> bool:
+    """Whether cells of this SQL type are lists or objects, which have no place in a table of text."""
+    return kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION"))
+
+
+def prepared_of(source: Any) -> Prepared | None:
+    """The prepared table behind a source, if there is one."""
+    while source is not None and not isinstance(source, Prepared):
+        source = getattr(source, "source", None)
+    return source
+
+
+_MOST_DESCRIBING = 24  # categories
+_MOST_LEVELS = 12  # of each; the others are pooled
+
+
+def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
+    """The codes of the categories that describe a table, with their levels and whether they are labels; None if there are none.
+
+    Rows and weights are those of the source.
+    """
+    prepared = prepared_of(source)
+    if prepared is None:
+        return None
+    recipe = prepared.recipe
+    chosen = [*recipe.having("label"), *recipe.having("describing")]
+    own = {column.name: column for column in prepared.table.columns}
+    chosen = [column for column in chosen if column.name in own][:_MOST_DESCRIBING]
+    if not chosen:
+        return None
+    cells = [own[column.name] for column in chosen]
+    words = [word_sql(quoted(cell.sql), cell.type) for cell in cells]
+    rows = prepared.table.relation()
+    rows = rows if prepared.condition is None else rows.filter(prepared.condition)
+    counts = rows.aggregate(", ".join(f"histogram({word})" for word in words)).fetchall()[0]
+    levels, columns, labels = [], [], []
+    for column, cell, word, count in zip(chosen, cells, words, counts, strict=True):
+        if not count:
+            continue
+        numbers = sorted(map(float, count.values()), reverse=True)
+        rare = 0.0 if len(numbers) <= _MOST_LEVELS else (numbers[_MOST_LEVELS - 2] - 0.5) / sum(numbers)
+        known = find_levels(column.name, {str(k): float(v) for k, v in count.items()}, order="frequency", rare=rare, fewest=0)
+        levels.append(known)
+        labels.append(column.role == "label")
+        columns.append(replace(cell, type="DOUBLE", expression=code_sql(word, known)))
+    if not columns:
+        return None
+    by_name = {column.name: column for column in columns}
+    table = replace(prepared.table, columns=tuple(by_name.get(one.name, one) for one in prepared.table.columns))
+    codes = open_source(
+        table, columns_=[column.name for column in columns], where=prepared.condition, weights=prepared.weights, dtype=None
+    )
+    return codes, list(zip(levels, labels, strict=True))
+
+
+def carried_columns(source: Any, keep: str) -> Carried:
+    """The identifiers and labels of a prepared table, or with keep="all" all its columns, as they are in the table."""
+    prepared = prepared_of(source)
+    assert prepared is not None
+    recipe = prepared.recipe
+    own = {column.name: column for column in recipe.columns}
+    names = [column.name for column in prepared.table.columns if not is_nested(column.type)]
+    if keep == "ids":
+        names = [name for name in names if name in own and own[name].role in ("identifier", "label")]
+    return Carried(prepared.table, tuple(names), prepared.condition)
