@@ -44,7 +44,7 @@ class KMeans(CentreModel):
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
         the means of the columns; "model" compares each row with the centres in the cells that it has.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
