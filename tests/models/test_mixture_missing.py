@@ -417,3 +417,19 @@ def test_a_time_budget_is_heeded() -> None:
     with pytest.warns(NotFinishedWarning):
         gm = make(3, time_budget=0.0, tol=0).fit(groups(17))
     assert np.isfinite(gm.means_).all()
+
+
+@pytest.mark.parametrize("policy", ["model", "mean", "drop"])
+def test_a_profile_is_of_what_was_observed(policy: str) -> None:
+    from foldwise.selection.mixture_profile import mixture_profile
+
+    x = groups(18)
+    gm = make(missing=policy).fit(x)
+    found = mixture_profile(gm, fw.scan(x))
+    counted = ~np.isnan(x).any(axis=1) if policy == "drop" else np.ones(len(x), dtype=bool)
+    seen = x if policy == "model" else np.where(np.isnan(x), np.nanmean(x, axis=0), x)
+    told = [np.nanmean(seen[counted & (found.labels == j)], axis=0) for j in range(2)]
+    np.testing.assert_allclose(found.means, told, rtol=1e-10)
+    np.testing.assert_allclose(found.deviation, np.nanstd(seen[counted], axis=0), rtol=1e-10)
+    assert np.isfinite(found.separation).all()
+    assert 0 <= found.in_doubt <= 1
