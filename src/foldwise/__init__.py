@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from foldwise.models.pca.rank import RankChoice as RankChoice
     from foldwise.prepare.build import prepare as prepare
     from foldwise.prepare.recipe import Recipe as Recipe
+    from foldwise.report.look import Look as Look
+    from foldwise.report.look import look as look
     from foldwise.report.progress import progress as progress
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
@@ -64,8 +66,9 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
-    "prepare.build": "prepare",
+    "prepare": "prepare",
     "prepare.recipe": "Recipe",
+    "report.look": "Look look",
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
@@ -85,7 +88,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'foldwise' has no attribute {name!r}")
     with forks.importing:
         home = importlib.import_module(_PUBLIC[name])
-    # `fold` is both a package and a function: keep the package, which is callable, whatever the import order.
+    # `fold` and `prepare` are both packages and functions: keep the package, which is callable, whatever the import order.
     value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value

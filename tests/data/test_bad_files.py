@@ -114,11 +114,7 @@ def test_sql_and_relations():
         ("x.csv.gz", "", ["0 sample(s)"]),
         ("x.jsonl", "", ["empty"]),
         ("x.csv", "name\nu\nv\n", ["no numeric column", "'name'"]),
-        ("x.csv", "a,b\n1,2\n3\n4,5\n", ["missing value", "line 3"]),
-        ("x.csv", "a,b\n" + "1,2\n" * 30_000 + "3\n", ["missing value", "line 30002"]),
         ("x.csv", "a,b\n" + "1,2\n" * 30_000 + "1,2,3\n", ["3 cells instead of 2", "line 30002"]),
-        ("x.csv", b"a,b\n1,2\n3,\xff\xe9\n", ["'ÿé' is not a number", "line 3"]),
-        ("x.csv", b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n", ["'é' is not a number", "line 50002"]),
         ("x.csv", "a,b\né,ü\nö,ä\n".encode() + b"3,\xe9\n", ["not UTF-8", "line 4", "encoding="]),
         ("x.parquet", b"PAR1 and nothing else", ["not a Parquet file, or truncated"]),
         ("x.xlsx", "z", ["not a spreadsheet, or damaged"]),
@@ -129,6 +125,20 @@ def test_sql_and_relations():
 def test_unusable_files(put, name, content, parts):
     path = put(name, content)
     refused(path, *parts, where=path)
+
+
+@pytest.mark.parametrize(
+    ("content", "row", "parts"),
+    [
+        (b"a,b\n1,2\n3\n4,5\n", 1, ["missing value", "line 3"]),
+        (b"a,b\n" + b"1,2\n" * 30_000 + b"3\n", 30_000, ["missing value", "line 30002"]),
+        (b"a,b\n1,2\n1,2\n3,\xff\xe9\n", 2, ["'\u00ff\u00e9' is not a number", "line 4"]),
+        (b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n", 50_000, ["'\u00e9' is not a number", "line 50002"]),
+    ],
+)
+def test_short_rows_and_other_encodings(put, content, row, parts):
+    path = put("x.csv", content)
+    refused(path, *parts, where=path, row=row, column="b")
 
 
 def test_truncated_parquet(tmp_path, table):

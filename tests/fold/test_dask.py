@@ -366,3 +366,23 @@ def test_a_small_collection_is_computed_once(client: Any) -> None:
     with dask.config.set(scheduler="synchronous"):
         fw.KMeans(3).fit(lazy, engine=client)
     assert len(counted) == 3
+
+
+@pytest.mark.parametrize("kind", ["array", "parquet", "npy", "dask frame"])
+def test_rows_with_categories(client: Any, data: np.ndarray, kind: str, tmp_path: Path) -> None:
+    from foldwise.prepare.encode import Levels, expanded
+
+    codes = np.column_stack([data[:, 0], np.digitize(data[:, 1], [0, 5, 9]), np.digitize(data[:, 2], [3])])
+    frame = pd.DataFrame(codes, columns=["u", "a", "b"])
+    frame.to_parquet(tmp_path / "codes.parquet")
+    np.save(tmp_path / "codes.npy", codes)
+    given = {
+        "array": codes,
+        "parquet": str(tmp_path / "codes.parquet"),
+        "npy": str(tmp_path / "codes.npy"),
+        "dask frame": dask_frame.from_pandas(frame, npartitions=5),
+    }
+    levels = (None, Levels("a", ("1", "2", "3", "4"), (1.0,) * 4), Levels("b", ("n", "y"), (1.0, 1.0)))
+    for model in (pca, kmeans):
+        here = model(expanded(fw.scan(codes), levels), "threads")
+        assert model(expanded(fw.scan(given[kind]), levels), client) == here, model.__name__

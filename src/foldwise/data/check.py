@@ -45,6 +45,15 @@ def not_empty(n_rows: int | None, n_columns: int, where: str) -> None:
     raise DataError(f"{found} while a minimum of 1 is required", where=where, advice=_SHAPE_ADVICE)
 
 
+def no_match(condition: str, where: str) -> NoReturn:
+    """Refuse a condition that leaves nothing."""
+    raise DataError(
+        f"no row satisfies where={condition!r}: 0 sample(s) are left",
+        where=where,
+        advice="Check the condition; text is compared in single quotes, with capital letters as they are",
+    )
+
+
 def number_kind(dtype: np.dtype[Any], where: str) -> None:
     """Refuse non-numeric dtypes; text and objects are converted value by value later."""
     if dtype.kind == "c":

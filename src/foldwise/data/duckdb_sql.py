@@ -68,8 +68,10 @@ class Reader:
         types: Mapping[str, str] | None = None,
         nulls: Sequence[str] = (),
     ) -> str:
-        """The FROM clause. For text files, `types` gives the SQL types of some columns, by their SQL names, and `nulls` what is
-        written for missing cells (then also `""`, unless it is left out); `text` makes all columns text.
+        """The FROM clause.
+
+        For text files, `types` gives the SQL types of some columns, by their SQL names, and `nulls` what is written for missing
+        cells besides nothing at all; `text` makes all columns text.
         """
         if self.text_files is not None:
             own = {c.sql: "VARCHAR" if text else (types or {}).get(c.sql, c.type) for c in self.columns}

@@ -55,7 +55,9 @@ def _only(source: Source) -> Source:
     if source.sparse:
         raise DataError("a sparse column cannot be fitted", where=source.where, advice="Pass x.toarray() instead")
     if source.n_columns != 1:
-        shown = ", ".join(repr(name) for name in source.names[:8]) if source.names else f"0 to {source.n_columns - 1}"
+        shown = f"0 to {source.n_columns - 1}"
+        if source.names:
+            shown = ", ".join(map(repr, source.names[:8])) + (", ..." if len(source.names) > 8 else "")
         raise DataError(
             f"there are {source.n_columns} columns of numbers, but a distribution is fitted to one",
             where=source.where,

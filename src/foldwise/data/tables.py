@@ -148,6 +148,7 @@ def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
         files=files,
         reader=typed,
         notes=found.notes,
+        layout=found.layout.sentence,
         key=key,
     )
 

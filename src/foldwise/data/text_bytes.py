@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from foldwise.errors import DataError
 
-HEAD = 1 << 19  # bytes from which the layout is determined
+HEAD = 1 << 18  # bytes from which the layout is determined
+_SMALL = 1 << 20  # a file up to this size is looked at as a whole
 _MOST = 1 << 25  # bytes, if lines are so long that few fit into the head
 _FEW = 40  # lines
 TAIL = 1 << 16
@@ -82,7 +83,7 @@ def ends(path: str, shown: str, asked: str | None) -> Ends:
     """Look at the beginning and the end of a file that is not compressed; messages call it `shown`."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        head = file.read(HEAD)
+        head = file.read(size if size <= _SMALL else HEAD)
         while len(head) < min(size, _MOST) and head.count(b"\n") + head.count(b"\r") < _FEW:
             head += file.read(HEAD)
         whole = len(head) >= size
@@ -148,7 +149,11 @@ def _found(head: bytes, whole: bool, shown: str) -> Encoding:
     odd_bytes = len(head) - len(head.translate(None, _CONTROL))
     if odd_bytes > max(0.01 * len(head), 3):
         kind = next((name for start, name in _OTHERS if head.startswith(start)), "")
-        advice = f"It looks like {kind}: give it the ending that it should have" if kind else "Is it compressed, or of a program?"
+        advice = (
+            f"It looks like {kind}: give it the ending that it should have"
+            if kind
+            else "Is it compressed, or of a program?"
+        )
         raise DataError("this is not a text file", where=shown, advice=advice)
     try:
         Encoding("utf-8").decode(head, whole=whole)
@@ -173,7 +178,7 @@ _OTHERS = (
 def _is_damaged(data: bytes) -> bool:
     """Whether bytes that are not UTF-8 are the exception among characters that are; otherwise it is another encoding."""
     good = len(_SEVERAL.findall(data))
-    return good > data.decode("utf-8", errors="replace").count("\ufffd")
+    return 0 < good >= data.decode("utf-8", errors="replace").count("\ufffd")
 
 
 def _undecodable(encoding: Encoding, data: bytes, problem: UnicodeError, shown: str) -> DataError:
@@ -230,4 +235,4 @@ def is_other_encoding(path: str) -> bool:
         while chunk := file.read(1 << 20):
             good += len(_SEVERAL.findall(chunk))
             bad += decoder.decode(chunk).count("\ufffd")
-    return good <= bad
+    return good < bad or not good

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from foldwise.data.column_dates import ISO, DateFormat
-from foldwise.data.column_text import NumberFormat
+from foldwise.data.column_text import Format, NumberFormat
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.text_columns import TextColumn
 from foldwise.prepare import column_names
@@ -57,6 +57,12 @@ class Decision:
     unit: str = ""
     zoned: bool = False
     asked: bool = False
+    format: Format | None = None  # how the cells are read if they are text
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cells are numbers, whatever they stand for."""
+        return self.profile.holds == "numbers"
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind} ({self.reason})"

@@ -19,6 +19,7 @@ from foldwise.data.source import Source
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
+from foldwise.prepare.decide import with_text_cells
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -89,6 +90,7 @@ class Recipe:
     def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
+        table = with_text_cells(table)
         typed = self.typed(table)
         used = self.having(USED)
         source: Source = open_source(
@@ -136,12 +138,20 @@ class Recipe:
         return "\n".join(self.lines())
 
 
-_MOST_LISTED = 12
+_WIDTH = 100  # characters of names in a line
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _MOST_LISTED
-    return ", ".join(texts[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    """As many as fit into a line.
+
+    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-13:]
+    ('a, b', 'x and 2 more')
+    """
+    shown = 1
+    while shown < len(texts) and len(", ".join(texts[: shown + 1])) <= _WIDTH:
+        shown += 1
+    more = len(texts) - shown
+    return ", ".join(texts[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _shown(column: Ingredient) -> str:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any, ClassVar, Self
 
-from foldwise.errors import DataError
 from foldwise.models.kmeans import partial_fit
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.centre_model import CentreModel
 from foldwise.models.kmeans.descent import find_clusters
-from foldwise.models.kmeans.fit_data import KMeansData
-from foldwise.models.kmeans.observed_data import ObservedData
+from foldwise.models.kmeans.observed_data import data_of
 from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
 from foldwise.models.kmeans.small_table import effort_for_size
 from foldwise.models.parameters import Parameter, constraints, shared
-from foldwise.models.session import Session, session
+from foldwise.models.session import session
 
 SMALL_TABLE_STARTS = 10  # with missing cells, where the search in memory does not serve
 
@@ -115,7 +113,7 @@ class KMeans(CentreModel):
         """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
-            data = KMeansData(fit.passes) if fit.missing is None else self._observed(fit)
+            data = data_of(fit, geometry)
             self._check_count(fit, data.n, data.counted)
             starts = self._n_starts()
             notes: tuple[str, ...] = ()
@@ -150,16 +148,6 @@ class KMeans(CentreModel):
                 warning=f"KMeans (n_clusters={self.n_clusters})",
             )
         return self
-
-    def _observed(self, fit: Session) -> KMeansData:
-        assert fit.missing is not None
-        if self.geometry.view is not None:
-            raise DataError(
-                f"metric={self.metric!r} needs whole rows, but {fit.missing.cells:,} cells are missing",
-                where=fit.where,
-                advice="Use metric='euclidean', or missing='mean' or 'drop'",
-            )
-        return ObservedData(fit.passes, known=fit.missing if fit.scale is None else None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the clusters with a batch of any size, which is not kept: each row is assigned once, on arrival.

@@ -1,0 +1,345 @@
+"""Deciding what the columns of a table are, and how their values are read.
+
+The first rows are judged; with `whole`, one more pass gives the profiles of all rows. A cell further down that does not fit the format of its
+column makes that column be judged again, by all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foldwise.data.column_dates import DateFormat
+from foldwise.data.column_text import BooleanFormat, Format, NumberFormat, WordFormat
+from foldwise.data.duckdb_connection import duckdb_errors
+from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.first_rows import Cells, FirstRows, aggregates, counts_of, own_aggregates
+from foldwise.data.notes import Note
+from foldwise.data.reading import FOUND_OUT, Reading
+from foldwise.data.text_columns import TextColumn, TextTable, read_text, words_missing
+from foldwise.errors import DataError, ParameterError
+from foldwise.prepare import column_notes, duplicates, sentinels
+from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
+from foldwise.prepare.profile import ColumnProfile, Holds, Plan, profile
+
+_NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "GEOMETRY", "VARIANT")
+_UNIQUE = 0.8  # estimated share of different values from which it is counted whether all differ
+_MOST_COUNTED = 100  # columns
+_FEW_LEVELS = 50
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What the columns of a table are: rows (None if they were not counted), one decision a column, and what is to be told."""
+
+    table: DuckDBTable
+    rows: int | None
+    columns: tuple[Decision, ...]
+    notes: tuple[Note, ...]
+    first_rows: int  # that were judged
+
+    def __getitem__(self, name: str) -> Decision:
+        for one in self.columns:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def values(self) -> Any:
+        """A relation with the values of all columns, c0, c1, ..."""
+        listed = ", ".join(f"{one.expression} AS c{j}" for j, one in enumerate(self.columns))
+        return self.table.relation().project(listed)
+
+
+def decide(
+    table: DuckDBTable, reading: Reading = FOUND_OUT, *, as_: Mapping[str, str] | None = None, whole: bool = False
+) -> Decisions:
+    """What each column is. `as_` has kinds that the user asks for, by name."""
+    table = with_text_cells(table)
+    _check_asked(as_ or {}, table)
+    try:
+        with FirstRows(table) as first:
+            return _decided(table, reading, as_ or {}, first, whole)
+    except duckdb_errors() as problem:
+        table.explain(problem, [], None)
+
+
+def with_text_cells(table: DuckDBTable) -> DuckDBTable:
+    """The same table with the cells of text files as text, so that they can be judged."""
+    text = getattr(table.reader, "text_files", None)
+    if table.reader is None or text is None:
+        return table
+    columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
+    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
+
+
+def _decided(
+    table: DuckDBTable, reading: Reading, asked: Mapping[str, str], first: FirstRows, whole: bool
+) -> Decisions:
+    rows = first.relation()
+    texts = [column for column in table.columns if _holds(column) == "text"]
+    nested = _nested_json(rows, texts)
+    texts = [column for column in texts if column not in nested]
+    text = read_text(rows, [cell(column) for column in texts], reading)
+    found = dict(zip(texts, text.columns, strict=True))
+    beyond = whole and not first.complete
+    if beyond:
+        found, text = table.ask(lambda relation: _fit_all(relation, found, text, reading))
+    plans = [plan(column, found.get(column), column in nested) for column in table.columns]
+    profiles = table.ask(lambda relation: profile(first, plans, relation)) if beyond else profile(first, plans)
+    facts = _facts(first, table.columns, plans, profiles, found)
+    decisions = [_decision(one, plan_, asked.get(one.name)) for one, plan_ in zip(facts, plans, strict=True)]
+    decisions = _with_levels(rows, decisions)
+    numbers = [j for j, one in enumerate(decisions) if one.kind == "number"]
+    marked: list[tuple[sentinels.Sentinel, ...]] = [()] * len(decisions)
+    for j, marks in zip(
+        numbers, sentinels.find(rows, [plans[j].cells for j in numbers], [profiles[j] for j in numbers]), strict=True
+    ):
+        marked[j] = marks
+    told = column_notes.notes(
+        facts,
+        decisions,
+        marked,
+        _pairs(rows, decisions, plans),
+        decimal=text.decimal,
+        stored=len(texts) < len(table.columns),
+    )
+    n_rows = profiles[0].rows if profiles and (whole or first.complete) else table.n_rows
+    return Decisions(table, n_rows, tuple(decisions), (*table.notes, *told), first.rows)
+
+
+def _fit_all(
+    relation: Any, found: dict[Column, TextColumn], text: TextTable, reading: Reading
+) -> tuple[dict[Column, TextColumn], TextTable]:
+    """Judge those columns again, by all rows, in which a cell further down does not fit."""
+    columns = [column for column, one in found.items() if not isinstance(one.format, WordFormat)]
+    wanted = [(f"count(*) FILTER ({found[column].format.misfit('{x}')})",) for column in columns]
+    counts = own_aggregates(relation, [Cells(cell(column)) for column in columns], wanted)
+    late = [column for column, (count,) in zip(columns, counts, strict=True) if count]
+    if not late:
+        return found, text
+    told = replace(reading, decimal=reading.decimal or text.decimal)
+    again = read_text(relation, [cell(column) for column in late], told)
+    return found | dict(zip(late, again.columns, strict=True)), text
+
+
+# What the cells hold
+
+
+def cell(column: Column) -> str:
+    """SQL for the cells of a text column."""
+    name = quoted(column.sql)
+    if column.type == "VARCHAR":
+        return name
+    return f"({name} ->> '$')" if column.type == "JSON" else f"CAST({name} AS VARCHAR)"
+
+
+def _holds(column: Column) -> Holds | str:
+    kind = column.type
+    if kind.endswith("]") or kind.startswith(_NESTED):
+        return "nested"
+    if kind == "BOOLEAN":
+        return "booleans"
+    if column.is_number:
+        return "numbers"
+    if kind.startswith("TIMESTAMP") or kind == "DATE":
+        return "dates"
+    return "text"
+
+
+def _nested_json(rows: Any, columns: Sequence[Column]) -> list[Column]:
+    json = [column for column in columns if column.type == "JSON"]
+    wanted = ("count(*) FILTER (json_type({x}) IN ('OBJECT', 'ARRAY'))",)
+    counts = aggregates(rows, [Cells(quoted(column.sql)) for column in json], wanted)
+    return [column for column, (count,) in zip(json, counts, strict=True) if count]
+
+
+def plan(column: Column, text: TextColumn | None, nested: bool = False) -> Plan:
+    """What a column holds and the SQL of its values."""
+    name, held = quoted(column.sql), _holds(column)
+    if nested or held == "nested":
+        return Plan("nested", Cells(name))
+    if text is not None:
+        form = text.format
+        holds: Holds = "words"
+        if isinstance(form, NumberFormat):
+            holds = "numbers"
+        elif isinstance(form, DateFormat):
+            holds = "dates"
+        elif isinstance(form, BooleanFormat):
+            holds = "booleans"
+        return Plan(holds, Cells(cell(column), form.sql("{x}")))
+    if held == "numbers":
+        return Plan("numbers", Cells(name, "nullif(CAST({x} AS DOUBLE), 'NaN')"))
+    if held == "dates":
+        zoned = column.type == "TIMESTAMP WITH TIME ZONE"
+        return Plan("dates", Cells(name, "make_timestamp(epoch_us({x}))" if zoned else "CAST({x} AS TIMESTAMP)"))
+    return Plan("booleans", Cells(name))
+
+
+def _words(column: Column, plan_: Plan, text: TextColumn | None) -> str:
+    """SQL for the values of a column as words."""
+    name = quoted(column.sql)
+    if text is not None:
+        return _word_format(text.format).sql(cell(column))
+    if column.type in ("DOUBLE", "FLOAT"):
+        whole = f"{name} = floor({name}) AND abs({name}) < 1e18"
+        return f"CASE WHEN isnan({name}) THEN NULL WHEN {whole} THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
+    return f"CAST({name} AS VARCHAR)"
+
+
+# Deciding
+
+
+def _facts(
+    first: FirstRows,
+    columns: Sequence[Column],
+    plans: Sequence[Plan],
+    profiles: Sequence[ColumnProfile],
+    texts: Mapping[Column, TextColumn],
+) -> list[Facts]:
+    """With what takes another query: whether cells are all different, and whether numbers run on."""
+    rows = first.relation()
+    wide = {j for j, column in enumerate(columns) if column.type in ("HUGEINT", "UHUGEINT", "BIGNUM", "UBIGINT", "BIGINT")}
+    asked = [
+        j
+        for j, seen in enumerate(profiles)
+        if seen.missing_share <= 0.1
+        and seen.present > 1
+        and (j in wide or seen.distinct >= _UNIQUE * seen.present)
+        and (seen.holds == "words" or (seen.holds == "numbers" and seen.whole))
+    ][:_MOST_COUNTED]
+    exact = {j for j in asked if profiles[j].exact and first.complete and j not in wide}
+    different = {j: profiles[j].distinct for j in exact}
+    counted = [j for j in asked if j not in exact]
+    raw = [quoted(columns[j].sql) if j in wide else _value(plans[j]) for j in counted]
+    for j, value in zip(counted, raw, strict=True):
+        different[j] = int(rows.aggregate(f"count(DISTINCT {value})").fetchall()[0][0])
+    made = []
+    for j, (column, seen) in enumerate(zip(columns, profiles, strict=True)):
+        if j in different and j in wide and different[j] != seen.distinct and first.complete:
+            seen = replace(seen, distinct=different[j], exact=True)  # doubles would not tell them apart
+        there = first.rows if seen.missing == 0 else seen.present
+        unique = j in different and different[j] >= there and seen.missing == 0
+        runs = unique and seen.holds == "numbers" and _runs(rows, quoted(columns[j].sql) if j in wide else _value(plans[j]))
+        made.append(Facts(column, replace(seen, running=runs), texts.get(column), unique, runs))
+    return made
+
+
+def _value(plan_: Plan) -> str:
+    return plan_.cells.value.replace("{x}", plan_.cells.cell)
+
+
+def _runs(rows: Any, value: str) -> bool:
+    """Whether each number is one more than that before."""
+    numbered = rows.project(f"{value} AS x, row_number() OVER () AS n")
+    low, high = numbered.aggregate("min(x - n), max(x - n)").fetchall()[0]
+    return bool(low == high)
+
+
+def _decision(facts: Facts, plan_: Plan, asked: str | None) -> Decision:
+    kind, reason = kind_of(facts)
+    if asked is not None:
+        kind, reason = _as_asked(asked, facts), "as asked"
+    form = facts.text.format if facts.text is not None else None
+    unit = (form.prefix or form.suffix) if isinstance(form, NumberFormat) else ""
+    zoned = form.zoned if isinstance(form, DateFormat) else facts.column.type == "TIMESTAMP WITH TIME ZONE"
+    return Decision(
+        facts.name,
+        kind,
+        reason,
+        facts.column,
+        _expression(kind, facts, plan_),
+        facts.profile,
+        unit if kind == "number" else "",
+        zoned and kind == "date",
+        asked is not None,
+        _format(kind, facts),
+    )
+
+
+def _format(kind: Kind, facts: Facts) -> Format | None:
+    """How the cells of a text column are read as what they are."""
+    if facts.text is None or kind == "nested":
+        return None
+    form = facts.text.format
+    if kind == "number":
+        return form if isinstance(form, NumberFormat) else NumberFormat()
+    if kind == "boolean":
+        return form if isinstance(form, BooleanFormat | NumberFormat) else BooleanFormat("true", "false")
+    return form if kind == "date" else _word_format(form)
+
+
+def _word_format(form: Format) -> WordFormat:
+    """The same cells as words, among which "none" is one."""
+    return form if isinstance(form, WordFormat) else WordFormat(words_missing(form.missing))
+
+
+def _with_levels(rows: Any, decisions: list[Decision]) -> list[Decision]:
+    """Numbers that are codes, or 0 and 1, have levels like words."""
+    coded = [j for j, one in enumerate(decisions) if one.kind in ("category", "boolean") and one.is_number][:_MOST_COUNTED]
+    for j in coded:
+        one = decisions[j]
+        value = one.expression if one.kind == "category" else f"CAST(CAST({one.expression} AS INTEGER) AS VARCHAR)"
+        levels = tuple(counts_of(rows, value, f"({value}) IS NOT NULL", _FEW_LEVELS))
+        complete = len(levels) < _FEW_LEVELS
+        decisions[j] = replace(one, profile=replace(one.profile, levels=levels, all_levels=complete))
+    return decisions
+
+
+def _expression(kind: Kind, facts: Facts, plan_: Plan) -> str:
+    value = _value(plan_)
+    if kind == "number":
+        if plan_.holds == "words":
+            return NumberFormat().sql(cell(facts.column))
+        return value if plan_.holds == "numbers" else f"CAST({value} AS DOUBLE)"
+    if kind == "boolean":
+        return value if plan_.holds == "booleans" else f"({value} <> 0)"
+    if kind == "date":
+        return value
+    if kind == "nested":
+        return f"CAST({quoted(facts.column.sql)} AS VARCHAR)"
+    return _words(facts.column, plan_, facts.text)
+
+
+def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
+    names = [column.name for column in table.columns]
+    for name, kind in asked.items():
+        if name not in names:
+            listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise ParameterError(f"as_: there is no column {name!r}; the columns are {listed}")
+        if kind not in ("number", "category", "boolean", "identifier", "date", "text"):
+            raise ParameterError(f"as_: {name}={kind}: give number, category, boolean, identifier, date or text")
+
+
+def _as_asked(asked: str, facts: Facts) -> Kind:
+    held = facts.profile.holds
+    impossible = {
+        "number": held == "nested",
+        "boolean": held not in ("booleans", "numbers"),
+        "date": held != "dates",
+    }
+    if impossible.get(asked, held == "nested"):
+        kind = {"numbers": "numbers", "dates": "dates", "words": "words", "booleans": "yes and no", "nested": "lists or objects"}
+        raise DataError(
+            f"the cells cannot be read as {asked}: they hold {kind[held]}",
+            column=facts.name,
+            advice="Leave the column as it is, or convert it before reading",
+        )
+    if asked == "number" and held == "dates":  # a date that is used as a number stays one
+        return "date"
+    return next(kind for kind in KINDS if kind == asked)
+
+
+def _pairs(rows: Any, decisions: Sequence[Decision], plans: Sequence[Plan]) -> list[duplicates.Pair]:
+    numbers = {j: one.expression for j, one in enumerate(decisions) if one.kind == "number"}
+    levels = {
+        j: f"CAST({one.expression} AS VARCHAR)"
+        for j, one in enumerate(decisions)
+        if one.kind in ("category", "boolean") or (one.kind == "number" and one.profile.distinct <= _FEW_LEVELS)
+        if one.profile.distinct <= 0.5 * one.profile.present
+    }
+    found = duplicates.of_numbers(rows, numbers)
+    known = {(pair.first, pair.second) for pair in found}
+    return found + [pair for pair in duplicates.of_words(rows, levels) if (pair.first, pair.second) not in known]
