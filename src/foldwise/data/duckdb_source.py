@@ -28,6 +28,7 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
 _ALL = 2**62  # rows
+_WIDE = 1000  # columns
 _MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
 T = TypeVar("T")
 
@@ -385,6 +386,9 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
 
 
 def _has_rows(table: DuckDBTable) -> None:
+    if table.n_rows is not None and (table.scratch is not None or len(table.columns) > _WIDE):
+        check.not_empty(table.n_rows, len(table.columns), table.where)
+        return  # to read even one row of a wide table takes long
     try:
         some = table.ask(lambda relation: relation.limit(1).fetchall())
     except duckdb.Error as problem:
