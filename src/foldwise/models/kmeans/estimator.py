@@ -45,7 +45,11 @@ class KMeans(CentreModel):
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" compares each row with the centres in the cells that it has.
+        the means of the columns; "model" minimises the sum of squares over observed cells: a row is compared with the centres
+        in the cells that it has, and a centre is the mean of the observed cells of its rows. A row with nothing observed has
+        the label -1. `inertia_` is the plain sum over observed cells; distances are scaled to all columns (see `transform`).
+        Starts are drawn in proportion to what a row adds to the inertia, with column means in its missing cells; a table that
+        would be searched in memory gets 10 starts.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
@@ -65,6 +69,14 @@ class KMeans(CentreModel):
     >>> km.labels_, km.cluster_centers_
     (array([0, 0, 0, 1, 1, 1], dtype=int32), array([[ 1.,  2.],
            [10.,  2.]]))
+
+    With missing cells, each row is compared in the cells that it has:
+
+    >>> nan = float("nan")
+    >>> km = fw.KMeans(2, missing="model").fit([[1.0, 2.0], [1.0, nan], [nan, 4.0], [10.0, 12.0], [nan, 14.0], [nan, nan]])
+    >>> km.labels_, km.cluster_centers_
+    (array([ 0,  0,  0,  1,  1, -1], dtype=int32), array([[ 1.,  3.],
+           [10., 13.]]))
     """
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing", "prepare")
