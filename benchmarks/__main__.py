@@ -13,6 +13,8 @@ _ALL = (
     "benchmarks.speed.pca",
     "benchmarks.speed.famd",
     "benchmarks.memory.pca",
+    "benchmarks.accuracy.missing",
+    "benchmarks.speed.pca_missing",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
     "benchmarks.accuracy.mixture",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from foldwise.models.pca.rank import RankChoice as RankChoice
     from foldwise.prepare.build import prepare as prepare
     from foldwise.prepare.recipe import Recipe as Recipe
+    from foldwise.report.look import Look as Look
+    from foldwise.report.look import look as look
     from foldwise.report.progress import progress as progress
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
@@ -66,6 +68,7 @@ _HOMES = {
     "models.pca.rank": "RankChoice",
     "prepare": "prepare",
     "prepare.recipe": "Recipe",
+    "report.look": "Look look",
     "report.progress": "progress",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",

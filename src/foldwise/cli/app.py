@@ -8,6 +8,7 @@ import foldwise
 from foldwise.cli.apply import apply
 from foldwise.cli.cluster import cluster
 from foldwise.cli.fit_distribution import fit_distribution
+from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
 
@@ -19,6 +20,7 @@ app = App(
     help_format="plaintext",  # importing markdown would take longer than all the rest
     suppress_keyboard_interrupt=False,  # `main` says what became of the files
 )
+app.command(look)
 app.command(pca)
 app.command(cluster)
 app.command(mixture)

@@ -24,8 +24,9 @@ def open_input(file: str, given: Input) -> Any:
         exclude=split(given.exclude or []),
         ids=split(given.id_ or []),
         labels=split(given.label or []),
-        as_=_kinds(given.as_ or []),
+        as_=kinds_asked(given.as_ or []),
         categories=given.categories,
+        whole=given.whole,
         where=given.where,
         weights=given.weights,
         reading=given.reading(),
@@ -70,10 +71,10 @@ def _refuse_for_arrays(given: Input) -> None:
         raise ParameterError(f"{', '.join(used)}: the columns of a .npy file have no names. Use --columns with positions.")
 
 
-def _kinds(texts: list[str]) -> dict[str, str]:
+def kinds_asked(texts: list[str]) -> dict[str, str]:
     """`--as` as `fw.prepare` takes it.
 
-    >>> _kinds(["zip=category, when=month"])
+    >>> kinds_asked(["zip=category, when=month"])
     {'zip': 'category', 'when': 'month'}
     """
     found = {}

@@ -55,10 +55,17 @@ def trimmed(cell: str) -> str:
     return f"trim({cell}, {literal(BLANKS)})"
 
 
+def is_one_of(text: str, words: Sequence[str]) -> str:
+    """SQL: a text is one of these words.
+
+    Not by IN or list_contains: of many words DuckDB would make a join, after which rows come in another order each time.
+    """
+    return f"(coalesce(list_position([{', '.join(literal(word) for word in dict.fromkeys(words))}], {text}), 0) > 0)"
+
+
 def is_missing(cell: str, tokens: Sequence[str]) -> str:
     """SQL: the cell is NULL, empty, blank or one of the tokens."""
-    listed = ", ".join(literal(token) for token in dict.fromkeys(("", *tokens)))
-    return f"({cell} IS NULL OR {trimmed(cell)} IN ({listed}))"
+    return f"({cell} IS NULL OR {is_one_of(trimmed(cell), ('', *tokens))})"
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,11 @@ class NumberFormat:
     def _quick(self) -> bool:
         """Whether whatever DuckDB's cast reads is right."""
         return self.decimal == "." and self.thousands != "."
+
+    @property
+    def _masks_numbers(self) -> bool:
+        """Whether some of what is missing looks like a number, such as -9."""
+        return any((value := _as_duckdb(word)) is not None and value == value for word in self._absent)
 
     @property
     def _number(self) -> str:
@@ -141,14 +153,15 @@ class NumberFormat:
             refusal = f"CAST(error({literal('this is no number here: ')} || {cell}) AS DOUBLE)"
             slow = f"CASE WHEN {fits} THEN {signed} ELSE {refusal} END"
         known = [token for token in self.seen if token.strip(BLANKS).lower() != "nan"]
-        first = f"WHEN {cell} IN ({', '.join(map(literal, known))}) THEN NULL " if known else ""
+        first = f"WHEN {is_one_of(cell, known)} THEN NULL " if known else ""
         slow = f"CASE {first}WHEN {absent} THEN NULL ELSE {slow} END"
         if not self._quick:
             return slow
         quick = f"TRY_CAST({cell} AS DOUBLE)"
         if len(known) < len(self.seen):  # to DuckDB, NaN is a number above all others
             quick = f"nullif({quick}, 'NaN')"
-        return f"coalesce({quick}, {slow})"
+        found = f"coalesce({quick}, {slow})"
+        return f"CASE WHEN {absent} THEN NULL ELSE {found} END" if self._masks_numbers else found
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is no number."""
@@ -219,8 +232,8 @@ class BooleanFormat:
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is neither."""
-        words = f"({literal(self.yes)}, {literal(self.no)})"
-        return f"(lower({trimmed(cell)}) NOT IN {words} AND NOT {is_missing(cell, self.missing)})"
+        either = is_one_of(f"lower({trimmed(cell)})", (self.yes, self.no))
+        return f"(NOT {either} AND NOT {is_missing(cell, self.missing)})"
 
     def parse(self, text: str | None) -> bool | None:
         """Yes or no, None if it is missing; raises MisfitError."""

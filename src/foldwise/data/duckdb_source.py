@@ -6,6 +6,7 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
 _ALL = 2**62  # rows
+_MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
 T = TypeVar("T")
 
 
@@ -65,7 +67,8 @@ class DuckDBTable:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
-            return self.database.cursor().sql(f"FROM {self.reader.clause(self.files.paths)}")
+            clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
+            return self.database.cursor().sql(f"FROM {clause}")
         return relation_of(self.object, self.database)
 
     def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
@@ -84,7 +87,7 @@ class DuckDBTable:
         return column.name if self.named else self.columns.index(column)
 
     def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether the table now reads from clean copies of text files, so that it is worth trying again."""
+        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
         text = None if self.reader is None else self.reader.text_files
         return text is not None and text.fall_back(problem)
 
@@ -99,12 +102,19 @@ class DuckDBTable:
 
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
-        if self.files is not None and self.reader is not None:
+        if self.projection is None and self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
+        misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
+        if misfit is not None:
+            raise DataError(
+                f"a cell far down does not fit what the rows before have: {misfit[0]!r}",
+                where=self.where,
+                advice="whole=True judges the columns by all rows; as_={'name': 'category'} says what a column is",
+            ) from None
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
@@ -115,7 +125,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "projection")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:

@@ -44,8 +44,7 @@ class FirstRows:
         own = self.table.sql is not None or not hasattr(self.table.object, "sql_query")
         while own:  # a relation of the user has a connection of its own, in which nothing is created
             try:
-                relation = self.table.relation()
-                relation.limit(self.most).create(self._name)
+                self.table.ask(lambda relation: relation.limit(self.most).create(self._name))
                 self._cursor = self.table.database.cursor()
                 break
             except duckdb.OutOfMemoryException:  # long texts: fewer rows will do

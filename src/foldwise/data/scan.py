@@ -98,7 +98,9 @@ def is_table_or_frame(x: Any) -> bool:
         return False
     if isinstance(x, (str, os.PathLike, list, tuple)):
         return is_table(x)
-    return type(x).__name__ == "LazyFrame" or any(hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query"))
+    return type(x).__name__ == "LazyFrame" or any(
+        hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query")
+    )
 
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:

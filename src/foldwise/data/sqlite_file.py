@@ -25,7 +25,8 @@ def open_table(files: Files, reading: Reading) -> DuckDBTable:
     """The table that was asked for, or the largest."""
     try:
         with closing(_connect(files.paths[0])) as base:
-            return _read(base, files, reading)
+            base.text_factory = text = _Text()
+            return _read(base, files, reading, text)
     except (sqlite3.Error, UnicodeError, OverflowError) as problem:
         _explain(problem, files.where)
 
@@ -36,13 +37,26 @@ def _connect(path: str) -> sqlite3.Connection:
     pending = any(os.path.exists(path + end) and os.path.getsize(path + end) for end in ("-wal", "-journal"))
     address = f"file:{quote(os.path.abspath(path))}?mode=ro" + ("" if pending else "&immutable=1")
     base = sqlite3.connect(address, uri=True, check_same_thread=False)
-    base.text_factory = lambda text: text.decode("utf-8", errors="surrogateescape")
     base.execute("PRAGMA trusted_schema = OFF")
     base.execute("PRAGMA cell_size_check = ON")
     return base
 
 
-def _read(base: sqlite3.Connection, files: Files, reading: Reading) -> DuckDBTable:
+class _Text:
+    """Turns bytes into text; old programs wrote other bytes than UTF-8, which SQLite keeps as they are."""
+
+    def __init__(self) -> None:
+        self.odd = 0
+
+    def __call__(self, text: bytes) -> str:
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError:
+            self.odd += 1
+            return text.decode("latin-1")
+
+
+def _read(base: sqlite3.Connection, files: Files, reading: Reading, text: _Text) -> DuckDBTable:
     tables, views = _listed(base)
     table, notes = _choice(base, tables, views, reading, files.where)
     given = [row[0] for row in base.execute(f"SELECT * FROM {quoted(table)} LIMIT 0").description]
@@ -52,6 +66,8 @@ def _read(base: sqlite3.Connection, files: Files, reading: Reading) -> DuckDBTab
     for rows in _batches(base, table, len(names)):
         for census, values in zip(seen, zip(*rows, strict=True), strict=True):
             census.update(values)
+    if text.odd:
+        notes.append(Note("encoding", f"{text.odd} cell(s) are not UTF-8 and were read as Latin-1"))
     types = [census.type for census in seen]
     written = ScratchTable(names, types)
     for rows in _batches(base, table, len(names)):

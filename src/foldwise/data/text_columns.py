@@ -12,7 +12,7 @@ from typing import Any
 
 from foldwise.data.column_dates import DateFormat, candidates
 from foldwise.data.column_guess import FEW, FEW_SHARE, Guess, file_decimal, guess_boolean, guess_number, with_words
-from foldwise.data.column_text import BLANKS, TOKENS, BooleanFormat, NumberFormat, WordFormat
+from foldwise.data.column_text import BLANKS, TOKENS, WORD_TOKENS, BooleanFormat, NumberFormat, WordFormat
 from foldwise.data.first_rows import Cells, aggregates, counts_of
 from foldwise.data.reading import FOUND_OUT, Reading
 
@@ -66,7 +66,7 @@ class _Seen:
 def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT) -> TextTable:
     """How the columns with these cells (SQL) are read, judged by all rows of a relation."""
     seen = _first_look(relation, cells)
-    missing = TOKENS if reading.missing_values is None else reading.missing_values
+    missing = (*TOKENS, *(reading.missing_values or ()))
     _fetch_odd_cells(relation, [one for one in seen if one.plain < one.present or one.nan])
     for one in seen:
         _without_query(one, missing)
@@ -118,16 +118,16 @@ def _without_query(one: _Seen, missing: tuple[str, ...]) -> None:
     told = {cell.strip(BLANKS): n for cell, n in tokens.items() if cell.strip(BLANKS)}
     plain = NumberFormat(missing=missing, seen=tuple(tokens))
     if one.present == 0 or (not others and one.plain == 0):
-        one.made = TextColumn(WordFormat(_for_words(missing)), told)
+        one.made = TextColumn(WordFormat(words_missing(missing)), told)
     elif not others:
-        one.made = TextColumn(WordFormat(_for_words(missing)) if one.zeros else plain, told, leading_zeros=one.zeros)
+        one.made = TextColumn(WordFormat(words_missing(missing)) if one.zeros else plain, told, leading_zeros=one.zeros)
     elif one.plain == 0 and (pair := guess_boolean([cell for cell, _ in one.odd], missing)) is not None:
         one.made = TextColumn(pair, told)
 
 
-def _for_words(missing: tuple[str, ...]) -> tuple[str, ...]:
-    """The tokens in a column of words, where "none" is one of them, unless the user says what is missing."""
-    return tuple(token for token in missing if token.lower() != "none") if missing is TOKENS else missing
+def words_missing(missing: tuple[str, ...]) -> tuple[str, ...]:
+    """The tokens in a column of words, where "none" is one of them, unless the user says that it is missing."""
+    return (*WORD_TOKENS, *missing[len(TOKENS) :])
 
 
 def _date(relation: Any, one: _Seen, missing: tuple[str, ...]) -> TextColumn | None:
@@ -170,7 +170,7 @@ def _number_or_words(relation: Any, one: _Seen, decimal: str, missing: tuple[str
         if words is not None and sum(words.values()) < one.present - sum(tokens.values()):
             seen = tuple(tokens)
             return TextColumn(replace(with_words(form, words), seen=seen), told, words)
-    kept = WordFormat(_for_words(missing))
+    kept = WordFormat(words_missing(missing))
     told = {cell: n for cell, n in told.items() if cell in kept.missing}
     digits = one.plain >= (1 - FEW_SHARE) * one.present  # otherwise zeros in front say nothing
     return TextColumn(kept, told, units=units, leading_zeros=one.zeros if digits else 0)

@@ -286,7 +286,6 @@ def em_improve(
     least: float,
     limit: float,
 ) -> tuple[float, float]: ...
-
 def gap_order(x: NDArray[Any], order: NDArray[np.int32]) -> int: ...
 
 class GapComponents:

@@ -39,7 +39,9 @@ class GapComponents:
         options: dict[str, Any] = {"scatter": scatter, "narrow": narrow}
         self._given = (kind, log_weights, means, whiten, pivot, dtype), options
         self.whole = Components(kind, log_weights, means, whiten, pivot, dtype, **options)
-        prepared = _independent(kind, whiten, *means.shape) if kind in ("diag", "spherical") else _matrices(whiten, len(means))
+        prepared = (
+            _independent(kind, whiten, *means.shape) if kind in ("diag", "spherical") else _matrices(whiten, len(means))
+        )
         self._core = _core.GapComponents(_SCATTERS.index(scatter), log_weights, means, pivot, **prepared)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,7 +114,8 @@ def _independent(kind: Kind, whiten: Floats, k: int, d: int) -> dict[str, Any]:
 def _matrices(whiten: Floats, k: int) -> dict[str, Any]:
     """What the kernel needs of U: everything about its precision and its covariance in units of their diagonals."""
     each = np.ascontiguousarray(whiten if whiten.ndim == 3 else whiten[None])
-    lengths = np.sqrt(np.einsum("kij,kij->ki", each, each))
+    size = np.abs(each).max(axis=2, keepdims=True)  # squares of very large or small values would leave float64
+    lengths = (size * np.linalg.norm(each / size, axis=2, keepdims=True))[:, :, 0]
     factors = each / lengths[:, :, None]
     # U = diag(lengths) factors, so the covariance is a product of the factors' inverses in units of 1 / lengths.
     roots = np.stack([dtrtri(one.T, lower=1)[0] for one in factors])

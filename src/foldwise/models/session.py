@@ -149,11 +149,14 @@ def session(
         seen, complete = opened.data, passes
         model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
-            opened.observed = _observed(passes)
+            found = passes.fold(ObservedColumns.of)
+            if policy != "model":
+                model.fill_values_ = found.mean  # also for rows to come
+            if found.cells:
+                opened.observed = _some_observed(found, passes.source)
             if opened.observed is not None and policy == "model":
                 opened.missing = opened.observed
             elif opened.observed is not None:
-                model.fill_values_ = opened.observed.mean
                 seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
@@ -171,17 +174,14 @@ def session(
             yield opened
 
 
-def _observed(passes: Passes) -> ObservedColumns | None:
-    """What is observed where cells are missing; None if no cell is."""
-    found = passes.fold(ObservedColumns.of)
-    if not found.cells:
-        return None
+def _some_observed(found: ObservedColumns, source: Source) -> ObservedColumns:
+    """Refuse a column of which nothing is observed."""
     unseen = found.weight == 0
     if unseen.any():
         raise DataError(
             "every cell of this column is missing",
-            where=passes.source.where,
-            column=column_label(passes.source, int(np.argmax(unseen))),
+            where=source.where,
+            column=column_label(source, int(np.argmax(unseen))),
             advice="Leave the column out",
         )
     return found

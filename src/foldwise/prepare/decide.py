@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data.column_dates import DateFormat
-from foldwise.data.column_text import TOKENS, BooleanFormat, Format, NumberFormat, WordFormat
+from foldwise.data.column_text import BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
-from foldwise.data.first_rows import Cells, FirstRows, aggregates, own_aggregates
+from foldwise.data.first_rows import Cells, FirstRows, aggregates, counts_of, own_aggregates
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
-from foldwise.data.text_columns import TextColumn, TextTable, read_text
+from foldwise.data.text_columns import TextColumn, TextTable, read_text, words_missing
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare import column_notes, duplicates, sentinels
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
@@ -83,13 +83,14 @@ def _decided(
     texts = [column for column in texts if column not in nested]
     text = read_text(rows, [cell(column) for column in texts], reading)
     found = dict(zip(texts, text.columns, strict=True))
-    beyond = None if first.complete or not whole else table.relation
-    if beyond is not None:
-        found, text = _fit_all(beyond(), found, text, reading)
+    beyond = whole and not first.complete
+    if beyond:
+        found, text = table.ask(lambda relation: _fit_all(relation, found, text, reading))
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
-    profiles = profile(first, plans, None if beyond is None else beyond())
+    profiles = table.ask(lambda relation: profile(first, plans, relation)) if beyond else profile(first, plans)
     facts = _facts(first, table.columns, plans, profiles, found)
     decisions = [_decision(one, plan_, asked.get(one.name)) for one, plan_ in zip(facts, plans, strict=True)]
+    decisions = _with_levels(rows, decisions)
     numbers = [j for j, one in enumerate(decisions) if one.kind == "number"]
     marked: list[tuple[sentinels.Sentinel, ...]] = [()] * len(decisions)
     for j, marks in zip(
@@ -272,8 +273,19 @@ def _format(kind: Kind, facts: Facts) -> Format | None:
 
 def _word_format(form: Format) -> WordFormat:
     """The same cells as words, among which "none" is one."""
-    given = form.missing is not TOKENS
-    return WordFormat(form.missing if given else tuple(token for token in TOKENS if token.lower() != "none"))
+    return form if isinstance(form, WordFormat) else WordFormat(words_missing(form.missing))
+
+
+def _with_levels(rows: Any, decisions: list[Decision]) -> list[Decision]:
+    """Numbers that are codes, or 0 and 1, have levels like words."""
+    coded = [j for j, one in enumerate(decisions) if one.kind in ("category", "boolean") and one.is_number][:_MOST_COUNTED]
+    for j in coded:
+        one = decisions[j]
+        value = one.expression if one.kind == "category" else f"CAST(CAST({one.expression} AS INTEGER) AS VARCHAR)"
+        levels = tuple(counts_of(rows, value, f"({value}) IS NOT NULL", _FEW_LEVELS))
+        complete = len(levels) < _FEW_LEVELS
+        decisions[j] = replace(one, profile=replace(one.profile, levels=levels, all_levels=complete))
+    return decisions
 
 
 def _expression(kind: Kind, facts: Facts, plan_: Plan) -> str:
@@ -304,7 +316,7 @@ def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
 def _as_asked(asked: str, facts: Facts) -> Kind:
     held = facts.profile.holds
     impossible = {
-        "number": held in ("dates", "nested"),
+        "number": held == "nested",
         "boolean": held not in ("booleans", "numbers"),
         "date": held != "dates",
     }
@@ -315,6 +327,8 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
             column=facts.name,
             advice="Leave the column as it is, or convert it before reading",
         )
+    if asked == "number" and held == "dates":  # a date that is used as a number stays one
+        return "date"
     return next(kind for kind in KINDS if kind == asked)
 
 

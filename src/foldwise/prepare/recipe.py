@@ -138,12 +138,20 @@ class Recipe:
         return "\n".join(self.lines())
 
 
-_MOST_LISTED = 12
+_WIDTH = 100  # characters of names in a line
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _MOST_LISTED
-    return ", ".join(texts[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    """As many as fit into a line.
+
+    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-13:]
+    ('a, b', 'x and 2 more')
+    """
+    shown = 1
+    while shown < len(texts) and len(", ".join(texts[: shown + 1])) <= _WIDTH:
+        shown += 1
+    more = len(texts) - shown
+    return ", ".join(texts[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _shown(column: Ingredient) -> str:

@@ -28,6 +28,7 @@ from foldwise.models.session import Session, session
 from foldwise.models.units import in_range
 from foldwise.stats.extent import Extent
 
+_COMPLETED = "the start was looked for on rows whose missing cells were drawn from what is known of them; EM then integrates them out"
 _ROUGH = 1e-4  # of starts that the caller adds, all but the best are left at this tolerance
 
 
@@ -69,7 +70,8 @@ class GaussianMixture(FittedMixture):
         20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" integrates them out.
+        the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities are those
+        of what a row has, and `fw.impute(model, X)` completes rows. A row without any value belongs to components by their weights.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
@@ -200,6 +202,7 @@ class GaussianMixture(FittedMixture):
                 extent.count,
                 resumed_at=best.resumed_at,
                 repairs=repairs,
+                notes=(_COMPLETED,) if data.gaps and self.n_components > 1 and not (given.whole or warm) else (),
                 warning="Best performing initialization did not converge. Try different init parameters, or increase "
                 "max_iter, tol, or check for degenerate data. "
                 f"GaussianMixture (n_components={self.n_components})",
@@ -216,10 +219,8 @@ class GaussianMixture(FittedMixture):
         if observed is not None and opened.mean is not None and opened.scale is not None:
             observed = gaps.scaled(observed, opened.mean, opened.scale)
         with np.errstate(over="ignore", invalid="ignore"):
-            if observed is None:
-                extent = opened.passes.fold(Extent.of)
-            else:
-                extent = gaps.extent_with_gaps(opened.passes, observed)
+            passes = opened.passes if observed is None else gaps.filled(opened.passes, observed)
+            extent = passes.fold(Extent.of)
         self._check_count(extent, opened)
         if observed is None:
             return FitData.of(opened.passes, covariance, self.reg_covar, extent)
