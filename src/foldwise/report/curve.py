@@ -59,7 +59,7 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     work = ", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"])
     size = f"{rows}{counted(source.n_columns, 'column')} ({source.dtype.name})"
     if getattr(source, "recipe", None) is not None:  # the lines before tell what was read
-        return [f"{size}: {work}"]
+        return [f"in the fits: {size}", work]
     return [f"{source.where}: {size}", work, *left_out(source.left_out)]
 
 

@@ -69,7 +69,7 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
     lines = about(model, ", ".join([*words, *(["converged"] if model.outcome_.converged else [])]))
     if choice is not None:
         seconds = sum(entry.seconds for entry in choice.entries)
-        lines.insert(1 if getattr(model, "recipe_", None) is not None else 2, f"the best of {counted(len(choice.entries), 'fit')}, which took {seconds:.2f} s")
+        lines.insert(2, f"the best of {counted(len(choice.entries), 'fit')}, which took {seconds:.2f} s")
     return lines
 
 

@@ -15,7 +15,7 @@ def about(model: Any, work: str) -> list[str]:
     size = f"{counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})"
     done = f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {passes(ran)}"
     if getattr(model, "recipe_", None) is not None:  # what was read is told in the lines before
-        lines = [f"{size}: {done}"]
+        lines = [f"in the fit: {size}", done]
     else:
         lines = [f"{ran.source}: {size}", done, *left_out(ran.left_out)]
     if ran.resumed_at:
