@@ -71,7 +71,7 @@ class GaussianMixture(FittedMixture):
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
         with the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities
-        are those of what a row has, and `fw.impute(model, X)` completes rows. A row without any value has probabilities `weights_`.
+        are those of what a row has, and `fw.impute(model, X)` completes rows. A row without any has probabilities `weights_`.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
