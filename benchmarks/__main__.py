@@ -28,6 +28,7 @@ _ALL = (
     "benchmarks.memory.distribution",
     "benchmarks.accuracy.distribution_choice",
     "benchmarks.speed.mixture",
+    "benchmarks.speed.mixture_missing",
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
     "benchmarks.speed.engines",

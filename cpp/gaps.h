@@ -114,7 +114,7 @@ struct GapChunk {
         first = arena.take<int>(R + 1);
         run = arena.take<int>(R);
         source = arena.take<int>(R);
-        column = arena.take<int>(R * c.d);
+        column = arena.take<int>(R * c.d + 1);
         observed = arena.take<int>(c.d);
         everything = arena.take<int>(c.d);
         moved = arena.take<double>(c.k * R * c.d);
@@ -152,7 +152,8 @@ struct GapChunk {
             const double value = double(x[f]);
             const bool missing = value != value;
             to[f] = missing ? 0 : value - c.pivot[f];
-            if (missing) column[cells++] = int(f);
+            column[cells] = int(f);  // kept if it is missing: no branch that would be guessed wrong
+            cells += missing;
         }
         for (size_t f = c.d; f < c.columns; ++f) to[f] = 0;
         chunk.weight[i] = w;

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foldwise as fw
 from foldwise.data.missing import allow_missing
 from foldwise.data.scan import scan
-from foldwise.errors import DataError, NotFinishedWarning
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, UnavailableError
 from foldwise.fold.iterate import iterate
 from foldwise.fold.passes import Passes
 from foldwise.kernels import missing_cells
@@ -310,6 +312,22 @@ def test_a_model_of_complete_rows_takes_rows_with_gaps() -> None:
     np.testing.assert_array_equal(model.transform(y)[:3], model.transform(x)[:3])
 
 
+def test_tasks_can_be_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed_em, "_SMALL", 0)
+    sent = []
+    fold = Passes.fold
+
+    def through_pickle(self: Passes, task: Any, **options: Any) -> Any:
+        sent.append(pickle.dumps(task))
+        return fold(self, pickle.loads(sent[-1]), **options)
+
+    x = table()
+    wanted = fw.PCA("auto", missing="model").fit(x)
+    monkeypatch.setattr(Passes, "fold", through_pickle)
+    same(wanted, fw.PCA("auto", missing="model").fit(x))
+    assert len(sent) > 5
+
+
 def test_it_is_saved(tmp_path: Path) -> None:
     x = table()
     model = fw.PCA("auto", missing="model").fit(x)
@@ -386,6 +404,10 @@ def test_what_is_refused() -> None:
         stream.partial_fit(x)
     with pytest.raises(DataError):
         fw.PCA(missing="model").partial_fit(x)
+    with pytest.raises(ParameterError, match="dense"):
+        fw.PCA("auto").fit(sp.csr_matrix(np.eye(5)))
+    with pytest.raises(UnavailableError, match="partial_fit"):
+        _ = fw.PCA("auto").partial_fit(table(share=0.0)).components_
     with pytest.raises(DataError, match="sample"):
         fw.PCA(missing="model").fit([[1.0, np.nan], [np.nan, 1.0]])
 

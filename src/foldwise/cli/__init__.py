@@ -12,12 +12,15 @@ from typing import Any
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; errors of Foldwise become one message and exit code 2, not a traceback."""
     from foldwise.cli.app import app
+    from foldwise.cli.options import STANDARD_INPUT
     from foldwise.errors import FoldwiseError
 
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [STANDARD_INPUT if one == "-" else one for one in given]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            return int(app(arguments, result_action="return_value") or 0)
+            return int(app(given, result_action="return_value") or 0)
     except FoldwiseError as error:
         print(f"foldwise: {_as_options(str(error))}", file=sys.stderr)
         return 2

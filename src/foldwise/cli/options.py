@@ -16,8 +16,17 @@ from foldwise.errors import LeftOutWarning, ParameterError
 if TYPE_CHECKING:
     from foldwise.data.reading import Reading
 
+STANDARD_INPUT = "standard input"  # what `main` makes of "-", which the parser would take for an option
+
+
+def _file(_: Any, tokens: Any) -> str:
+    """The file that was named."""
+    text: str = tokens[0].value
+    return "-" if text == STANDARD_INPUT else text
+
+
 # fmt: off
-File: TypeAlias = Annotated[str, Parameter(help=
+File: TypeAlias = Annotated[str, Parameter(converter=_file, help=
     'CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or .npz; - for standard input; a quoted '
     'glob ("data/*.parquet"), or an SQL query over files. '
     "A query is one statement; it reads whatever files you may read, and writes none.")]

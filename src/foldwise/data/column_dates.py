@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from foldwise.data.column_text import BLANKS, TOKENS, MisfitError, is_missing, trimmed
+from foldwise.data.column_text import BLANKS, TOKENS, MisfitError, is_missing, refusal, trimmed
 from foldwise.data.duckdb_connection import literal
 
 ISO = "ISO"
@@ -65,13 +65,14 @@ class DateFormat:
     def sql(self, cell: str) -> str:
         """SQL of type TIMESTAMP."""
         text = trimmed(cell)
-        refusal = f"CAST(error({literal('this is no date here: ')} || {cell}) AS TIMESTAMP)"
-        read = f"CASE WHEN {self._fits(text)} THEN {self._read(text, strict=True)} ELSE {refusal} END"
+        other = refusal(cell, "a date", "TIMESTAMP")
+        read = f"CASE WHEN {self._fits(text)} THEN {self._read(text, strict=True)} ELSE {other} END"
         return f"CASE WHEN {is_missing(cell, self._absent)} THEN NULL ELSE {read} END"
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is no date."""
-        return f"(NOT {is_missing(cell, self._absent)} AND NOT coalesce({self._fits(trimmed(cell))}, false))"
+        fits = f"coalesce({self._fits(trimmed(cell))}, false)"
+        return f"CASE WHEN {is_missing(cell, self._absent)} THEN false ELSE NOT ({fits}) END"
 
     def parse(self, text: str | None) -> dt.datetime | None:
         """The moment in a cell, in UTC if it has a zone, None if it is missing; raises MisfitError."""

@@ -50,6 +50,14 @@ class Format(Protocol):
         """An SQL condition: the cell is there and does not fit."""
 
 
+MISFIT = "cannot be cast to"  # in the message of the query's error for a cell that does not fit
+
+
+def refusal(cell: str, what: str, sql_type: str) -> str:
+    """SQL that ends the query with an error which names the cell."""
+    return f"CAST(error({literal(f'a cell {MISFIT} {what}: ')} || {cell}) AS {sql_type})"
+
+
 def trimmed(cell: str) -> str:
     """SQL for a cell without blanks around it, also those that DuckDB's `trim` leaves."""
     return f"trim({cell}, {literal(BLANKS)})"
@@ -145,13 +153,13 @@ class NumberFormat:
         """SQL of type DOUBLE: DuckDB's cast where it will do, and a closer look at the cells that it refuses."""
         text, absent = trimmed(cell), is_missing(cell, self._absent)
         if self.plain:
-            slow = f"nullif(CAST({_tidy(text)} AS DOUBLE), 'NaN')"
+            read = f"TRY_CAST({_tidy(text)} AS DOUBLE)"
+            slow = f"nullif(coalesce({read}, {refusal(cell, 'a number', 'DOUBLE')}), 'NaN')"
         else:
             magnitude = f"CAST({self._magnitude(text)} AS DOUBLE)"
             signed = f"CASE WHEN regexp_matches({text}, {literal(self._negative)}) THEN -{magnitude} ELSE {magnitude} END"
             fits = f"regexp_full_match({text}, {literal(self.pattern)})"
-            refusal = f"CAST(error({literal('this is no number here: ')} || {cell}) AS DOUBLE)"
-            slow = f"CASE WHEN {fits} THEN {signed} ELSE {refusal} END"
+            slow = f"CASE WHEN {fits} THEN {signed} ELSE {refusal(cell, 'a number', 'DOUBLE')} END"
         known = [token for token in self.seen if token.strip(BLANKS).lower() != "nan"]
         first = f"WHEN {is_one_of(cell, known)} THEN NULL " if known else ""
         slow = f"CASE {first}WHEN {absent} THEN NULL ELSE {slow} END"
@@ -166,14 +174,14 @@ class NumberFormat:
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is no number."""
         text = trimmed(cell)
-        unread = [f"NOT {is_missing(cell, self._absent)}"]
-        if self._quick:  # first, since it settles most cells
-            unread.insert(0, f"TRY_CAST({cell} AS DOUBLE) IS NULL")
         if self.plain:
-            unread.append(f"TRY_CAST({_tidy(text)} AS DOUBLE) IS NULL")
+            read = f"TRY_CAST({_tidy(text)} AS DOUBLE) IS NOT NULL"
         else:
-            unread.append(f"NOT regexp_full_match({text}, {literal(self.pattern)})")
-        return f"({' AND '.join(unread)})"
+            read = f"regexp_full_match({text}, {literal(self.pattern)})"
+        # In this order, and by CASE, which goes on only with the cells that are left: the first settles most of them.
+        first = f"TRY_CAST({cell} AS DOUBLE) IS NOT NULL" if self._quick else f"{cell} IS NULL"
+        known = f"WHEN {is_one_of(cell, self.seen)} THEN false " if self.seen else ""
+        return f"CASE WHEN {first} THEN false {known}WHEN {is_missing(cell, self._absent)} THEN false ELSE NOT {read} END"
 
     def parse(self, text: str | None) -> float | None:
         """The number in a cell, None if it is missing; raises MisfitError."""
@@ -226,14 +234,13 @@ class BooleanFormat:
         """SQL of type BOOLEAN."""
         low = f"lower({trimmed(cell)})"
         yes, no = f"{low} = {literal(self.yes)}", f"{low} = {literal(self.no)}"
-        refusal = f"error({literal(f'this is neither {self.yes} nor {self.no}: ')} || {cell})"
-        absent = is_missing(cell, self.missing)
-        return f"CASE WHEN {yes} THEN true WHEN {no} THEN false WHEN {absent} THEN NULL ELSE CAST({refusal} AS BOOLEAN) END"
+        other = refusal(cell, f"{self.yes} or {self.no}", "BOOLEAN")
+        return f"CASE WHEN {yes} THEN true WHEN {no} THEN false WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {other} END"
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is neither."""
         either = is_one_of(f"lower({trimmed(cell)})", (self.yes, self.no))
-        return f"(NOT {either} AND NOT {is_missing(cell, self.missing)})"
+        return f"CASE WHEN {either} THEN false ELSE NOT {is_missing(cell, self.missing)} END"
 
     def parse(self, text: str | None) -> bool | None:
         """Yes or no, None if it is missing; raises MisfitError."""

@@ -286,7 +286,7 @@ def em_improve(
     least: float,
     limit: float,
 ) -> tuple[float, float]: ...
-def gap_order(x: NDArray[Any], order: NDArray[np.int32]) -> int: ...
+def gap_order(x: NDArray[Any], sorted: bool, order: NDArray[np.int32]) -> int: ...  # noqa: A002
 
 class GapComponents:
     """Gaussians that rows with missing cells are compared with; see `foldwise.kernels.mixture_gaps`."""

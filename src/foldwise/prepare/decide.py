@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data.column_dates import DateFormat
-from foldwise.data.column_text import BooleanFormat, Format, NumberFormat, WordFormat
+from foldwise.data.column_text import MISFIT, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.first_rows import Cells, FirstRows, aggregates, counts_of, own_aggregates
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
-from foldwise.data.text_columns import TextColumn, TextTable, read_text, words_missing
+from foldwise.data.text_columns import TextColumn, read_text, words_missing
+from foldwise.data.typed_text import with_text_cells
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare import column_notes, duplicates, sentinels
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
@@ -65,15 +66,6 @@ def decide(
         table.explain(problem, [], None)
 
 
-def with_text_cells(table: DuckDBTable) -> DuckDBTable:
-    """The same table with the cells of text files as text, so that they can be judged."""
-    text = getattr(table.reader, "text_files", None)
-    if table.reader is None or text is None:
-        return table
-    columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
-    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
-
-
 def _decided(
     table: DuckDBTable, reading: Reading, asked: Mapping[str, str], first: FirstRows, whole: bool
 ) -> Decisions:
@@ -83,11 +75,18 @@ def _decided(
     texts = [column for column in texts if column not in nested]
     text = read_text(rows, [cell(column) for column in texts], reading)
     found = dict(zip(texts, text.columns, strict=True))
-    beyond = whole and not first.complete
-    if beyond:
-        found, text = table.ask(lambda relation: _fit_all(relation, found, text, reading))
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
-    profiles = table.ask(lambda relation: profile(first, plans, relation)) if beyond else profile(first, plans)
+    if not whole or first.complete:
+        profiles = profile(first, plans)
+    else:
+        try:
+            profiles = table.ask(lambda relation: profile(first, plans, relation))
+        except duckdb_errors() as problem:
+            if MISFIT not in str(problem):
+                raise
+            found = _fitting_all(table.relation(), found, text.decimal, reading)
+            plans = [plan(column, found.get(column), column in nested) for column in table.columns]
+            profiles = profile(first, plans, table.relation())
     facts = _facts(first, table.columns, plans, profiles, found)
     decisions = [_decision(one, plan_, asked.get(one.name)) for one, plan_ in zip(facts, plans, strict=True)]
     decisions = _with_levels(rows, decisions)
@@ -109,19 +108,16 @@ def _decided(
     return Decisions(table, n_rows, tuple(decisions), (*table.notes, *told), first.rows)
 
 
-def _fit_all(
-    relation: Any, found: dict[Column, TextColumn], text: TextTable, reading: Reading
-) -> tuple[dict[Column, TextColumn], TextTable]:
-    """Judge those columns again, by all rows, in which a cell further down does not fit."""
+def _fitting_all(
+    relation: Any, found: dict[Column, TextColumn], decimal: str, reading: Reading
+) -> dict[Column, TextColumn]:
+    """Columns in which a cell further down does not fit, judged again by all rows."""
     columns = [column for column, one in found.items() if not isinstance(one.format, WordFormat)]
     wanted = [(f"count(*) FILTER ({found[column].format.misfit('{x}')})",) for column in columns]
     counts = own_aggregates(relation, [Cells(cell(column)) for column in columns], wanted)
     late = [column for column, (count,) in zip(columns, counts, strict=True) if count]
-    if not late:
-        return found, text
-    told = replace(reading, decimal=reading.decimal or text.decimal)
-    again = read_text(relation, [cell(column) for column in late], told)
-    return found | dict(zip(late, again.columns, strict=True)), text
+    again = read_text(relation, [cell(column) for column in late], replace(reading, decimal=reading.decimal or decimal))
+    return found | dict(zip(late, again.columns, strict=True))
 
 
 # What the cells hold

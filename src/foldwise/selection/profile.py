@@ -58,7 +58,7 @@ def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
            [ 0.98,  1.  ]]))
     """
     labels, k = model.labels_, n_clusters_of(model)
-    with open_passes(_as_fitted(model, source), engine=engine, n_threads=model.n_threads) as passes:
+    with open_passes(as_fitted(model, source), engine=engine, n_threads=model.n_threads) as passes:
         observed = getattr(model, "missing", "error") == "model" and has_gaps(passes)
         raw, scale = known = grouped(passes, labels, k, observed=observed)
         compared = model.as_compared(passes.source)
@@ -100,7 +100,7 @@ def profile(model: Any, source: Source, *, engine: Any = None) -> Profile:
     )
 
 
-def _as_fitted(model: Any, source: Source) -> Source:
+def as_fitted(model: Any, source: Source) -> Source:
     """The rows with their missing cells as in the fit: left to the model, filled, or in rows that do not count."""
     if getattr(model, "missing", "error") == "drop" and hasattr(model, "fill_values_"):
         return drop_incomplete(allow_missing(source), model.fill_values_)

@@ -47,6 +47,10 @@ def fit_observed(
 ) -> ObservedFit:
     """Fit the rows of `passes`, of which NaN is missing, given what is observed of the columns (None: all)."""
     d = passes.source.n_columns
+    if passes.source.sparse:
+        raise ParameterError(
+            "n_components='auto' needs dense rows; use 'mle', 'parallel' or 'gavish-donoho', or X.toarray()"
+        )
     if d > _MOST_COLUMNS:
         raise DataError(
             f"missing='model' forms a matrix of columns by columns, and there are {d}",
