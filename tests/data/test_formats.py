@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import zipfile
 from functools import partial
 
 import data_helpers
@@ -293,6 +294,35 @@ def test_options_for_sheets(tmp_path):
     assert cells(kept)["b"] == ["none", "4"]
     with pytest.raises(DataError, match=r"no sheet 'No'.*'Sheet', 'Other'"):
         open_table(tmp_path / "x.xlsx", Reading(sheet="No"))
+
+
+def test_a_sheet_of_libreoffice(tmp_path):
+    def cell(value):
+        if isinstance(value, str):
+            return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+        if isinstance(value, dt.date):
+            return f'<table:table-cell office:value-type="date" office:date-value="{value}"/>'
+        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+
+    day = dt.date(2021, 2, 3)
+    rows = [["a", "b", "c"], [1.5, "x", day], [2, "y", day]]
+    body = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    home = "urn:oasis:names:tc:opendocument:xmlns"
+    content = (
+        f'<office:document-content xmlns:office="{home}:office:1.0" xmlns:table="{home}:table:1.0" '
+        f'xmlns:text="{home}:text:1.0" office:version="1.2"><office:body><office:spreadsheet>'
+        f'<table:table table:name="Sheet1">{body}</table:table></office:spreadsheet></office:body></office:document-content>'
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    manifest = (
+        f'<manifest:manifest xmlns:manifest="{home}:manifest:1.0"><manifest:file-entry manifest:full-path="/" '
+        f'manifest:media-type="{kind}"/></manifest:manifest>'
+    )
+    with zipfile.ZipFile(tmp_path / "x.ods", "w") as archive:
+        archive.writestr("mimetype", kind)
+        archive.writestr("META-INF/manifest.xml", manifest)
+        archive.writestr("content.xml", content)
+    assert cells(open_table(tmp_path / "x.ods")) == {"a": [1.5, 2.0], "b": ["x", "y"], "c": [day, day]}
 
 
 def test_a_cell_far_away_from_the_others(tmp_path):
