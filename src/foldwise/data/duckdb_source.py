@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
-from foldwise.data.duckdb_connection import Database, duckdb_errors, literal
+from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
@@ -51,6 +51,7 @@ class DuckDBTable:
     notes: tuple[Note, ...] = ()  # how the data were understood
     layout: str = ""  # how a text file is laid out, in a few words
     projection: str | None = None  # expressions that the columns are computed by
+    slower: DuckDBTable | None = None  # the same, by SQL that reads what a typed read refuses
     strays: tuple[tuple[str, str], ...] = ()  # columns of numbers with a word among them, and the word
     scratch: Any = None  # what keeps the scratch files that were written for a table
     reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
@@ -105,19 +106,13 @@ class DuckDBTable:
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
         words = dict(self.strays)
-        for column in chosen:
-            if column.sql in words:
-                self._tell_stray(column, words[column.sql])
+        if self.files is not None and self.reader is not None:
+            for column in chosen:
+                if column.sql in words:
+                    file_errors.stray_word(self.files, self.reader, column, words[column.sql], self.database.query)
         if self.projection is None and self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
-
-    def _tell_stray(self, column: Column, word: str) -> NoReturn:
-        rows = self._rows().project(f"row_number() OVER () - 1 AS r, {quoted(column.sql)} AS word")
-        found = rows.filter(f"trim(word) = {literal(word)}").limit(1).fetchall()
-        row = int(found[0][0]) if found else None
-        extra = " although most values in its column are"
-        check.not_a_number(word, None, where=self.where, row=row, column=self.label(column), extra=extra)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
@@ -138,7 +133,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "strays")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:

@@ -59,6 +59,7 @@ class Reader:
     text_options: str  # the same with every value as text
     function: str
     text_files: TextFiles | None = None  # for text files, which may be read from copies
+    nulls: tuple[str, ...] = ()  # of text files: what is written for missing cells besides nothing at all
 
     def clause(
         self,
@@ -66,16 +67,14 @@ class Reader:
         *,
         text: bool = False,
         types: Mapping[str, str] | None = None,
-        nulls: Sequence[str] = (),
     ) -> str:
         """The FROM clause.
 
-        For text files, `types` gives the SQL types of some columns, by their SQL names, and `nulls` what is written for missing
-        cells besides nothing at all; `text` makes all columns text.
+        For text files, `types` gives the SQL types of some columns, by their SQL names; `text` makes all columns text.
         """
         if self.text_files is not None:
             own = {c.sql: "VARCHAR" if text else (types or {}).get(c.sql, c.type) for c in self.columns}
-            return self.text_files.clause(paths, own, nulls)
+            return self.text_files.clause(paths, own, () if text else self.nulls)
         options = self.text_options if text else self.options
         return f"{self.function}([{', '.join(literal(path) for path in paths)}]{options})"
 

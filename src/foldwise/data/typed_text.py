@@ -6,9 +6,10 @@ The first rows decide. Where they hold nothing but plain numbers and words, Duck
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from foldwise.data.column_text import BooleanFormat, NumberFormat, WordFormat
+from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.first_rows import FirstRows
@@ -48,14 +49,48 @@ def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTabl
 
     Rows that were read before keep their values: only that more cells are missing can have changed.
     """
+    if table.slower is not None:
+        return table.slower
     if not is_text(table) or table.projection is not None:
         return None
     text = with_text_cells(table)
     found = text.ask(lambda rows: read_text(rows, [quoted(column.sql) for column in text.columns], reading)).columns
     for column, one in zip(table.columns, found, strict=True):
-        if column.type == "DOUBLE" and not (isinstance(one.format, NumberFormat) and one.format.plain and not one.words):
+        if column.type == "DOUBLE" and not (isinstance(one.format, NumberFormat) and one.format.plain):
             return None
+        if column.type == "DOUBLE" and one.words:
+            replace(text, strays=((column.sql, next(iter(one.words))),)).find_bad([column], None)
     return _typed(text, found)
+
+
+def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> DuckDBTable:
+    """A table of a text file whose plain numbers DuckDB types while it reads, twice as fast as by SQL over text.
+
+    `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before. `formats` are those
+    of all columns, by their SQL names.
+    """
+    plain = {
+        name: form for name, form in formats.items() if isinstance(form, NumberFormat) and form.plain and not form.words
+    }
+    nulls = tuple(dict.fromkeys(token for form in plain.values() for token in form.seen))
+    if slow.reader is None or slow.projection is None or not plain or any(_is_a_level(one, formats) for one in nulls):
+        return slow
+    columns = tuple(replace(c, type="DOUBLE") if c.sql in plain else c for c in slow.reader.columns)
+    reader = replace(slow.reader, columns=columns, nulls=nulls)
+    select = [
+        quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
+    ]
+    return replace(slow, reader=reader, projection=", ".join(select), slower=slow)
+
+
+def _is_a_level(token: str, formats: Mapping[str, Format | None]) -> bool:
+    """Whether a word that is missing among numbers may be a word of its own in another column."""
+    others = [form for form in formats.values() if not (isinstance(form, NumberFormat) and form.plain)]
+    return any(form is None or token.strip(BLANKS) not in ("", *form.missing) for form in others)
+
+
+def _cell(column: Column, form: Format | None) -> str:
+    return quoted(column.sql) if form is None else form.sql(quoted(column.sql))
 
 
 def _read_as_it_is(column: Column, one: TextColumn) -> bool:
@@ -67,16 +102,18 @@ def _read_as_it_is(column: Column, one: TextColumn) -> bool:
 
 
 def _typed(text: DuckDBTable, found: tuple[TextColumn, ...]) -> DuckDBTable:
-    columns, select, strays = [], [], []
+    columns, select, strays, forms = [], [], [], []
     for column, one in zip(text.columns, found, strict=True):
         form: AnyFormat = one.format
         if isinstance(form, NumberFormat) and form.words:
             # A stray word among numbers is an error here, which names it (`fw.prepare` takes it for a missing cell, and says so).
             strays.append((column.sql, form.words[0]))
             form = WordFormat()
+        forms.append(form)
         select.append(f"{form.sql(quoted(column.sql))} AS {quoted(column.sql)}")
         columns.append(replace(column, type=type_of(form)))
-    return replace(text.selecting(select, tuple(columns)), strays=tuple(strays))
+    table = replace(text.selecting(select, tuple(columns)), strays=tuple(strays))
+    return read_directly(table, {column.sql: form for column, form in zip(columns, forms, strict=True)})
 
 
 def type_of(form: AnyFormat) -> str:

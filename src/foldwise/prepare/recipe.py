@@ -16,7 +16,7 @@ from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
 from foldwise.data.tables import open_table
-from foldwise.data.typed_text import type_of, with_text_cells
+from foldwise.data.typed_text import is_text, read_directly, type_of, with_text_cells
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
 from foldwise.prepare.encode import Levels, expanded
@@ -114,7 +114,11 @@ class Recipe:
             kind, select_as = own.sql_type(column), own.number_sql(column) if own.role == USED else None
             select.append(f"{own.sql(column)} AS {quoted(column.sql)}")
             columns.append(Column(name, column.sql, kind if select_as is None else "DOUBLE", select_as))
-        return table.selecting(select, tuple(columns))
+        typed = table.selecting(select, tuple(columns))
+        if not is_text(table):
+            return typed
+        formats = {column.sql: known[column.name].format if column.name in known else None for column in table.columns}
+        return read_directly(typed, formats)
 
     def without_levels(self) -> Recipe:
         """The same with categories as they are, before their levels are known."""
