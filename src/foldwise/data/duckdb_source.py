@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from foldwise.data import check, column_selection, file_errors, sql_rights
 from foldwise.data.block import DenseBlock
-from foldwise.data.duckdb_connection import Database, duckdb_errors
+from foldwise.data.duckdb_connection import Database, duckdb_errors, literal
 from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
@@ -50,6 +50,7 @@ class DuckDBTable:
     notes: tuple[Note, ...] = ()  # how the data were understood
     layout: str = ""  # how a text file is laid out, in a few words
     projection: str | None = None  # expressions that the columns are computed by
+    strays: tuple[tuple[str, str], ...] = ()  # columns of numbers with a word among them, and the word
     scratch: Any = None  # what keeps the scratch files that were written for a table
     reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
 
@@ -102,9 +103,20 @@ class DuckDBTable:
 
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
+        words = dict(self.strays)
+        for column in chosen:
+            if column.sql in words:
+                self._tell_stray(column, words[column.sql])
         if self.projection is None and self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
+
+    def _tell_stray(self, column: Column, word: str) -> NoReturn:
+        rows = self._rows().project(f"row_number() OVER () - 1 AS r, {quoted(column.sql)} AS word")
+        found = rows.filter(f"trim(word) = {literal(word)}").limit(1).fetchall()
+        row = int(found[0][0]) if found else None
+        extra = " although most values in its column are"
+        check.not_a_number(word, None, where=self.where, row=row, column=self.label(column), extra=extra)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
@@ -125,7 +137,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "strays")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
@@ -207,10 +219,20 @@ class DuckDBSource:
         except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
-            if not self._table.fall_back(problem):
+            if not self._table.fall_back(problem) and not self._judge_again():
                 self._table.explain(problem, needed, self._condition)
         # A clean copy has the same rows up to the one that DuckDB refused.
         yield from self._batches(skipped + given, None if wanted is None else wanted - given)
+
+    def _judge_again(self) -> bool:
+        """After a cell of a text file that is no number: whether it and its like are missing cells, as which they are read now."""
+        from foldwise.data.typed_text import judged_again
+
+        found = judged_again(self._table)
+        if found is None:
+            return False
+        self._table = found
+        return True
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -340,7 +362,9 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.reader is None or table.files.kind == "parquet":
+    if column.sql in dict(table.strays):
+        return True
+    if table.files is None or table.reader is None or table.files.kind == "parquet" or table.projection is not None:
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":

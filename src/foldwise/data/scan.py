@@ -125,8 +125,9 @@ def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
 def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) -> Source:
     """A source over a table; the modules that read tables are imported on first use."""
     with forks.importing:
-        from foldwise.data import duckdb_source, tables
-    return duckdb_source.open_source(getattr(tables, way)(x, *reading), **given)
+        from foldwise.data import duckdb_source, tables, typed_text
+    table = getattr(tables, way)(x, *reading)
+    return duckdb_source.open_source(typed_text.typed_text(table, *reading), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:

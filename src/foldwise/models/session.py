@@ -161,10 +161,8 @@ def session(
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
         if standardises(model, opened.data):
-            found = opened.missing
-            mean, opened.scale = (
-                mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
-            )
+            gaps = opened.missing
+            mean, opened.scale = mean_and_deviation(complete) if gaps is None else (gaps.mean, deviation(gaps, source))
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)

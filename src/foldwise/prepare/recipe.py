@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import column_selection
-from foldwise.data.column_text import BooleanFormat, NumberFormat, WordFormat
 from foldwise.data.duckdb_source import DuckDBTable, open_source
 from foldwise.data.duckdb_sql import TEXT, Column, quoted
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
 from foldwise.data.tables import open_table
+from foldwise.data.typed_text import type_of, with_text_cells
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
-from foldwise.prepare.decide import with_text_cells
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -61,7 +60,7 @@ class Ingredient:
         """The type of what `sql` gives, as far as it is known."""
         if self.format is None or column.type not in TEXT:
             return column.type
-        return {NumberFormat: "DOUBLE", BooleanFormat: "BOOLEAN", WordFormat: "VARCHAR"}.get(type(self.format), "TIMESTAMP")
+        return type_of(self.format)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class GaussianMixture(FittedMixture):
     search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
         20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
         the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities are those
         of what a row has, and `fw.impute(model, X)` completes rows. A row without any value belongs to components by their weights.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
