@@ -42,10 +42,10 @@ class KMeans(CentreModel):
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
-        them with the means of the columns; "model" minimises the sum of squares over observed cells: a row is compared with the centres
-        in the cells that it has, and a centre is the mean of the observed cells of its rows. A row with nothing observed has
-        the label -1. `inertia_` is the plain sum over observed cells; distances are scaled to all columns (see `transform`).
-        Starts are drawn in proportion to what a row adds to the inertia, with column means in its missing cells.
+        them with the means of the columns; "model" minimises the sum of squares over observed cells: a row is compared with the
+        centres in the cells that it has, and a centre is the mean of the observed cells of its rows. A row with nothing
+        observed has the label -1. `inertia_` is the plain sum over observed cells; distances are scaled to all columns (see
+        `transform`). Starts are drawn in proportion to what a row adds to the inertia, with column means in missing cells.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
