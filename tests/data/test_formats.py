@@ -548,3 +548,14 @@ def test_errors_of_parquet_are_what_they_are(tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(DataError, match="truncated"):
         data_helpers.read(path)
+
+
+def test_columns_without_names_are_prepared_and_found_again(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    path = str(tmp_path / "x.csv")
+    np.savetxt(path, rows, delimiter=",")
+    for columns in ([0, 2], ["0", "2"], ["column0", "column2"]):
+        prepared = fw.prepare(path, columns=columns)
+        np.testing.assert_allclose(data_helpers.rows(prepared), rows[:, [0, 2]])
+        model = fw.KMeans(2, random_state=0).fit(prepared)
+        np.testing.assert_array_equal(model.predict(path), model.labels_)

@@ -75,10 +75,10 @@ class DuckDBTable:
         return relation_of(self.object, self.database)
 
     def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
-        """The table with columns that are computed from its own."""
+        """The table with columns that are computed from its own, and known by their names, even if these were made up."""
         if self.projection is not None:
             raise ValueError("the columns are computed already")
-        return replace(self, projection=", ".join(expressions), columns=columns)
+        return replace(self, projection=", ".join(expressions), columns=columns, named=True)
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -97,6 +97,8 @@ def _names(given: Sequence[str] | str) -> list[str]:
 
 def _chosen(columns: Any, table: DuckDBTable) -> list[str]:
     own = [column.name for column in table.columns]
+    if not table.named and all(isinstance(one, str) and one.isdecimal() for one in _names(columns)):
+        columns = [int(one) for one in _names(columns)]  # as the command line gives positions
     return [own[j] for j in column_selection.positions(columns, tuple(own), len(own), table.where)]
 
 
