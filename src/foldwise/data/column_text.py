@@ -83,7 +83,7 @@ class NumberFormat:
     `thousands` is the mark between groups of three digits; a space stands for all kinds of spaces, an apostrophe for both kinds.
     `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off, and may be lacking. Percent keeps the printed figure.
     `words` are cells that hold no number, are known, and count as missing. `seen` are missing cells as they stand in the file;
-    they change no value, but a query that knows them is faster.
+    a query that knows them is faster. (NaN is missing; one that was not seen stays NaN in SQL, which every reader takes for missing.)
 
     >>> price = NumberFormat(thousands=",", prefix="$", parentheses=True)
     >>> price.parse("$1,234.50"), price.parse("(12)"), price.parse("-$5"), price.parse("NA")

@@ -120,7 +120,7 @@ def _stacked(
     rows = side_by_side.query(
         "foldwise_wide",
         f"SELECT name, {listed} FROM (SELECT name, {value.replace('{x}', 'v')} AS x FROM "
-        "(UNPIVOT INCLUDE NULLS foldwise_wide ON COLUMNS(*) INTO NAME name VALUE v)) GROUP BY name",
+        "foldwise_wide UNPIVOT INCLUDE NULLS (v FOR name IN (COLUMNS(*)))) GROUP BY name",
     ).fetchall()
     return {int(row[0][1:]): tuple(row[1:]) for row in rows}
 

@@ -6,7 +6,8 @@ different cells comes to Python, which guesses a format, and another query tests
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ AnyFormat = NumberFormat | DateFormat | BooleanFormat | WordFormat
 
 _MOST_CELLS = 400  # different cells that come to Python
 _MOST_LEVELS = 100  # different cells that are counted for many columns in one query
+_MOST_QUERIES = 50
 _PLAIN = "TRY_CAST({x} AS DOUBLE)"
 _THREES = r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
 
@@ -43,7 +45,7 @@ class TextTable:
     decimal: str = "."
 
 
-@dataclass
+@dataclass(eq=False)
 class _Seen:
     """What is known of a column while it is being judged."""
 
@@ -67,7 +69,7 @@ def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT)
     """How the columns with these cells (SQL) are read, judged by all rows of a relation."""
     seen = _first_look(relation, cells)
     missing = (*TOKENS, *(reading.missing_values or ()))
-    _fetch_odd_cells(relation, [one for one in seen if one.plain < one.present or one.nan])
+    _fetch_odd_cells(relation, [one for one in seen if one.plain < one.present or one.nan], missing)
     for one in seen:
         _without_query(one, missing)
     for one in seen:
@@ -98,18 +100,31 @@ def _first_look(relation: Any, cells: Sequence[str]) -> list[_Seen]:
     return [_Seen(cell, *map(int, row)) for cell, row in zip(cells, found, strict=True)]
 
 
-def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen]) -> None:
-    """Those of columns with few different cells in one query, of the others one by one."""
+def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen], missing: tuple[str, ...]) -> None:
+    """The cells that are no plain numbers. Those of columns with few of them, as numbers beside NA are, in one query.
+
+    Of other columns they are asked for one by one; if that would be too many queries, the first ones have to do.
+    """
     odd = f"({_PLAIN} IS NULL OR isnan({_PLAIN}))"
-    few = [one for one in suspects if one.levels <= _MOST_LEVELS]
+    left = f"count(*) FILTER ({NumberFormat(missing=missing).misfit('{x}')})"
+    words = aggregates(relation, [Cells(one.cell) for one in suspects], [left])
+    few = [one for one, (n,) in zip(suspects, words, strict=True) if n == 0 or one.levels <= _MOST_LEVELS]
+    many = [one for one in suspects if one not in few]
     counted = aggregates(relation, [Cells(one.cell) for one in few], [f"histogram(left({{x}}, 200)) FILTER ({odd})"])
     for one, (levels,) in zip(few, counted, strict=True):
-        pairs = [(cell, n) for cell, n in (levels or {}).items() if cell is not None]
-        one.odd = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
-    for one in suspects:
-        if one.levels > _MOST_LEVELS:
-            condition = f"{one.cell} IS NOT NULL AND {odd.replace('{x}', one.cell)}"
-            one.odd = counts_of(relation, one.cell, condition, _MOST_CELLS)
+        one.odd = _sorted({cell: n for cell, n in (levels or {}).items() if cell is not None})
+    if len(many) > _MOST_QUERIES:
+        listed = f"list(left({{x}}, 200)) FILTER ({{x}} IS NOT NULL AND {odd})"
+        for one, (cells,) in zip(many, aggregates(relation.limit(_MOST_CELLS), [Cells(o.cell) for o in many], [listed]), strict=True):
+            one.odd = _sorted(Counter(cells or ()))
+        return
+    for one in many:
+        condition = f"{one.cell} IS NOT NULL AND {odd.replace('{x}', one.cell)}"
+        one.odd = counts_of(relation, one.cell, condition, _MOST_CELLS)
+
+
+def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _without_query(one: _Seen, missing: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 
 LIMIT = 0.9999  # correlation above which one column is taken for a copy of another
-_MOST_COLUMNS = 2000
+_MOST_COLUMNS = 500
 _MOST_CELLS = 2_000_000
 _MOST_WORDS = 400_000
 _MOST_PAIRS = 30
@@ -89,7 +89,7 @@ def correlated(table: Floats) -> list[tuple[int, int]]:
 
 def of_words(relation: Any, values: dict[int, str]) -> list[Pair]:
     """Pairs of columns with levels (by number: the SQL of their values) of which each level of one goes with one of the other."""
-    columns = list(values)
+    columns = list(values)[:_MOST_COLUMNS]
     if len(columns) < 2:
         return []
     rows = max(_MOST_WORDS // len(columns), 50)

@@ -10,7 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from foldwise.data.first_rows import FEW_COLUMNS, Cells, FirstRows, aggregates, counts_of, own_aggregates
 
@@ -22,6 +22,7 @@ _TOP = 20
 _EXACT_ROWS = 200_000  # up to which different values are counted rather than estimated
 _MOST_HISTOGRAMS = FEW_COLUMNS
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_Span: TypeAlias = tuple[float, float, int]  # of a histogram: where it begins and ends, and the number of bins
 
 
 @dataclass(frozen=True)
@@ -204,9 +205,18 @@ def _joined(a: ColumnProfile, b: ColumnProfile) -> Histogram | None:
     return a.histogram.merge(b.histogram)
 
 
-def _edges(low: float, high: float) -> list[float]:
+def _bins(low: float, high: float, whole: bool) -> tuple[float, float, int]:
+    """Where a histogram begins and ends, and how many bins it has: of whole numbers, each bin has as many of them."""
+    if not whole or not 0 < high - low < 2**53:
+        return low, high, BINS
+    each = 1 if high - low < 12 else math.ceil((high - low + 1) / BINS)
+    bins = math.ceil((high - low + 1) / each)
+    return low - 0.5, low - 0.5 + each * bins, bins
+
+
+def _edges(low: float, high: float, bins: int = BINS) -> list[float]:
     """The inner edges of the bins."""
-    return [low + (high - low) * k / BINS for k in range(1, BINS)]
+    return [low + (high - low) * k / bins for k in range(1, bins)]
 
 
 def _histogram(values: Sequence[float], low: float, high: float) -> Histogram:
@@ -278,7 +288,7 @@ def profile(first: FirstRows, plans: Sequence[Plan], relation: Any = None) -> li
 
 
 def _profiles(
-    relation: Any, plans: Sequence[Plan], spans: dict[int, tuple[float, float]], *, exact: bool
+    relation: Any, plans: Sequence[Plan], spans: dict[int, _Span], *, exact: bool
 ) -> list[ColumnProfile]:
     distinct = "count(DISTINCT {x})" if exact else "approx_count_distinct({x})"
     wanted = []
@@ -293,7 +303,7 @@ def _profiles(
 
 
 def _from_row(
-    holds: Holds, values: tuple[Any, ...], exact: bool, span: tuple[float, float] | None
+    holds: Holds, values: tuple[Any, ...], exact: bool, span: _Span | None
 ) -> ColumnProfile:
     rows, present, distinct = int(values[0]), int(values[1]), values[-1]
     made = ColumnProfile(holds, rows, rows - present, distinct, exact, running=False)
@@ -314,10 +324,10 @@ def _from_row(
     return replace(made, **_top(counts))
 
 
-def _binned(span: tuple[float, float], present: int, above: Sequence[int]) -> Histogram:
+def _binned(span: _Span, present: int, above: Sequence[int]) -> Histogram:
     """The histogram from the numbers of values above each inner edge."""
     reach = [present, *above, 0]
-    return Histogram(*span, tuple(int(a - b) for a, b in zip(reach, reach[1:], strict=False)))
+    return Histogram(*span[:2], tuple(int(a - b) for a, b in zip(reach, reach[1:], strict=False)))
 
 
 def _rounded(value: float | None) -> float:
@@ -340,15 +350,15 @@ def _with_levels(relation: Any, plans: Sequence[Plan], made: list[ColumnProfile]
     return made
 
 
-def _span(one: ColumnProfile) -> tuple[float, float] | None:
+def _span(one: ColumnProfile) -> _Span | None:
     if one.holds != "numbers" or one.minimum is None or one.minimum == one.maximum:
         return None
     low, high = float(one.minimum), float(one.maximum)
-    return (low, high) if math.isfinite(high - low) else None
+    return _bins(low, high, one.whole) if math.isfinite(high - low) else None
 
 
 def _with_histograms(
-    relation: Any, plans: Sequence[Plan], made: list[ColumnProfile], spans: dict[int, tuple[float, float]]
+    relation: Any, plans: Sequence[Plan], made: list[ColumnProfile], spans: dict[int, _Span]
 ) -> list[ColumnProfile]:
     wanted = [tuple(f"count(*) FILTER ({{x}} >= {edge!r}::DOUBLE)" for edge in _edges(*span)) for span in spans.values()]
     found = own_aggregates(relation, [plans[j].cells for j in spans], wanted)
