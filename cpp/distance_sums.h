@@ -40,12 +40,15 @@ ClusterVectors cluster_vectors(const T *x, const double *w, const int *labels, s
 }
 
 // The weighted distances from `rows` points to the vectors of one tile: sums of squared differences, which do not
-// cancel, and their roots.
-template <size_t rows>
-inline void weighted_distances(const double *points, size_t d, const double *values, const double *weights, double *out) {
+// cancel, and their roots. If `observed`, cells may be missing (NaN): squares are summed over the cells that both have, and
+// multiplied by the number of columns over that of such cells. `pairs` then receives the weight of a row, or 0 if it has no
+// such cell.
+template <size_t rows, bool observed>
+inline void weighted_distances(const double *points, size_t d, const double *values, const double *weights, double *out,
+                               double *pairs) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>, wide = tile_vectors * L;
-    V sum[rows][tile_vectors] = {};
+    V sum[rows][tile_vectors] = {}, common[observed ? rows : 1][tile_vectors] = {};
     for (size_t j = 0; j < d; ++j) {
         V right[tile_vectors];
         FW_UNROLL(4)
@@ -55,7 +58,11 @@ inline void weighted_distances(const double *points, size_t d, const double *val
             const V left = broadcast(points[i * d + j]);
             FW_UNROLL(4)
             for (size_t v = 0; v < tile_vectors; ++v) {
-                const V gap = right[v] - left;
+                V gap = right[v] - left;
+                if constexpr (observed) {
+                    common[i][v] += gap == gap ? V{} + 1.0 : V{};
+                    gap = gap == gap ? gap : V{};
+                }
                 sum[i][v] += gap * gap;
             }
         }
@@ -65,19 +72,32 @@ inline void weighted_distances(const double *points, size_t d, const double *val
         FW_UNROLL(4)
         for (size_t v = 0; v < tile_vectors; ++v) store(out + i * wide + v * L, sum[i][v]);
     }
+    if constexpr (observed) {
+        FW_UNROLL(16)
+        for (size_t i = 0; i < rows; ++i) {
+            FW_UNROLL(4)
+            for (size_t v = 0; v < tile_vectors; ++v) store(pairs + i * wide + v * L, common[i][v]);
+        }
+        for (size_t i = 0; i < rows; ++i)
+            for (size_t l = 0; l < wide; ++l) {
+                const double cells = pairs[i * wide + l], some = cells > 0 ? cells : 1;
+                pairs[i * wide + l] = cells > 0 ? weights[l] : 0;
+                out[i * wide + l] *= double(d) / some;
+            }
+    }
     for (size_t i = 0; i < rows; ++i)
         for (size_t l = 0; l < wide; ++l) out[i * wide + l] = __builtin_sqrt(out[i * wide + l]) * weights[l];
 }
 
 // Adds the distances from `rows` points to all rows of a few tiles to `out` (one line of k sums for each point). Sums
-// stay in lanes until the cluster changes.
-template <size_t rows>
+// stay in lanes until the cluster changes. If `observed`, the weights of the rows compared are added to `compared`.
+template <size_t rows, bool observed>
 inline void add_distances(const double *points, size_t d, const ClusterVectors &all, size_t first, size_t last, size_t k,
-                          double *out) {
+                          double *out, double *compared) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>, wide = tile_vectors * L;
-    double each[rows * wide];
-    V sum[rows] = {};
+    double each[rows * wide], pairs[observed ? rows * wide : 1];
+    V sum[rows] = {}, weight[observed ? rows : 1] = {};
     int current = all.cluster[first];
     const auto flush = [&] {
         for (size_t i = 0; i < rows; ++i) {
@@ -85,26 +105,37 @@ inline void add_distances(const double *points, size_t d, const ClusterVectors &
             for (size_t l = 0; l < L; ++l) total += sum[i][l];
             out[i * k + current] += total;
             sum[i] = V{};
+            if constexpr (observed) {
+                double heavy = 0;
+                for (size_t l = 0; l < L; ++l) heavy += weight[i][l];
+                compared[i * k + current] += heavy;
+                weight[i] = V{};
+            }
         }
     };
     for (size_t tile = first; tile < last; tile += tile_vectors) {
-        weighted_distances<rows>(points, d, all.values + tile * L * d, all.weights + tile * L, each);
+        weighted_distances<rows, observed>(points, d, all.values + tile * L * d, all.weights + tile * L, each, pairs);
         for (size_t v = 0; v < tile_vectors; ++v) {
             if (all.cluster[tile + v] != current) {
                 flush();
                 current = all.cluster[tile + v];
             }
             for (size_t i = 0; i < rows; ++i) sum[i] += load<V>(each + i * wide + v * L);
+            if constexpr (observed)
+                for (size_t i = 0; i < rows; ++i) weight[i] += load<V>(pairs + i * wide + v * L);
         }
     }
     flush();
 }
 
-// out (m x k) = sums over the rows x of each cluster of w |point - x scale|; the points are scaled already.
-template <class T>
+// out (m x k) = sums over the rows x of each cluster of w |point - x scale|; the points are scaled already. If `observed`,
+// over the cells that both have; `compared` (m x k) receives the weight of the rows that have such a cell.
+template <class T, bool observed = false>
 void distance_sums(const double *points, size_t m, const T *x, const double *w, const int *labels, size_t n, size_t d,
-                   double scale, size_t k, double *out) {
+                   double scale, size_t k, double *out, double *compared) {
+    constexpr size_t rows = observed ? (tile_rows + 1) / 2 : tile_rows;  // two sums for each take twice the registers
     for (size_t i = 0; i < m * k; ++i) out[i] = 0;
+    for (size_t i = 0; observed && i < m * k; ++i) compared[i] = 0;
     const ClusterVectors all = cluster_vectors(x, w, labels, n, d, scale, k);
     constexpr size_t cached = 32 << 10;  // bytes of rows that stay in the nearest cache while all points pass by
     const size_t tile_bytes = tile_vectors * lanes<double> * d * sizeof(double);
@@ -112,8 +143,8 @@ void distance_sums(const double *points, size_t m, const T *x, const double *w, 
     for (size_t first = 0; first < all.count; first += step) {
         const size_t last = least(first + step, all.count);
         size_t i = 0;
-        for (; i + tile_rows <= m; i += tile_rows)
-            add_distances<tile_rows>(points + i * d, d, all, first, last, k, out + i * k);
-        for (; i < m; ++i) add_distances<1>(points + i * d, d, all, first, last, k, out + i * k);
+        for (; i + rows <= m; i += rows)
+            add_distances<rows, observed>(points + i * d, d, all, first, last, k, out + i * k, observed ? compared + i * k : nullptr);
+        for (; i < m; ++i) add_distances<1, observed>(points + i * d, d, all, first, last, k, out + i * k, observed ? compared + i * k : nullptr);
     }
 }

@@ -33,10 +33,13 @@ inline double short_dot(const double *a, const double *b, size_t n) {
     return sum;
 }
 
-// The lower Cholesky factor of part of a matrix; its diagonal is kept as `inverse`, with zeros in its place.
+// The upper Cholesky factor V, with V'V part of a matrix, line by line; its diagonal is kept as `inverse`, with zeros in its
+// place. Lines are taken away from those below as vectors: products added up entry by entry would wait for their stores.
 struct Factor {
     double *lines, *inverse, *squares;  // n x stride; n; 1 / pivot, padded with ones
     size_t stride, n;
+
+    static size_t vector_of(size_t i) { return i / lanes<double> * lanes<double>; }
 
     void of(const double *matrix, size_t columns, const int *which, size_t count) {
         n = count;
@@ -44,12 +47,18 @@ struct Factor {
             double *line = lines + i * stride;
             const double *from = matrix + size_t(which[i]) * columns;
             clear(line, n);
-            for (size_t g = 0; g < i; ++g)
-                line[g] = (from[which[g]] - short_dot(line, lines + g * stride, g)) * inverse[g];
-            double pivot = from[which[i]] - short_dot(line, line, i);
-            pivot = pivot > least_pivot ? pivot : least_pivot;
+            for (size_t g = i; g < n; ++g) line[g] = from[which[g]];
+        }
+        for (size_t i = 0; i < n; ++i) {
+            double *line = lines + i * stride;
+            const double pivot = line[i] > least_pivot ? line[i] : least_pivot;
             squares[i] = 1 / pivot;
             inverse[i] = square_root(squares[i]);
+            const size_t from = vector_of(i);
+            for (size_t g = from; g < n; g += lanes<double>) store(line + g, load<Doubles>(line + g) * inverse[i]);
+            for (size_t g = from; g <= i; ++g) line[g] = 0;
+            for (size_t r = i + 1; r < n; ++r)
+                add_times(lines + r * stride + vector_of(r), -line[r], line + vector_of(r), n - vector_of(r));
         }
         for (size_t i = n; i % lanes<double>; ++i) squares[i] = 1;
     }
@@ -61,23 +70,26 @@ struct Factor {
         return sum_of(sum);
     }
 
-    // In place; the vectors are padded with zeros.
+    // In place, by V' and by V; the vectors are padded with zeros.
     void forward(double *v) const {
-        for (size_t i = 0; i < n; ++i) v[i] = (v[i] - short_dot(lines + i * stride, v, i)) * inverse[i];
+        for (size_t i = 0; i < n; ++i) {
+            v[i] *= inverse[i];
+            const size_t from = vector_of(i);
+            add_times(v + from, -v[i], lines + i * stride + from, n - from);
+        }
     }
     void backward(double *v) const {
         for (size_t i = n; i-- > 0;) {
-            v[i] *= inverse[i];
-            const double value = v[i];
-            add_times(v, -value, lines + i * stride, i);
+            const size_t from = n - i > 6 ? vector_of(i) : i + 1;
+            v[i] = (v[i] - short_dot(lines + i * stride + from, v + from, n - from)) * inverse[i];
         }
     }
     // `width` right-hand sides at once, as lines.
     void forward(double *v, size_t width) const {
         for (size_t i = 0; i < n; ++i) {
             double *line = v + i * stride;
-            for (size_t g = 0; g < i; ++g) add_times(line, -lines[i * stride + g], v + g * stride, width);
             for (size_t f = 0; f < width; f += lanes<double>) store(line + f, load<Doubles>(line + f) * inverse[i]);
+            for (size_t r = i + 1; r < n; ++r) add_times(v + r * stride, -lines[i * stride + r], line, width);
         }
     }
 };
@@ -102,7 +114,7 @@ struct GapChunk {
         first = arena.take<int>(R + 1);
         run = arena.take<int>(R);
         source = arena.take<int>(R);
-        column = arena.take<int>(R * c.d);
+        column = arena.take<int>(R * c.d + 1);
         observed = arena.take<int>(c.d);
         everything = arena.take<int>(c.d);
         moved = arena.take<double>(c.k * R * c.d);
@@ -140,7 +152,8 @@ struct GapChunk {
             const double value = double(x[f]);
             const bool missing = value != value;
             to[f] = missing ? 0 : value - c.pivot[f];
-            if (missing) column[cells++] = int(f);
+            column[cells] = int(f);  // kept if it is missing: no branch that would be guessed wrong
+            cells += missing;
         }
         for (size_t f = c.d; f < c.columns; ++f) to[f] = 0;
         chunk.weight[i] = w;
@@ -440,7 +453,10 @@ struct GapChunk {
             if (matrices() && few(m)) factor.backward(rest);
             for (size_t a = 0; a < m; ++a) {
                 double value = rest[a];
-                if (matrices() && !few(m)) value = rest[a] / factor.inverse[a] + dot(factor.lines + a * g.columns, rest, a);
+                if (matrices() && !few(m)) {
+                    value /= factor.inverse[a];
+                    for (size_t b = 0; b < a; ++b) value += factor.lines[b * g.columns + a] * rest[b];
+                }
                 expected[size_t(first[i]) + a] += value * unit[missing[a]];
             }
         }

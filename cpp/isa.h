@@ -31,6 +31,10 @@ template <class T> struct RowKernels {
                              double *potential);
 };
 
+template <class T>
+using DistanceSums = void (*)(const double *points, size_t m, const T *x, const double *w, const int *labels, size_t n,
+                              size_t d, double scale, size_t k, double *out, double *compared);
+
 struct Kernels {
     const char *name;
     size_t panel_targets;  // number of targets in a full panel (panel.h)
@@ -56,10 +60,8 @@ struct Kernels {
     MixtureKernels<float> mixture_f32;
     MixtureKernels<double> mixture_f64;
     void (*similarity)(double *x, size_t n);
-    void (*distance_sums_f32)(const double *points, size_t m, const float *x, const double *w, const int *labels,
-                              size_t n, size_t d, double scale, size_t k, double *out);
-    void (*distance_sums_f64)(const double *points, size_t m, const double *x, const double *w, const int *labels,
-                              size_t n, size_t d, double scale, size_t k, double *out);
+    DistanceSums<float> distance_sums_f32, observed_distance_sums_f32;
+    DistanceSums<double> distance_sums_f64, observed_distance_sums_f64;
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -54,7 +54,7 @@ extern const Kernels kernels = {
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,
     similarity,
-    distance_sums<float>, distance_sums<double>,
+    distance_sums<float>, distance_sums<float, true>, distance_sums<double>, distance_sums<double, true>,
 };
 
 }  // namespace FW_ISA

@@ -73,7 +73,7 @@ void inverse_of_lower(const double *lower, size_t m, double *out) {
 
 // One row in working units, and what the normal distribution says of its missing cells.
 struct Row {
-    size_t d, m = 0;  // columns, missing cells
+    size_t d, m = 0, varying = 0;  // columns, missing cells, columns that are not constant
     std::vector<size_t> missing;
     std::vector<double> r;  // from the mean, missing cells filled by their conditional means
     std::vector<double> factor, upper;  // Cholesky factor of the precision of the missing cells; transposed inverse of it
@@ -81,12 +81,13 @@ struct Row {
 
     explicit Row(size_t columns) : d(columns), missing(columns), r(columns), factor(columns * columns), upper(columns * columns) {}
 
-    bool nothing() const { return m == d; }
+    bool nothing() const { return m && m == varying; }  // observed, other than constants
 
     template <class T> void load(const T *x, const double *centre, const double *inverse, const double *mean) {
-        m = 0;
+        m = varying = 0;
         for (size_t j = 0; j < d; ++j) {
             const double value = x[j];
+            varying += inverse[j] != 0;
             if (inverse[j] == 0) {  // a column without variance: nothing is unknown
                 r[j] = 0;
             } else if (std::isnan(value)) {

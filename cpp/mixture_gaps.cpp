@@ -35,8 +35,9 @@ template <class F> auto with_rows(const Matrix &x, F f) {
     throw nb::type_error("rows must be float32 or float64");
 }
 
-// Numbers of the complete rows, in order, then those of the others, sorted by which cells are missing; how many are complete.
-template <class T> size_t sort_by_gaps(const T *x, size_t n, size_t d, int *order) {
+// Numbers of the complete rows, in order, then those of the others, sorted by which cells are missing if asked for; how many
+// are complete.
+template <class T> size_t sort_by_gaps(const T *x, size_t n, size_t d, bool sorted, int *order) {
     const size_t words = (d + 63) / 64;
     std::vector<std::uint64_t> masks;
     std::vector<int> others, place;
@@ -49,14 +50,16 @@ template <class T> size_t sort_by_gaps(const T *x, size_t n, size_t d, int *orde
             order[complete++] = int(i);
             continue;
         }
-        place.push_back(int(others.size()));
         others.push_back(int(i));
+        if (!sorted) continue;
+        place.push_back(int(place.size()));
         for (size_t w = 0; w < words; ++w) {
             std::uint64_t mask = 0;
             for (size_t f = w * 64; f < std::min(d, w * 64 + 64); ++f) mask |= std::uint64_t(row[f] != row[f]) << (f - w * 64);
             masks.push_back(mask);
         }
     }
+    if (!sorted) std::copy(others.begin(), others.end(), order + complete);
     std::sort(place.begin(), place.end(), [&](int a, int b) {
         const std::uint64_t *left = masks.data() + size_t(a) * words, *right = masks.data() + size_t(b) * words;
         for (size_t w = 0; w < words; ++w)
@@ -67,11 +70,11 @@ template <class T> size_t sort_by_gaps(const T *x, size_t n, size_t d, int *orde
     return complete;
 }
 
-size_t gap_order(Matrix x, IntsOut order) {
+size_t gap_order(Matrix x, bool sorted, IntsOut order) {
     require(order.shape(0) == x.shape(0), "order must have one entry per row");
     return with_rows(x, [&](auto *values, const auto &) {
         nb::gil_scoped_release released;
-        return sort_by_gaps(values, x.shape(0), x.shape(1), order.data());
+        return sort_by_gaps(values, x.shape(0), x.shape(1), sorted, order.data());
     });
 }
 
@@ -200,7 +203,7 @@ public:
 
 void register_mixture_gaps(nb::module_ &m) {
     const auto x = nb::arg("x").noconvert(), which = nb::arg("which").noconvert();
-    m.def("gap_order", &gap_order, x, nb::arg("order").noconvert());
+    m.def("gap_order", &gap_order, x, nb::arg("sorted"), nb::arg("order").noconvert());
     nb::class_<GapComponents>(m, "GapComponents")
         .def(nb::init<int, Doubles, Doubles2, Doubles, Doubles2, Doubles3, Doubles3, Doubles3, Doubles3, Doubles2, Doubles>(),
              nb::arg("squares"), nb::arg("log_weights").noconvert(), nb::arg("means").noconvert(), nb::arg("pivot").noconvert(),

@@ -4,6 +4,9 @@
 // result is only a set of initial centres: the labels, sums and inertia that a fit reports come from the exact kernels.
 // Sums are formed in a fixed order and products are not fused (see CMakeLists.txt), so that the centres have the same
 // bits on every processor.
+//
+// Cells may be missing (NaN). Distances are then over the observed cells of a row, and a centre is the mean of the observed
+// cells of its rows; a coordinate of which there are none stays where it was.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -69,10 +72,17 @@ class Random {
 // ---------------------------------------------------------------- distances
 
 #define loaded(from) (*reinterpret_cast<const Unaligned *>(from))
+#define FW_INLINE __attribute__((always_inline)) inline
+
+template <bool observed> FW_INLINE Lanes squared(Lanes gap) {
+    if (observed) gap = gap == gap ? gap : Lanes{};
+    return gap * gap;
+}
 
 // Compares a block of rows, stored by columns, with `m` points; those nearer than `best` replace it and `label`.
-FW_CLONES void nearer_in_block(const double *block, size_t d, const double *points, const double *names, size_t m,
-                               double *best, double *label) {
+template <bool observed>
+FW_INLINE void nearer(const double *block, size_t d, const double *points, const double *names, size_t m, double *best,
+                      double *label) {
     Lanes near[kGroups], name[kGroups];
     std::memcpy(near, best, sizeof near);
     std::memcpy(name, label, sizeof name);
@@ -81,8 +91,7 @@ FW_CLONES void nearer_in_block(const double *block, size_t d, const double *poin
         Lanes sum[kGroups] = {};
         for (size_t c = 0; c < d; ++c) {
             for (size_t g = 0; g < kGroups; ++g) {
-                const Lanes gap = loaded(block + c * kBlock + g * kLanes) - point[c];
-                sum[g] += gap * gap;
+                sum[g] += squared<observed>(loaded(block + c * kBlock + g * kLanes) - point[c]);
             }
         }
         for (size_t g = 0; g < kGroups; ++g) {
@@ -94,17 +103,31 @@ FW_CLONES void nearer_in_block(const double *block, size_t d, const double *poin
     std::memcpy(best, near, sizeof near);
     std::memcpy(label, name, sizeof name);
 }
+FW_CLONES void nearer_complete(const double *block, size_t d, const double *points, const double *names, size_t m, double *best,
+                               double *label) {
+    nearer<false>(block, d, points, names, m, best, label);
+}
+FW_CLONES void nearer_observed(const double *block, size_t d, const double *points, const double *names, size_t m, double *best,
+                               double *label) {
+    nearer<true>(block, d, points, names, m, best, label);
+}
 
 // Squared distances of one row to `m` points stored by columns, `m` a multiple of kLanes.
-FW_CLONES void distances_of_row(const double *row, size_t d, const double *panel, size_t m, double *out) {
+template <bool observed>
+FW_INLINE void row_distances(const double *row, size_t d, const double *panel, size_t m, double *out) {
     for (size_t j = 0; j < m; j += kLanes) {
         Lanes sum = {};
         for (size_t c = 0; c < d; ++c) {
-            const Lanes gap = row[c] - loaded(panel + c * m + j);
-            sum += gap * gap;
+            sum += squared<observed>(row[c] - loaded(panel + c * m + j));
         }
         std::memcpy(out + j, &sum, sizeof sum);
     }
+}
+FW_CLONES void row_distances_complete(const double *row, size_t d, const double *panel, size_t m, double *out) {
+    row_distances<false>(row, d, panel, m, out);
+}
+FW_CLONES void row_distances_observed(const double *row, size_t d, const double *panel, size_t m, double *out) {
+    row_distances<true>(row, d, panel, m, out);
 }
 
 // The least of `m` values, a multiple of kLanes.
@@ -141,14 +164,14 @@ FW_CLONES void block_masses(const double *weight, const double *closest, size_t 
 }
 
 // The same if `point` were one more centre.
-FW_CLONES void block_masses_with(const double *columns, size_t d, const double *point, const double *weight,
-                                 const double *closest, size_t count, double *out) {
+template <bool observed>
+FW_INLINE void masses_with(const double *columns, size_t d, const double *point, const double *weight, const double *closest,
+                           size_t count, double *out) {
     for (size_t b = 0; b < count; ++b, columns += d * kBlock, weight += kBlock, closest += kBlock) {
         Lanes away[kGroups] = {};
         for (size_t c = 0; c < d; ++c)
             for (size_t g = 0; g < kGroups; ++g) {
-                const Lanes gap = loaded(columns + c * kBlock + g * kLanes) - point[c];
-                away[g] += gap * gap;
+                away[g] += squared<observed>(loaded(columns + c * kBlock + g * kLanes) - point[c]);
             }
         Lanes sum = {};
         for (size_t g = 0; g < kGroups; ++g) {
@@ -157,6 +180,15 @@ FW_CLONES void block_masses_with(const double *columns, size_t d, const double *
         }
         out[b] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
     }
+}
+
+FW_CLONES void masses_with_complete(const double *columns, size_t d, const double *point, const double *weight,
+                                    const double *closest, size_t count, double *out) {
+    masses_with<false>(columns, d, point, weight, closest, count, out);
+}
+FW_CLONES void masses_with_observed(const double *columns, size_t d, const double *point, const double *weight,
+                                    const double *closest, size_t count, double *out) {
+    masses_with<true>(columns, d, point, weight, closest, count, out);
 }
 
 double total_of(const Doubles &parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
@@ -170,22 +202,27 @@ double apart(const double *a, const double *b, size_t d) {
 // ---------------------------------------------------------------- the table
 
 // The distinct rows in lexicographic order, less their mean, with their weights: repeated rows, weights and the order of
-// the rows make no difference. Rows of weight 0 are left out.
+// the rows make no difference. Rows of weight 0 and rows with nothing observed are left out.
 struct Table {
     size_t n = 0, d = 0, blocks = 0;
+    bool observed = false;  // whether cells are missing
     double total = 0;  // weight
     Doubles mean;  // 0 if rows are compared by direction
     Doubles rows, weight;
+    Doubles filled;  // if cells are missing: the rows with zeros, the means of the columns, in their place
     Doubles columns;  // the rows again in blocks, each stored by columns; zeros fill the last block
 
     Table(const double *x, const double *w, size_t count, size_t d, bool unit) : d(d), mean(d, 0.0) {
         std::vector<uint32_t> order;
         order.reserve(count);
         for (size_t i = 0; i < count; ++i)
-            if (!w || w[i] > 0) order.push_back(uint32_t(i));
+            if ((!w || w[i] > 0) && some_observed(x + i * d)) order.push_back(uint32_t(i));
         const auto compare = [&](uint32_t a, uint32_t b) {
-            for (size_t c = 0; c < d; ++c)
-                if (x[a * d + c] != x[b * d + c]) return x[a * d + c] < x[b * d + c] ? -1 : 1;
+            for (size_t c = 0; c < d; ++c) {
+                const double one = x[a * d + c], other = x[b * d + c];
+                if (one == other || (one != one && other != other)) continue;
+                return one < other || other != other ? -1 : 1;  // a missing cell comes last
+            }
             return 0;
         };
         std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -204,7 +241,12 @@ struct Table {
         }
         n = weight.size();
         total = total_of(weight);
+        for (const double value : rows) observed |= value != value;
         if (!unit) subtract_mean();
+        if (observed) {
+            filled = rows;
+            for (double &value : filled) value = value == value ? value : 0.0;
+        }
         blocks = (n + kBlock - 1) / kBlock;
         weight.resize(blocks * kBlock, 0.0);
         columns.assign(blocks * d * kBlock, 0.0);
@@ -212,7 +254,12 @@ struct Table {
             for (size_t c = 0; c < d; ++c) columns[(i / kBlock * d + c) * kBlock + i % kBlock] = rows[i * d + c];
     }
 
+    bool some_observed(const double *row) const {
+        return std::any_of(row, row + d, [](double value) { return value == value; });
+    }
+
     void subtract_mean() {
+        if (observed) return subtract_observed_means();
         double total = 0;
         for (size_t i = 0; i < n; ++i) {
             total += weight[i];  // a running mean: sums of huge weights could leave the range of numbers
@@ -222,7 +269,40 @@ struct Table {
             for (size_t c = 0; c < d; ++c) rows[i * d + c] -= mean[c];
     }
 
+    void subtract_observed_means() {
+        Doubles total(d, 0.0);
+        for (size_t i = 0; i < n; ++i)
+            for (size_t c = 0; c < d; ++c) {
+                if (rows[i * d + c] != rows[i * d + c]) continue;
+                total[c] += weight[i];
+                mean[c] += (rows[i * d + c] - mean[c]) * (weight[i] / total[c]);
+            }
+        for (size_t i = 0; i < n; ++i)
+            for (size_t c = 0; c < d; ++c) rows[i * d + c] -= mean[c];
+    }
+
     const double *row(size_t i) const { return rows.data() + i * d; }
+    // The row as a centre.
+    const double *point(size_t i) const { return (observed ? filled : rows).data() + i * d; }
+    double apart_from(size_t i, const double *centre) const {
+        if (!observed) return apart(row(i), centre, d);
+        double sum = 0;
+        for (size_t c = 0; c < d; ++c) {
+            const double gap = row(i)[c] - centre[c];
+            if (gap == gap) sum += gap * gap;
+        }
+        return sum;
+    }
+    void nearer_in_block(size_t b, const double *points, const double *names, size_t m, double *best, double *label) const {
+        (observed ? nearer_observed : nearer_complete)(block(b), d, points, names, m, best + b * kBlock, label + b * kBlock);
+    }
+    void distances_of_row(size_t i, const double *panel, size_t m, double *out) const {
+        (observed ? row_distances_observed : row_distances_complete)(row(i), d, panel, m, out);
+    }
+    void block_masses_with(size_t i, const double *closest, double *out) const {
+        const auto run = observed ? masses_with_observed : masses_with_complete;
+        run(columns.data(), d, point(i), weight.data(), closest, blocks, out);
+    }
     const double *block(size_t b) const { return columns.data() + b * d * kBlock; }
 };
 
@@ -239,7 +319,8 @@ struct Clustering {
 class Steps {
   public:
     Steps(const Table &table, size_t k, bool unit)
-        : t_(table), k_(k), wide_((k + kLanes - 1) / kLanes * kLanes), unit_(unit), sums_(k * table.d), mass_(wide_, 1.0),
+        : t_(table), k_(k), wide_((k + kLanes - 1) / kLanes * kLanes), unit_(unit), sums_(k * table.d),
+          cells_(table.observed ? k * table.d : 0), mass_(wide_, 1.0),
           moved_(k), panel_(wide_ * table.d, kFar), away_(wide_), names_(k), some_(k * table.d), some_names_(k) {
         std::iota(names_.begin(), names_.end(), 0.0);
     }
@@ -250,14 +331,14 @@ class Steps {
         now.closest.assign(padded, kFar);
         now.label.assign(padded, 0.0);
         for (size_t b = 0; b < t_.blocks; ++b)
-            nearer_in_block(t_.block(b), t_.d, now.centres.data(), names_.data(), k_, &now.closest[b * kBlock],
-                            &now.label[b * kBlock]);
+            t_.nearer_in_block(b, now.centres.data(), names_.data(), k_, now.closest.data(), now.label.data());
         add_up(now);
     }
 
     // Sums and value of the labels as they are.
     void add_up(Clustering &now) {
         std::fill(sums_.begin(), sums_.end(), 0.0);
+        std::fill(cells_.begin(), cells_.end(), 0.0);
         std::fill(mass_.begin(), mass_.begin() + ptrdiff_t(k_), 0.0);
         for (size_t i = 0; i < t_.n; ++i) add(i, size_t(now.label[i]), t_.weight[i]);
         now.value = value_of(now);
@@ -300,6 +381,7 @@ class Steps {
     // but not the other way round.
     bool move_rows(Clustering &now) {
         if (unit_) return false;
+        if (t_.observed) return move_observed_rows(now);
         fill_panel(now);
         bool any = false;
         for (int round = 0; round < 20; ++round) {
@@ -309,7 +391,7 @@ class Steps {
                 const size_t from = size_t(now.label[i]);
                 const double w = t_.weight[i];
                 if (mass_[from] <= w * (1 + 1e-9)) continue;
-                distances_of_row(t_.row(i), t_.d, panel_.data(), wide_, away_.data());
+                t_.distances_of_row(i, panel_.data(), wide_, away_.data());
                 const double least = mass_[from] / (mass_[from] - w) * away_[from] * (1 - 1e-12);
                 away_[from] = kFar;
                 // Most rows are far from every other centre: a bound by the smallest cluster saves the divisions.
@@ -333,9 +415,51 @@ class Steps {
         return any;
     }
 
+    // The same where cells are missing: each column of a cluster has its own weight.
+    bool move_observed_rows(Clustering &now) {
+        bool any = false;
+        for (int round = 0; round < 20; ++round) {
+            size_t changed = 0;
+            for (size_t i = 0; i < t_.n; ++i) {
+                const size_t from = size_t(now.label[i]);
+                const double w = t_.weight[i];
+                if (mass_[from] <= w * (1 + 1e-9)) continue;
+                double least = change(now, i, from, -w) * (1 - 1e-12);
+                size_t to = from;
+                for (size_t j = 0; j < k_; ++j) {
+                    if (j == from) continue;
+                    const double joins = change(now, i, j, w);
+                    if (joins < least) least = joins, to = j;
+                }
+                if (to == from) continue;
+                now.label[i] = double(to);
+                add(i, from, -w);
+                add(i, to, w);
+                for (const size_t j : {from, to}) move_observed_centre(j, &now.centres[j * t_.d]);
+                ++changed;
+            }
+            any |= changed > 0;
+            if (!changed) break;
+        }
+        if (any) assign(now);
+        return any;
+    }
+
+    // By how much, relative to its weight, the inertia of a cluster changes if a row joins it, or leaves it (w < 0).
+    double change(const Clustering &now, size_t i, size_t cluster, double w) const {
+        const double *row = t_.row(i), *centre = &now.centres[cluster * t_.d], *cells = &cells_[cluster * t_.d];
+        double sum = 0;
+        for (size_t c = 0; c < t_.d; ++c) {
+            const double gap = row[c] - centre[c], after = cells[c] + w;
+            // Without other cells in its column, a cell costs nothing: the coordinate goes where it is.
+            if (gap == gap && after > 1e-9 * std::abs(w) && !few(cells[c], cluster)) sum += cells[c] / after * (gap * gap);
+        }
+        return sum;
+    }
+
     // Rows of a removed centre go to the nearest remaining one; then the new centre at `row` takes the rows near it.
     void replace(Clustering &now, size_t removed, size_t row) {
-        const double *point = t_.row(row);
+        const double *point = t_.point(row);
         std::copy(point, point + t_.d, &now.centres[removed * t_.d]);
         before_ = now.label;
         fill_panel(now);
@@ -343,7 +467,7 @@ class Steps {
         for (size_t i = 0; i < t_.n; ++i)
             if (now.label[i] == name) scan(now, i);
         for (size_t b = 0; b < t_.blocks; ++b)
-            nearer_in_block(t_.block(b), t_.d, point, &name, 1, &now.closest[b * kBlock], &now.label[b * kBlock]);
+            t_.nearer_in_block(b, point, &name, 1, now.closest.data(), now.label.data());
         std::fill(moved_.begin(), moved_.end(), 0);
         moved_[removed] = 1;
         follow(now);
@@ -356,7 +480,7 @@ class Steps {
         for (size_t c = 0; c < t_.d; ++c) panel_[c * wide_ + left_out] = kFar;
         for (size_t i = 0; i < t_.n; ++i) {
             if (size_t(now.label[i]) != left_out) continue;
-            distances_of_row(t_.row(i), t_.d, panel_.data(), wide_, away_.data());
+            t_.distances_of_row(i, panel_.data(), wide_, away_.data());
             closest[i] = *std::min_element(away_.begin(), away_.begin() + ptrdiff_t(k_));
         }
     }
@@ -380,8 +504,32 @@ class Steps {
     void add(size_t i, size_t cluster, double w) {
         const double *row = t_.row(i);
         double *sum = &sums_[cluster * t_.d];
-        for (size_t c = 0; c < t_.d; ++c) sum[c] += w * row[c];
         mass_[cluster] += w;
+        if (t_.observed) {
+            double *cells = &cells_[cluster * t_.d];
+            for (size_t c = 0; c < t_.d; ++c) {
+                if (row[c] != row[c]) continue;
+                sum[c] += w * row[c];
+                cells[c] += w;
+            }
+            return;
+        }
+        for (size_t c = 0; c < t_.d; ++c) sum[c] += w * row[c];
+    }
+
+    // Whether the weight of a cluster's cells in a column is no more than what rounding leaves.
+    bool few(double cells, size_t cluster) const { return cells <= 1e-12 * mass_[cluster]; }
+
+    // Moves a centre to the means of its observed cells; returns whether it was there.
+    bool move_observed_centre(size_t j, double *centre) {
+        bool same = true;
+        for (size_t c = 0; c < t_.d; ++c) {
+            if (few(cells_[j * t_.d + c], j)) continue;
+            const double mean = sums_[j * t_.d + c] / cells_[j * t_.d + c];
+            same &= mean == centre[c];
+            centre[c] = mean;
+        }
+        return same;
     }
 
     // Centres of changed clusters become the means of their rows; an empty cluster takes the row farthest from its own
@@ -398,13 +546,19 @@ class Steps {
                     moved_[j] = 0;
                     continue;
                 }
-                std::copy(t_.row(far), t_.row(far) + t_.d, centre);
+                std::copy(t_.point(far), t_.point(far) + t_.d, centre);
                 now.closest[far] = 0;  // not for the next empty cluster
                 any = true;
                 continue;
             }
             double length = 0;
             bool same = true;
+            if (t_.observed) {
+                same = move_observed_centre(j, centre);
+                moved_[j] = !same;
+                any |= !same;
+                continue;
+            }
             if (unit_) {
                 for (size_t c = 0; c < t_.d; ++c) length += sums_[j * t_.d + c] * sums_[j * t_.d + c];
                 if (length == 0) {
@@ -436,8 +590,7 @@ class Steps {
         if (3 * m >= 2 * k_) {
             std::fill(now.closest.begin(), now.closest.end(), kFar);
             for (size_t b = 0; b < t_.blocks; ++b)
-                nearer_in_block(t_.block(b), t_.d, now.centres.data(), names_.data(), k_, &now.closest[b * kBlock],
-                                &now.label[b * kBlock]);
+                t_.nearer_in_block(b, now.centres.data(), names_.data(), k_, now.closest.data(), now.label.data());
         } else {
             fill_panel(now);
             for (size_t b = 0; b < t_.blocks; ++b) {
@@ -446,11 +599,10 @@ class Steps {
                     const size_t own = size_t(now.label[i]);
                     if (!moved_[own]) continue;
                     const double old = now.closest[i];
-                    now.closest[i] = apart(t_.row(i), &now.centres[own * t_.d], t_.d);
+                    now.closest[i] = t_.apart_from(i, &now.centres[own * t_.d]);
                     if (now.closest[i] > old) scan(now, i);
                 }
-                nearer_in_block(t_.block(b), t_.d, some_.data(), some_names_.data(), m, &now.closest[b * kBlock],
-                                &now.label[b * kBlock]);
+                t_.nearer_in_block(b, some_.data(), some_names_.data(), m, now.closest.data(), now.label.data());
             }
         }
         std::fill(moved_.begin(), moved_.end(), 0);
@@ -488,7 +640,7 @@ class Steps {
     }
 
     void scan(Clustering &now, size_t i) {
-        distances_of_row(t_.row(i), t_.d, panel_.data(), wide_, away_.data());
+        t_.distances_of_row(i, panel_.data(), wide_, away_.data());
         const auto least = std::min_element(away_.begin(), away_.begin() + ptrdiff_t(k_));
         now.closest[i] = *least;
         now.label[i] = double(least - away_.begin());
@@ -497,7 +649,9 @@ class Steps {
     const Table &t_;
     size_t k_, wide_;
     bool unit_;
-    Doubles sums_, mass_;
+    Doubles sums_;
+    Doubles cells_;  // k x d, if cells are missing: the weight of the observed ones
+    Doubles mass_;
     std::vector<char> moved_;
     Doubles panel_, away_, names_, some_, some_names_, before_, masses_;
 };
@@ -612,11 +766,10 @@ class Maker {
             const size_t row = j ? best_of_draws(now.closest, trials_) : draw(now.closest);
             if (j) masses_.swap(best_);
             else std::fill(now.closest.begin(), now.closest.end(), kFar);
-            std::copy(t_.row(row), t_.row(row) + t_.d, &now.centres[j * t_.d]);
+            std::copy(t_.point(row), t_.point(row) + t_.d, &now.centres[j * t_.d]);
             const double name = double(j);
             for (size_t b = 0; b < t_.blocks; ++b)
-                nearer_in_block(t_.block(b), t_.d, t_.row(row), &name, 1, &now.closest[b * kBlock],
-                                &now.label[b * kBlock]);
+                t_.nearer_in_block(b, t_.point(row), &name, 1, now.closest.data(), now.label.data());
         }
         steps_.add_up(now);
     }
@@ -629,8 +782,7 @@ class Maker {
         best_.resize(t_.blocks);
         for (size_t turn = 0; turn < trials; ++turn) {
             const size_t candidate = draw(closest);
-            block_masses_with(t_.columns.data(), t_.d, t_.row(candidate), t_.weight.data(), closest.data(), t_.blocks,
-                              with_.data());
+            t_.block_masses_with(candidate, closest.data(), with_.data());
             const double total = total_of(with_);
             if (total < least) least = total, row = candidate, best_.swap(with_);
         }

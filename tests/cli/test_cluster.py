@@ -28,7 +28,7 @@ def test_it_prints_clusters_traits_and_centres(capsys):
     assert main(["cluster", str(WINE), "-k", "3", "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out (not numeric): cultivar" in out
+    assert "describing: cultivar" in out
     assert "converged" in out
     # scikit-learn: KMeans(3, n_init=10) on StandardScaler().fit_transform(wine) has an inertia of 1277.928
     assert "inertia                    1277.9 of scaled columns" in out
@@ -77,9 +77,10 @@ def read(path):
     if path.suffix == ".csv":
         with open(path) as file:
             head, *lines = csv.reader(file)
-        assert head == ["cluster", "distance"]
-        assert lines[0][0].isdigit()  # a whole number, not 0.0
-        return np.array([int(line[0]) for line in lines]), np.array([float(line[1]) for line in lines])
+        assert head == ["row", "cluster", "distance"]
+        assert lines[0][1].isdigit()  # a whole number, not 0.0
+        assert [int(line[0]) for line in lines] == list(range(len(lines)))
+        return np.array([int(line[1]) for line in lines]), np.array([float(line[2]) for line in lines])
     if path.suffix == ".jsonl":
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         return np.array([line["cluster"] for line in lines]), np.array([line["distance"] for line in lines])

@@ -17,7 +17,7 @@ def test_pca_prints_an_aligned_table(capsys):
     assert main(["pca", str(WINE), "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out (not numeric): cultivar" in out
+    assert "describing: cultivar" in out
     lines = out.splitlines()
     head = next(line for line in lines if line.startswith("component"))
     first = next(line for line in lines if line.startswith("pca0"))
@@ -34,12 +34,12 @@ def test_pca_writes_scores_and_model_and_apply_agrees(tmp_path, capsys):
     assert main(["apply", str(model), str(WINE), "--out", str(again)]) == 0
     with open(scores) as file:
         head, *lines = csv.reader(file)
-    assert head == ["pca0", "pca1", "pca2"]
+    assert head == ["row", "pca0", "pca1", "pca2"]
     expected = fw.PCA(3, scale=True).fit(fw.scan(WINE, columns="numeric")).transform(fw.scan(WINE, columns="numeric"))
-    np.testing.assert_array_equal(np.array(lines, dtype=float), expected)
+    np.testing.assert_array_equal(np.array(lines, dtype=float)[:, 1:], expected)
     duckdb = pytest.importorskip("duckdb")
     stored = duckdb.sql(f"select * from '{again}'").fetchnumpy()
-    np.testing.assert_array_equal(np.column_stack([stored[name] for name in head]), expected)
+    np.testing.assert_array_equal(np.column_stack([stored[name] for name in head[1:]]), expected)
 
 
 @pytest.mark.parametrize(("asked", "kept"), [("2", 2), ("0.9", 8), ("parallel", 3)])
@@ -65,7 +65,7 @@ def test_columns_where_and_weights(tmp_path, capsys):
         (["pca", "nothing-here.csv"], ["nothing-here.csv"]),
         (["pca", str(WINE), "--components", "many"], ["--components many", "gavish-donoho"]),
         (["pca", str(WINE), "--columns", "alcool"], ["alcool", "alcohol"]),
-        (["pca", str(WINE), "--columns", "cultivar"], ["cultivar", "row 0", "barolo"]),
+        (["pca", str(WINE), "--columns", "cultivar"], ["wine.csv", "cultivar", "--categories encode"]),
         (["apply", str(WINE), str(WINE), "--out", "x.csv"], ["wine.csv", "not a model"]),
         (["pca", str(WINE), "--out", "scores.docx"], ["scores.docx", ".parquet"]),
     ],

@@ -17,7 +17,7 @@ def test_it_prints_the_table_the_clusters_and_the_means(capsys):
     assert main(["mixture", str(WINE), "-k", "1:4", "--type", "diag,spherical", "--scale"]) == 0
     out = capsys.readouterr().out
     assert "178 rows, 13 columns" in out
-    assert "left out (not numeric): cultivar" in out
+    assert "describing: cultivar" in out
     assert re.search(r"^components +diag +spherical$", out, re.MULTILINE)
     assert "*: the best (diag, 4)" in out
     assert re.search(r"^cluster +rows +share +probability +what sets it apart$", out, re.MULTILINE)

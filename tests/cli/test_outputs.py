@@ -98,7 +98,7 @@ def test_a_text_in_a_condition_is_not_an_input(here: Path, capsys: Any) -> None:
     Path("parts/old.csv").write_text("old")
     query = "SELECT alcohol, hue FROM 's.csv' WHERE cultivar <> 'parts'"
     assert main(["pca", query, "--out", "parts/old.csv"]) == 0
-    assert Path("parts/old.csv").read_text().startswith("pca0")
+    assert Path("parts/old.csv").read_text().startswith("row,pca0")
     assert files_read("SELECT 1 AS parts") == []
     assert files_read("SELECT broken FROM") == []
 

@@ -47,7 +47,9 @@ def test_a_word_in_row_1_000_001(put, name):
 
 def test_a_word_within_the_sniffed_rows(put):
     path = put("x.csv", "a,b\n" + "1,2\n" * 5 + "n/a,3\n")
-    refused(path, "'n/a' is not a number", "(line 7)", where=path, row=5, column="a")
+    refused(path, "Input contains NaN", "missing='model'", where=path, row=5, column="a")
+    path = put("y.csv", "a,b\n" + "1,2\n" * 25 + "n/a,3\n" + "oops,3\n")
+    refused(path, "'oops' is not a number", "(line 28)", where=path, row=26, column="a")
     assert scan(path, columns=["b"]).names == ("b",)
 
 

@@ -63,3 +63,23 @@ def test_a_case_by_hand(dtype: type) -> None:
     assert found.mean.tolist() == [2.0, 5.0]
     assert found.squares.tolist() == [2.0, 2.0]
     assert (found.rows, found.cells, found.columns, found.incomplete, found.blank) == (4, 4, 2, 3, 1)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constant_columns_offsets_and_far_values(share: float, dtype: type) -> None:
+    """A constant column has no spread at all, and one far value takes no digits from other columns or from itself."""
+    rng = np.random.default_rng(0)
+    rows = (rng.standard_normal((3000, 4)) + 1000).astype(dtype)
+    rows[:, 0] = 3.3
+    rows[5, 2] = 1e9
+    rows[rng.random(rows.shape) < share] = np.nan
+    weights = rng.random(3000)
+    found = ObservedColumns.of(DenseBlock(rows, 0, weights))
+    assert found.squares[0] == 0.0
+    for j in range(4):
+        here = ~np.isnan(rows[:, j])
+        cells, w = rows[here, j].astype(np.longdouble), weights[here].astype(np.longdouble)
+        mean = (w @ cells) / w.sum()
+        np.testing.assert_allclose(found.mean[j], float(mean), rtol=1e-12)
+        np.testing.assert_allclose(found.squares[j], float(w @ (cells - mean) ** 2), rtol=1e-9, atol=1e-25)

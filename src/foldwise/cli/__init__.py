@@ -12,12 +12,15 @@ from typing import Any
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; errors of Foldwise become one message and exit code 2, not a traceback."""
     from foldwise.cli.app import app
+    from foldwise.cli.options import STANDARD_INPUT
     from foldwise.errors import FoldwiseError
 
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [STANDARD_INPUT if one == "-" else one for one in given]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            return int(app(arguments, result_action="return_value") or 0)
+            return int(app(given, result_action="return_value") or 0)
     except FoldwiseError as error:
         print(f"foldwise: {_as_options(str(error))}", file=sys.stderr)
         return 2
@@ -65,7 +68,7 @@ def _as_options(text: str) -> str:
     text = re.sub(rf"\b({_NAMES})=\['([^']*)'\]", lambda m: f"{_OPTIONS[m[1]]} {m[2]}", text)
     text = re.sub(rf"\b({_NAMES})=(['\"])(.*?)\2", lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3], m[2])}", text)
     text = re.sub(r"\b(header)=(True|False)", lambda m: f"--header {'yes' if m[2] == 'True' else 'no'}", text)
-    text = re.sub(r"\b(scale|whiten)=True", r"--\1", text)
+    text = re.sub(r"\b(scale|whiten|whole)=True", r"--\1", text)
     text = re.sub(rf"\b({_NAMES})=(?=[0-9])", lambda m: f"{_OPTIONS[m[1]]} ", text)
     return re.sub(rf"\b({_NAMES})=(?=[\s.,;:)]|$)", lambda m: _OPTIONS[m[1]], text)
 

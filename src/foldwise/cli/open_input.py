@@ -26,6 +26,7 @@ def open_input(file: str, given: Input) -> Any:
         labels=split(given.label or []),
         as_=kinds_asked(given.as_ or []),
         categories=given.categories,
+        whole=given.whole,
         where=given.where,
         weights=given.weights,
         reading=given.reading(),

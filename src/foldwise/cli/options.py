@@ -16,8 +16,17 @@ from foldwise.errors import LeftOutWarning, ParameterError
 if TYPE_CHECKING:
     from foldwise.data.reading import Reading
 
+STANDARD_INPUT = "standard input"  # what `main` makes of "-", which the parser would take for an option
+
+
+def _file(_: Any, tokens: Any) -> str:
+    """The file that was named."""
+    text: str = tokens[0].value
+    return "-" if text == STANDARD_INPUT else text
+
+
 # fmt: off
-File: TypeAlias = Annotated[str, Parameter(help=
+File: TypeAlias = Annotated[str, Parameter(converter=_file, help=
     'CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or .npz; - for standard input; a quoted '
     'glob ("data/*.parquet"), or an SQL query over files. '
     "A query is one statement; it reads whatever files you may read, and writes none.")]
@@ -49,7 +58,7 @@ class FileOptions:
     encoding: Annotated[str | None, Parameter(help=
         "The encoding of a text file, such as utf-8 or latin-1.")] = None
     missing_values: Annotated[list[str] | None, Parameter(help=
-        "Words that stand for a missing cell, as in --missing-values unknown,-9; empty cells, NA and the like always do.")] = None
+        "Words that stand for a missing cell, as in --missing-values unknown,-9; empty cells and NA always do.")] = None
     sheet: Annotated[str | None, Parameter(help=
         "The sheet of a workbook, by name or number.")] = None
     table: Annotated[str | None, Parameter(help=
@@ -95,6 +104,8 @@ class Input(FileOptions):
     missing: Annotated[Literal["error", "drop", "mean", "model"], Parameter(help=
         "What to do about missing cells: leave them to the model, fill them with the mean of the column, drop their rows, "
         "or stop with an error.")] = "model"
+    whole: Annotated[bool, Parameter(help=
+        "Judge what columns are by all rows, and not by the first million.")] = False
     where: Where = None
     weights: Weights = None
 

@@ -36,6 +36,7 @@ class Census:
     example: str = ""  # the first number that is stored as text
     seen_tokens: tuple[str, ...] = ()
     huge: bool = False  # whether an integer needs more than 64 bits
+    mixed: bool = False  # whether cells must be converted one by one although all are of one kind
 
     def update(self, values: Iterable[Any]) -> None:
         """Take in some cells."""
@@ -131,6 +132,25 @@ def column(values: Sequence[Any], kind: str) -> NDArray[Any]:
     filler: Any = np.datetime64("NaT") if kind in ("DATE", "TIMESTAMP") else 0
     dense = np.array([filler if value is None else value for value in found], dtype=_DTYPES[kind])
     return dense if kind in ("DATE", "TIMESTAMP") else np.ma.masked_array(dense, mask=mask)
+
+
+def is_plain(census: Census) -> bool:
+    """Whether all cells are of the type of their column, so that NumPy can convert them at once."""
+    alike = max(census.integers + census.reals, census.words) == census.present
+    return alike and not census.mixed and not census.huge and census.type in ("BIGINT", "DOUBLE", "VARCHAR")
+
+
+def plain_column(values: Sequence[Any], kind: str) -> NDArray[Any]:
+    """The cells of a column that `is_plain`."""
+    if kind == "DOUBLE":
+        return np.array(values, dtype=np.float64)  # None becomes NaN, which DuckDB takes for NULL
+    if kind == "BIGINT" and None not in values:
+        return np.array(values, dtype=np.int64)
+    if kind == "BIGINT":
+        return column(values, kind)
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = values
+    return texts
 
 
 def _as_float(value: Any) -> float | None:

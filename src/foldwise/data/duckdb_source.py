@@ -6,6 +6,7 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
 
 _ALL = 2**62  # rows
+_WIDE = 1000  # columns
+_MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
 T = TypeVar("T")
 
 
@@ -48,6 +51,8 @@ class DuckDBTable:
     notes: tuple[Note, ...] = ()  # how the data were understood
     layout: str = ""  # how a text file is laid out, in a few words
     projection: str | None = None  # expressions that the columns are computed by
+    slower: DuckDBTable | None = None  # the same, by SQL that reads what a typed read refuses
+    strays: tuple[tuple[str, str], ...] = ()  # columns of numbers with a word among them, and the word
     scratch: Any = None  # what keeps the scratch files that were written for a table
     reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
 
@@ -65,14 +70,15 @@ class DuckDBTable:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
-            return self.database.cursor().sql(f"FROM {self.reader.clause(self.files.paths)}")
+            clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
+            return self.database.cursor().sql(f"FROM {clause}")
         return relation_of(self.object, self.database)
 
     def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
-        """The table with columns that are computed from its own."""
+        """The table with columns that are computed from its own, and known by their names, even if these were made up."""
         if self.projection is not None:
             raise ValueError("the columns are computed already")
-        return replace(self, projection=", ".join(expressions), columns=columns)
+        return replace(self, projection=", ".join(expressions), columns=columns, named=True)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -84,7 +90,7 @@ class DuckDBTable:
         return column.name if self.named else self.columns.index(column)
 
     def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether the table now reads from clean copies of text files, so that it is worth trying again."""
+        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
         text = None if self.reader is None else self.reader.text_files
         return text is not None and text.fall_back(problem)
 
@@ -99,12 +105,24 @@ class DuckDBTable:
 
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
+        words = dict(self.strays)
         if self.files is not None and self.reader is not None:
+            for column in chosen:
+                if column.sql in words:
+                    file_errors.stray_word(self.files, self.reader, column, words[column.sql], self.database.query)
+        if self.projection is None and self.files is not None and self.reader is not None:
             self.files.check_unchanged()
             file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
+        misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
+        if misfit is not None:
+            raise DataError(
+                f"a cell far down does not fit what the rows before have: {misfit[0]!r}",
+                where=self.where,
+                advice="whole=True judges the columns by all rows; as_={'name': 'category'} says what a column is",
+            ) from None
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
@@ -115,7 +133,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "projection")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
@@ -197,10 +215,20 @@ class DuckDBSource:
         except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
-            if not self._table.fall_back(problem):
+            if not self._table.fall_back(problem) and not self._judge_again():
                 self._table.explain(problem, needed, self._condition)
         # A clean copy has the same rows up to the one that DuckDB refused.
         yield from self._batches(skipped + given, None if wanted is None else wanted - given)
+
+    def _judge_again(self) -> bool:
+        """After a cell of a text file that is no number: whether it and its like are missing cells, as which they are read now."""
+        from foldwise.data.typed_text import judged_again
+
+        found = judged_again(self._table)
+        if found is None:
+            return False
+        self._table = found
+        return True
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -330,7 +358,9 @@ def _chosen(
 
 def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     """Whether most values of a text column are numbers, judged by the rows that the sniffer saw."""
-    if table.files is None or table.reader is None or table.files.kind == "parquet":
+    if column.sql in dict(table.strays):
+        return True
+    if table.files is None or table.reader is None or table.files.kind == "parquet" or table.projection is not None:
         return False
     value = f"TRY_CAST(CAST({quoted(column.sql)} AS VARCHAR) AS DOUBLE)"
     if column.type == "JSON":
@@ -351,6 +381,9 @@ def _try_condition(table: DuckDBTable, where: str | None) -> None:
 
 
 def _has_rows(table: DuckDBTable) -> None:
+    if table.n_rows is not None and (table.scratch is not None or len(table.columns) > _WIDE):
+        check.not_empty(table.n_rows, len(table.columns), table.where)
+        return  # to read even one row of a wide table takes long
     try:
         some = table.ask(lambda relation: relation.limit(1).fetchall())
     except duckdb.Error as problem:

@@ -21,6 +21,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_NO_TYPE = '"NULL"'
 _SMALL = 30_000_000  # bytes of JSON, all of which are looked at for types
 _MOST_OF_A_LINE = 1 << 20  # characters, in which to look for names
 _BY_CASE = "the names of two columns differ only by case, which DuckDB ignores"
@@ -58,6 +59,7 @@ class Reader:
     text_options: str  # the same with every value as text
     function: str
     text_files: TextFiles | None = None  # for text files, which may be read from copies
+    nulls: tuple[str, ...] = ()  # of text files: what is written for missing cells besides nothing at all
 
     def clause(
         self,
@@ -65,16 +67,14 @@ class Reader:
         *,
         text: bool = False,
         types: Mapping[str, str] | None = None,
-        nulls: Sequence[str] = (),
     ) -> str:
         """The FROM clause.
 
-        For text files, `types` gives the SQL types of some columns, by their SQL names, and `nulls` what is written for missing
-        cells besides nothing at all; `text` makes all columns text.
+        For text files, `types` gives the SQL types of some columns, by their SQL names; `text` makes all columns text.
         """
         if self.text_files is not None:
             own = {c.sql: "VARCHAR" if text else (types or {}).get(c.sql, c.type) for c in self.columns}
-            return self.text_files.clause(paths, own, nulls)
+            return self.text_files.clause(paths, own, () if text else self.nulls)
         options = self.text_options if text else self.options
         return f"{self.function}([{', '.join(literal(path) for path in paths)}]{options})"
 
@@ -104,11 +104,12 @@ def differ(first: str, other: str, column: str, what: str) -> DataError:
 
 def same_names(first: str, names: Sequence[str], other: str, found: Sequence[str]) -> None:
     """Refuse files of which one has a column that the other has not."""
+    known, here = set(names), set(found)
     for name in names:
-        if name not in found:
+        if name not in here:
             raise differ(first, other, name, "it is missing here but present in")
     for name in found:
-        if name not in names:
+        if name not in known:
             raise differ(first, other, name, "it does not occur in")
 
 
@@ -122,6 +123,7 @@ def _parquet(files: Files, run: Any) -> Reader:
     # By name, so that numeric types are widened where files differ, rather than cast to the first file's type.
     options = ", hive_partitioning=false" + (", union_by_name=true" if len(files.paths) > 1 else "")
     described = _described(files, run, "read_parquet", options, options)
+    described = replace(described, columns=tuple(replace(c, type=_castable(c.type)) for c in described.columns))
     if len(described.columns) != len(first) or len({name.lower() for name in first}) == len(first):
         return described
     if len(files.paths) > 1:  # by name DuckDB could not tell them apart
@@ -147,7 +149,7 @@ def _json(files: Files, run: Any) -> Reader:
     # Keys that are first seen late must not be lost: if the sample cannot have shown them all, all rows are looked at.
     small = sum(stamp.size for stamp in files.stamps) < _SMALL
     found = _described(files, run, "read_json", f"{form}, sample_size=-1" if small else form, form).columns
-    if not small and _other_keys(files, found, all(lines), run):
+    if not small and (any(c.type == _NO_TYPE for c in found) or _other_keys(files, found, all(lines), run)):
         found = _described(files, run, "read_json", f"{form}, sample_size=-1", form).columns
     _json_names(files)
     types = {c.sql: _json_type(files, c, form, run) for c in found}
@@ -179,7 +181,7 @@ def _other_keys(files: Files, found: Sequence[Column], lines: bool, run: Any) ->
 def _json_type(files: Files, column: Column, form: str, run: Any) -> str:
     """The type to read a column as: numbers as DOUBLE, also where some of them are written as text."""
     if column.type != "JSON":
-        return "DOUBLE" if column.is_number and column.type != "BOOLEAN" else column.type
+        return "DOUBLE" if column.is_number and column.type != "BOOLEAN" else _castable(column.type)
     listed = ", ".join(literal(path) for path in files.paths)
     text = f"{quoted(column.sql)} ->> '$'"
     present, numbers, bare, nested = run(
@@ -212,6 +214,10 @@ def _json_names(files: Files) -> None:
 def _described(files: Files, run: Any, function: str, options: str, text_options: str) -> Reader:
     listed = ", ".join(literal(path) for path in files.paths)
     rows = run(f"DESCRIBE FROM {function}([{listed}]{options})")
-    # A column without any value has a type of its own, to which nothing can be cast.
-    columns = tuple(Column(row[0], row[0], "VARCHAR" if row[1] == '"NULL"' else str(row[1])) for row in rows)
+    columns = tuple(Column(row[0], row[0], str(row[1])) for row in rows)
     return Reader(columns, True, options, text_options, function)
+
+
+def _castable(kind: str) -> str:
+    """The type; a column without any value has one of its own, to which nothing can be cast, and becomes text."""
+    return "VARCHAR" if kind == _NO_TYPE else kind

@@ -13,6 +13,7 @@ import numpy as np
 
 from foldwise.data import check
 from foldwise.data.compressed import opened
+from foldwise.data.duckdb_connection import literal
 from foldwise.data.duckdb_sql import Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.errors import DataError
@@ -27,6 +28,16 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
         row, *values = rows[0]
         for column, value in zip(chosen, values, strict=True):
             _judge(path, reader, int(row), column.name if reader.named else reader.columns.index(column), value)
+
+
+def stray_word(files: Files, reader: Reader, column: Column, word: str, run: Any) -> None:
+    """Raise for the first cell of a column of numbers that holds this word."""
+    for path in files.paths:
+        source = f"SELECT row_number() OVER () - 1 AS fw_row, {quoted(column.sql)} AS cell FROM {reader.clause([path], text=True)}"
+        rows = run(f"SELECT fw_row FROM ({source}) WHERE trim(cell) = {literal(word)} LIMIT 1")
+        if rows:
+            name = column.name if reader.named else [one.sql for one in reader.columns].index(column.sql)
+            _judge(path, reader, int(rows[0][0]), name, word)
 
 
 def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:

@@ -1,7 +1,7 @@
 """The rows of a text file that DuckDB cannot read as it stands, and a clean copy of them.
 
-`Rows` streams over the records once: short rows are filled up, comments, repeated headers, totals and footnotes left out, and all of it
-remembered, so that it can be told. A row that cannot be understood for certain is an error with its line.
+`Rows` streams over the records once: short rows are filled up, comments, repeated headers, totals and footnotes left out,
+and all of it remembered, so that it can be told. A row that cannot be understood for certain is an error with its line.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ class Rows:
 
     def _ragged(self, line: int, found: int) -> DataError:
         cells = "1 cell" if found == 1 else f"{found} cells"
-        what = f"a row has {cells} instead of {self._layout.width} (line {line}), and nobody can tell which belongs where"
+        what = (
+            f"a row has {cells} instead of {self._layout.width} (line {line}), and nobody can tell which belongs where"
+        )
         advice = (
             "Write something for empty cells, such as NA"
             if self._layout.dialect.by_blanks
@@ -163,14 +165,18 @@ def notes(layout: Layout, rows: Rows | None) -> tuple[Note, ...]:
     """What is to be said about a file: how it was understood where it could be otherwise."""
     said: list[tuple[str, str]] = []
     if layout.encoding.guessed:
-        said.append(("encoding", f"the file does not say its encoding and is not UTF-8; read as {layout.encoding.shown}"))
+        said.append(
+            ("encoding", f"the file does not say its encoding and is not UTF-8; read as {layout.encoding.shown}")
+        )
     comments = len(layout.comments) + (rows.comments if rows is not None else 0)
     if comments:
         said.append(("comment-lines", f"{_lines(comments)} that begin with {layout.comment} left out as comments"))
     if layout.titles:
         said.append(("title-rows", f"{_lines(len(layout.titles))} above the table left out as titles"))
     if layout.header_line is None:
-        said.append(("no-header", "the first line is data, so the columns have no names (header=True makes it the header)"))
+        said.append(
+            ("no-header", "the first line is data, so the columns have no names (header=True makes it the header)")
+        )
     if layout.units_line is not None:
         said.append(("units-row", f"line {layout.units_line} holds units and is no row: {', '.join(layout.units)}"))
     if layout.row_names:
@@ -214,11 +220,13 @@ def write(raw: str, layout: Layout, where: str, target: str, limit: int) -> Rows
     """Write the rows of the file `raw` to `target` as plain CSV, and return what was done to them."""
     with lines_of(raw, layout.encoding, where) as lines, open(target, "w", encoding="utf-8", newline="") as file:
         rows = Rows(_without_mark(lines), layout, where)
-        # With both characters as the end of lines, cells that contain one of them are quoted.
-        out = csv.writer(file, lineterminator="\r\n")
+        some = csv.writer(file, lineterminator="\n")
+        every = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         stream = (cells for _, cells in rows)
         while chunk := list(itertools.islice(stream, 10_000)):
-            out.writerows(chunk)
+            # The module does not put quotation marks around a cell for the sake of a carriage return.
+            returns = any("\r" in cell for cells in chunk for cell in cells)
+            (every if returns else some).writerows(chunk)
             within(file.tell(), limit, where)
     return rows
 

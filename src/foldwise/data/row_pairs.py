@@ -156,6 +156,17 @@ def distance_sums(points: Block, block: Block, labels: NDArray[np.int32], n_clus
     return out
 
 
+def observed_distance_sums(
+    points: Block, block: Block, labels: NDArray[np.int32], n_clusters: int, scale: float
+) -> tuple[Floats, Floats]:
+    """The same for dense rows with missing cells, over the cells in common, and the weights of the rows compared.
+
+    Squares are multiplied by the number of columns over that of common cells; rows without any are not compared.
+    """
+    scaled = np.ascontiguousarray(points.dense().astype(np.float64) * scale)
+    return kernels.observed_distance_sums(scaled, block.rows, block.weights, labels, n_clusters, scale)
+
+
 def _sparse_squares(left: Block, right: Block) -> Floats:
     """Squared distances between sparse rows; where the terms nearly cancel, from differences."""
     both = squared_lengths(left)[:, None] + squared_lengths(right)

@@ -98,7 +98,9 @@ def is_table_or_frame(x: Any) -> bool:
         return False
     if isinstance(x, (str, os.PathLike, list, tuple)):
         return is_table(x)
-    return type(x).__name__ == "LazyFrame" or any(hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query"))
+    return type(x).__name__ == "LazyFrame" or any(
+        hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query")
+    )
 
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
@@ -123,8 +125,9 @@ def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
 def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) -> Source:
     """A source over a table; the modules that read tables are imported on first use."""
     with forks.importing:
-        from foldwise.data import duckdb_source, tables
-    return duckdb_source.open_source(getattr(tables, way)(x, *reading), **given)
+        from foldwise.data import duckdb_source, tables, typed_text
+    table = getattr(tables, way)(x, *reading)
+    return duckdb_source.open_source(typed_text.typed_text(table, *reading), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:

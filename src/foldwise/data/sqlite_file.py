@@ -20,14 +20,27 @@ from foldwise.data.reading import Reading
 from foldwise.data.scratch_table import ScratchTable, chosen_name, named, rows_per_batch
 from foldwise.errors import DataError
 
+_COUNTED = 400  # columns in one query; a result of SQLite has at most 2000
+
 
 def open_table(files: Files, reading: Reading) -> DuckDBTable:
     """The table that was asked for, or the largest."""
     try:
-        with closing(_connect(files.paths[0])) as base:
-            return _read(base, files, reading)
+        return _tried(files, reading, None)
     except (sqlite3.Error, UnicodeError, OverflowError) as problem:
         _explain(problem, files.where)
+
+
+def _tried(files: Files, reading: Reading, text: _Text | None) -> DuckDBTable:
+    with closing(_connect(files.paths[0])) as base:
+        if text is not None:
+            base.text_factory = text
+        try:
+            return _read(base, files, reading, text)
+        except sqlite3.OperationalError as problem:
+            if text is not None or "decode" not in str(problem):
+                raise
+    return _tried(files, reading, _Text())
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -36,27 +49,47 @@ def _connect(path: str) -> sqlite3.Connection:
     pending = any(os.path.exists(path + end) and os.path.getsize(path + end) for end in ("-wal", "-journal"))
     address = f"file:{quote(os.path.abspath(path))}?mode=ro" + ("" if pending else "&immutable=1")
     base = sqlite3.connect(address, uri=True, check_same_thread=False)
-    base.text_factory = lambda text: text.decode("utf-8", errors="surrogateescape")
     base.execute("PRAGMA trusted_schema = OFF")
     base.execute("PRAGMA cell_size_check = ON")
     return base
 
 
-def _read(base: sqlite3.Connection, files: Files, reading: Reading) -> DuckDBTable:
+class _Text:
+    """Turns bytes into text; old programs wrote other bytes than UTF-8, which SQLite keeps as they are."""
+
+    def __init__(self) -> None:
+        self.odd, self.example = False, ""
+
+    def __call__(self, text: bytes) -> str:
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError:
+            found = text.decode("latin-1")
+            if not self.odd:
+                self.odd, self.example = True, found[:30]
+            return found
+
+
+def _read(base: sqlite3.Connection, files: Files, reading: Reading, text: _Text | None) -> DuckDBTable:
     tables, views = _listed(base)
     table, notes = _choice(base, tables, views, reading, files.where)
     given = [row[0] for row in base.execute(f"SELECT * FROM {quoted(table)} LIMIT 0").description]
     names, made_up = named(given, files.where)
     tokens = cells.MISSING if reading.missing_values is None else frozenset(t.lower() for t in reading.missing_values)
-    seen = [cells.Census(tokens | {""}) for _ in names]
-    for rows in _batches(base, table, len(names)):
-        for census, values in zip(seen, zip(*rows, strict=True), strict=True):
-            census.update(values)
+    seen = _censuses(base, table, given, tokens | {""})
     types = [census.type for census in seen]
+    quick = [cells.is_plain(census) for census in seen]
     written = ScratchTable(names, types)
-    for rows in _batches(base, table, len(names)):
+    for rows in _batches(base, quoted(table), "*", len(names)):
         columns = zip(*rows, strict=True)
-        written.add([cells.column(values, kind) for values, kind in zip(columns, types, strict=True)])
+        written.add(
+            [
+                cells.plain_column(values, kind) if plain else cells.column(values, kind)
+                for values, kind, plain in zip(columns, types, quick, strict=True)
+            ]
+        )
+    if text is not None and text.odd:
+        notes.append(Note("encoding", f"cells that are not UTF-8 were read as Latin-1, such as {text.example!r}"))
     return written.finished(
         files,
         partial(open_table, files, reading),
@@ -91,8 +124,30 @@ def _choice(
     return best, [Note("several-tables", f"{len(tables)} table(s): {shown}{also}; read: {best}")]
 
 
-def _batches(base: sqlite3.Connection, table: str, width: int) -> Iterator[list[tuple[Any, ...]]]:
-    cursor = base.execute(f"SELECT * FROM {quoted(table)}")
+def _censuses(base: sqlite3.Connection, table: str, names: list[str], tokens: frozenset[str]) -> list[cells.Census]:
+    """What the cells of each column hold: counted by SQLite, and looked at one by one only where text is among numbers."""
+    seen = []
+    for at in range(0, len(names), _COUNTED):
+        some = names[at : at + _COUNTED]
+        counts = ", ".join(
+            f"sum(typeof({quoted(name)}) = '{kind}')" for name in some for kind in ("integer", "real", "text", "blob")
+        )
+        row = [value or 0 for value in base.execute(f"SELECT {counts} FROM {quoted(table)}").fetchone()]
+        for j in range(len(some)):
+            integers, reals, texts, blobs = row[4 * j : 4 * j + 4]
+            census = cells.Census(tokens, integers + reals + texts + blobs, integers, reals, words=texts + blobs)
+            if texts and integers + reals:
+                census = cells.Census(tokens)
+                for rows in _batches(base, quoted(table), quoted(some[j]), 1):
+                    census.update(value for (value,) in rows)
+            elif blobs and not texts and not integers + reals:
+                census.mixed = True  # bytes, that are shown as text
+            seen.append(census)
+    return seen
+
+
+def _batches(base: sqlite3.Connection, table: str, columns: str, width: int) -> Iterator[list[tuple[Any, ...]]]:
+    cursor = base.execute(f"SELECT {columns} FROM {table}")
     while rows := cursor.fetchmany(rows_per_batch(width)):
         yield rows
 

@@ -34,7 +34,13 @@ def _own(module: str) -> Callable[[Files, Reading], DuckDBTable]:
     def opened(files: Files, reading: Reading) -> DuckDBTable:
         with forks.importing:
             found = importlib.import_module(f"foldwise.data.{module}")
-        return found.open_table(files, reading)  # type: ignore[no-any-return]
+        try:
+            return found.open_table(files, reading)  # type: ignore[no-any-return]
+        except duckdb.Error as problem:  # values that even a sound file cannot hold
+            text = str(problem).strip().splitlines()[0]
+            raise DataError(
+                f"cannot be read ({text})", where=files.where, advice="Write it as CSV or Parquet"
+            ) from None
 
     return opened
 

@@ -149,7 +149,11 @@ def _found(head: bytes, whole: bool, shown: str) -> Encoding:
     odd_bytes = len(head) - len(head.translate(None, _CONTROL))
     if odd_bytes > max(0.01 * len(head), 3):
         kind = next((name for start, name in _OTHERS if head.startswith(start)), "")
-        advice = f"It looks like {kind}: give it the ending that it should have" if kind else "Is it compressed, or of a program?"
+        advice = (
+            f"It looks like {kind}: give it the ending that it should have"
+            if kind
+            else "Is it compressed, or of a program?"
+        )
         raise DataError("this is not a text file", where=shown, advice=advice)
     try:
         Encoding("utf-8").decode(head, whole=whole)
@@ -174,7 +178,7 @@ _OTHERS = (
 def _is_damaged(data: bytes) -> bool:
     """Whether bytes that are not UTF-8 are the exception among characters that are; otherwise it is another encoding."""
     good = len(_SEVERAL.findall(data))
-    return good > data.decode("utf-8", errors="replace").count("\ufffd")
+    return 0 < good >= data.decode("utf-8", errors="replace").count("\ufffd")
 
 
 def _undecodable(encoding: Encoding, data: bytes, problem: UnicodeError, shown: str) -> DataError:
@@ -231,4 +235,4 @@ def is_other_encoding(path: str) -> bool:
         while chunk := file.read(1 << 20):
             good += len(_SEVERAL.findall(chunk))
             bad += decoder.decode(chunk).count("\ufffd")
-    return good <= bad
+    return good < bad or not good

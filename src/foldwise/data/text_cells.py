@@ -18,7 +18,8 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 _DIGITS = re.compile(r"\d+")
 _TOTAL = re.compile(
-    r"(?:grand |sub)?totals?|sum|overall|gesamt(?:summe)?|summe|insgesamt|somme|ensemble|totale|suma|totaal|yhteensä|totalt", re.IGNORECASE
+    r"(?:grand |sub)?totals?|sum|overall|gesamt(?:summe)?|summe|insgesamt|somme|ensemble|totale|suma|totaal|yhteensä|totalt",
+    re.IGNORECASE,
 )
 _UNIT = re.compile(
     r"[(\[{].{0,20}[)\]}]"  # anything in brackets

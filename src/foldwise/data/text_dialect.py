@@ -37,8 +37,9 @@ _SPOKEN = {
     "\\s+": BLANKS,
 }
 _CANDIDATES = ("\t", ";", "|", ",", ALIGNED, " ", BLANKS)  # the earlier, where nothing else decides
-_SAMPLE = 200
-_TWO_BLANKS = re.compile(r"[ \u00a0]{2,}|\t[ \t]*")
+_SAMPLE = 200  # records by which delimiters are compared
+_FEWER = 50  # of which the cells are looked at
+_TWO_BLANKS = re.compile(r"[ \u00a0]{2,}")
 _PIECE = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 
 Record = tuple[int, list[str]]  # the line in which it begins, counted from 1, and its cells
@@ -142,7 +143,8 @@ class Tokens:
         if "unexpected end" in str(problem):
             what = f"the quotation mark that opens in line {self._start} is never closed"
         elif "limit" in str(problem):
-            what = f"a cell in line {self._start} has more than {csv.field_size_limit()} characters; a quotation mark may be missing"
+            most = csv.field_size_limit()
+            what = f"a cell in line {self._start} has more than {most} characters; a quotation mark may be missing"
         elif "expected after" in str(problem):
             what = f"there is text after a closing quotation mark in line {self._number}"
             if self._number > self._start:
@@ -183,12 +185,17 @@ class _Tried:
     failed: bool  # whether quotation marks are not as they should be
 
 
-def choose(lines: Sequence[str], is_comment: Callable[[str], bool] | None, delimiter: str | None) -> Dialect:
-    """The dialect by which these lines, the first of a file, are cut most evenly."""
+def choose(
+    lines: Sequence[str], is_comment: Callable[[str], bool] | None, delimiter: str | None, *, cut: bool
+) -> Dialect:
+    """The dialect by which these lines, the first of a file, are cut most evenly; with `cut`, more lines follow."""
     tried = []
     candidates = {None: _CANDIDATES, BLANKS: (" ", BLANKS)}.get(delimiter, (delimiter or "",))
     for rank, candidate in enumerate(candidates):
-        ways = [_try(lines, Dialect(candidate, quote, escape), is_comment, rank) for quote, escape in _quotes(lines, candidate)]
+        ways = [
+            _try(lines, Dialect(candidate, quote, escape), is_comment, rank, cut)
+            for quote, escape in _quotes(lines, candidate)
+        ]
         found = [way for way in ways if way is not None]
         if found:
             tried.append(next((way for way in found if not way.failed), found[0]))
@@ -196,9 +203,9 @@ def choose(lines: Sequence[str], is_comment: Callable[[str], bool] | None, delim
         return Dialect(delimiter or NONE)
     best = max(one.share for one in tried)
     tried = [one for one in tried if one.share >= best - 0.05]
+    tried = [one for one in tried if one.first] or tried
     most = max(one.numbers for one in tried)
-    tried = [one for one in tried if one.numbers >= most - 0.05]
-    return max(tried, key=lambda one: (one.first, -one.rank)).dialect
+    return min((one for one in tried if one.numbers >= most - 0.05), key=lambda one: one.rank).dialect
 
 
 def _quotes(lines: Sequence[str], delimiter: str) -> list[tuple[str, str]]:
@@ -218,28 +225,29 @@ def _quotes(lines: Sequence[str], delimiter: str) -> list[tuple[str, str]]:
 
 
 def _try(
-    lines: Sequence[str], dialect: Dialect, is_comment: Callable[[str], bool] | None, rank: int
+    lines: Sequence[str], dialect: Dialect, is_comment: Callable[[str], bool] | None, rank: int, cut: bool
 ) -> _Tried | None:
     records: list[list[str]] = []
     failed = False
     try:
-        for _, cells in Tokens(lines, dialect, is_comment=is_comment, cut=True):
+        for _, cells in Tokens(lines, dialect, is_comment=is_comment, cut=cut):
             records.append(cells)
             if len(records) == _SAMPLE:
                 break
     except DataError:
         failed = True
-    records = _without_title(records)
     if not records:
         return None
+    first = len(records[0])
+    records = _without_title(records)
     width, count = Counter(map(len, records)).most_common(1)[0]
     share = count / len(records)
-    cells = [cell for record in records for cell in record]
-    numbers = sum(is_number(cell) or is_missing(cell) for cell in cells) / len(cells)
+    there = [cell for record in records[:_FEWER] for cell in record if cell.strip()]
+    numbers = sum(is_number(cell) or is_missing(cell) for cell in there) / max(len(there), 1)
     blanks = dialect.by_blanks or dialect.delimiter == " "
     if width < 2 or share < (0.9 if blanks else 0.6) or (blanks and numbers < 0.3):
         return None
-    return _Tried(dialect, share, numbers, len(records[0]) == width, rank, failed)
+    return _Tried(dialect, share, numbers, first == width, rank, failed)
 
 
 def _without_title(records: list[list[str]]) -> list[list[str]]:

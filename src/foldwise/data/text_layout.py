@@ -93,10 +93,10 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
     sign = "#" if reading.comment is None else reading.comment
     always: Callable[[str], bool] = (lambda line: line.startswith(sign)) if sign else (lambda line: False)
     delimiter = None if reading.delimiter is None else named(reading.delimiter, where)
-    dialect = choose(lines, always, delimiter)
+    dialect = choose(lines, always, delimiter, cut=not ends.whole)
     if reading.comment is None and not _are_comments(lines, dialect, always):
         sign, always = "", lambda line: False
-        dialect = choose(lines, always, delimiter)
+        dialect = choose(lines, always, delimiter, cut=not ends.whole)
     tokens = Tokens(lines, dialect, is_comment=always, first=skipped + 1, where=where, cut=not ends.whole)
     records = []
     for record in tokens:
@@ -105,7 +105,9 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
             break
     if not records:
         raise DataError(
-            "there is no row in this file, only blank lines and comments: 0 sample(s)", where=where, advice="Is it complete?"
+            "there is no row in this file, only blank lines and comments: 0 sample(s)",
+            where=where,
+            advice="Is it complete?",
         )
     if dialect.delimiter == "," and delimiter is None and _is_decimal_column(records):
         return find(ends, replace(reading, delimiter=NONE), where)
@@ -120,13 +122,17 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
 def _are_comments(lines: Sequence[str], dialect: Dialect, always: Callable[[str], bool]) -> bool:
     """Whether lines that begin with # are comments; a whole column may begin so."""
     marked = sum(1 for line in lines if always(line))
-    return 2 * marked < sum(1 for line in lines if line.strip()) or all(line[1:2].isspace() for line in lines if always(line))
+    return 2 * marked < sum(1 for line in lines if line.strip()) or all(
+        line[1:2].isspace() for line in lines if always(line)
+    )
 
 
 def _is_decimal_column(records: Sequence[Record]) -> bool:
     """Whether commas are the decimal marks of a single column: a name, then digits on both sides of the comma."""
     (_, first), rows = records[0], records[1:]
-    return len(first) == 1 and len(rows) > 0 and all(len(r) in (1, 2) and all(_is_digits(c) for c in r) for _, r in rows)
+    return (
+        len(first) == 1 and len(rows) > 0 and all(len(r) in (1, 2) and all(_is_digits(c) for c in r) for _, r in rows)
+    )
 
 
 def _is_digits(cell: str) -> bool:
@@ -201,17 +207,16 @@ def _n_titles(records: Sequence[Record], width: int) -> int:
         rest = records[k + 1 :]
         if not rest:
             return k
-        if len(cells) == width - 1 and not _names_numbers(rest, width):
+        header = any(_names_numbers(rest[j:], width) for j in range(min(len(rest), 5)))
+        if len(cells) == width - 1 and not header:
             return k  # a header without a cell for the names of rows
-        if len(cells) > 1 and sum(1 for cell in cells if cell.strip()) > 1 and not any(
-            _names_numbers(rest[j:], width) for j in range(min(len(rest), _TITLES))
-        ):
+        if sum(1 for cell in cells if cell.strip()) > 1 and not header:
             return k  # a header that is too short, which is an error
     return 0
 
 
 def _names_numbers(records: Sequence[Record], width: int) -> bool:
-    """Whether the first of these is a header beyond doubt: words above columns of numbers, or words and nothing but words below."""
+    """Whether the first of these is a header beyond doubt: words above numbers, or other words above nothing but words."""
     top, below = records[0][1], [cells for _, cells in records[1:]]
     if len(top) not in (width, width - 1) or not below:
         return False
@@ -222,7 +227,8 @@ def _names_numbers(records: Sequence[Record], width: int) -> bool:
 
 def _recurs(top: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     return any(
-        is_word(cell) and any(len(row) > j and row[j].strip() == cell.strip() for row in below) for j, cell in enumerate(top)
+        is_word(cell) and any(len(row) > j and row[j].strip() == cell.strip() for row in below)
+        for j, cell in enumerate(top)
     )
 
 
@@ -250,12 +256,14 @@ def _has_shape(cell: str, below: Sequence[str]) -> bool:
 
 
 def _without_trailing(rows: Sequence[Sequence[str]], width: int, header: int | None = None) -> tuple[int, bool]:
-    """The width without a last cell that is always empty because rows end in a delimiter."""
+    """The width without a last cell that is empty because rows end in a delimiter."""
     if width < 2 or (header is not None and header >= width) or not rows:
         return width, False
     full = [row for row in rows if len(row) >= width]
-    empty = bool(full) and not any(row[width - 1].strip() for row in full)
-    return (width - 1, True) if empty else (width, False)
+    empty = sum(1 for row in full if not row[width - 1].strip())
+    # With a header one shorter, a single cell there is a mistake in its row; otherwise it is a column with few values.
+    ends = 5 * empty >= 4 * len(full) if header == width - 1 else empty == len(full)
+    return (width - 1, True) if full and ends else (width, False)
 
 
 def _units(below: Sequence[Sequence[str]], width: int) -> tuple[str, ...] | None:

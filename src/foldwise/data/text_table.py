@@ -1,19 +1,27 @@
 """Text files as a table of text: read by DuckDB in place if they are clean, otherwise from a clean copy in the scratch folder.
 
-`text_table` looks at the beginning and the end of each file. If DuckDB can read the file strictly by the layout found there, it does so,
-in parallel and without a copy. If a row further down does not fit after all, DuckDB says so, and `TextFiles.fall_back` makes the copy, by
-the same rules: no row is dropped or shifted without a word.
+`text_table` looks at the beginning and the end of each file. If DuckDB can read the file strictly by the layout found
+there, it does so, in parallel and without a copy. If a row further down does not fit after all, DuckDB says so, and
+`TextFiles.fall_back` makes the copy, by the same rules: no row is dropped or shifted without a word.
 
-What it costs to read missing tokens, on 10 million rows of 5 numbers (324 MB, DuckDB 2.0, two threads; processor seconds for the sums of all
-columns; tokens in three of them): typed DOUBLE without tokens 1.5; typed with `nulls` 1.6 for 4 tokens and 2.0 for 13; read as text
-and converted, TRY_CAST(nullif(c, 'NA') AS DOUBLE) 2.2, CASE WHEN c IN (13 tokens) THEN NULL ELSE CAST(c AS DOUBLE) END 3.1, the same with
-trim(c) 4.4. So columns of plain numbers should be read typed, with `nulls` the tokens that were seen and no others.
+What it costs to read missing tokens, on 10 million rows of 5 numbers, tokens in three of them (324 MB, DuckDB 2.0, two
+threads; processor seconds for the sums of all columns):
+
+    typed DOUBLE, without tokens                                            1.5
+    typed DOUBLE, `nulls` with 4 tokens                                     1.6
+    typed DOUBLE, `nulls` with 13 tokens                                    2.0
+    text, TRY_CAST(nullif(c, 'NA') AS DOUBLE)                               2.2
+    text, CASE WHEN c IN (13 tokens) THEN NULL ELSE CAST(c AS DOUBLE) END   3.1
+    the same with trim(c)                                                   4.4
+
+So columns of plain numbers should be read typed, with `nulls` the tokens that were seen and no others.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 import threading
 import warnings
@@ -39,7 +47,7 @@ from foldwise.errors import DataError, ReadingWarning
 
 _COMPARED = 100  # rows of which DuckDB must give the same cells as the rules do
 _LONG = 500_000  # bytes of a line, above which DuckDB is told to expect long ones
-_CLEAN = "auto_detect=false, delim=',', quote='\"', escape='\"', header=false, skip=0"
+_CLEAN = "auto_detect=false, delim=',', quote='\"', escape='\"', header=false, skip=0, new_line='\\n'"
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def _sql_name(name: str, taken: set[str]) -> str:
 
 
 class TextFiles:
-    """Text files and the copies that are read instead of them, if any. A pickled one makes its own copies when it needs them."""
+    """Text files and the copies that are read instead of them, if any; a pickled one makes its own when it needs them."""
 
     def __init__(self, files: Files, reading: Reading, database: Database) -> None:
         self.files, self.reading, self._database = files, reading, database
@@ -115,13 +123,18 @@ class TextFiles:
 
     # Finding out
 
+    def _shown(self, path: str) -> str:
+        """What to call a file; what came from standard input has no name of its own."""
+        return self.files.where if len(self.files.paths) == 1 else path
+
     def _look(self, path: str) -> None:
-        ends = text_bytes.ends(self._raw(path), path, self.reading.encoding)
+        shown = self._shown(path)
+        ends = text_bytes.ends(self._raw(path), shown, self.reading.encoding)
         if not ends.head.strip():
-            raise DataError("the file is empty: 0 sample(s)", where=path)
-        layout = text_layout.find(ends, self.reading, path)
-        rows = normalise_text.Rows(io.StringIO(ends.head, newline=""), layout, path, cut=not ends.whole)
-        first = []
+            raise DataError("the file is empty: 0 sample(s)", where=shown)
+        layout = text_layout.find(ends, self.reading, shown)
+        rows = normalise_text.Rows(io.StringIO(ends.head, newline=""), layout, shown, cut=not ends.whole)
+        first: list[list[str]] = []
         for _, cells in rows:
             if len(first) < _COMPARED:
                 first.append(cells)
@@ -225,17 +238,22 @@ class TextFiles:
         self.notes = self._notes(seen)
 
     def _write(self, k: int, path: str, target: str) -> normalise_text.Rows:
-        raw, layout = self._raw(path), self.layouts[k]
+        raw, layout, shown = self._raw(path), self.layouts[k], self._shown(path)
         try:
-            return normalise_text.write(raw, layout, path, target, spool_limit())
+            return normalise_text.write(raw, layout, shown, target, spool_limit())
         except DataError as problem:
             told = self.reading.encoding is not None
-            if told or "text (line" not in problem.what or not layout.encoding.is_utf8 or not text_bytes.is_other_encoding(raw):
+            if (
+                told
+                or "text (line" not in problem.what
+                or not layout.encoding.is_utf8
+                or not text_bytes.is_other_encoding(raw)
+            ):
                 raise
         # UTF-8 as far as the beginning goes, but in truth another encoding
         layout = replace(layout, encoding=text_bytes.Encoding("cp1252", guessed=True))
         self.layouts = (*self.layouts[:k], layout, *self.layouts[k + 1 :])
-        return normalise_text.write(raw, layout, path, target, spool_limit())
+        return normalise_text.write(raw, layout, shown, target, spool_limit())
 
     def fall_back(self, problem: Exception) -> bool:
         """After an error of DuckDB: whether clean copies were made, so that reading again may succeed.
@@ -243,7 +261,7 @@ class TextFiles:
         Raises an error with the line if the files cannot be understood.
         """
         with self._lock:
-            if self._normalise or "converting column" in str(problem) or "cast" in str(problem).lower():
+            if self._normalise or not self._is_layout(str(problem)):
                 return False
             before = self.notes
             self._normalise = True
@@ -256,6 +274,18 @@ class TextFiles:
             if note not in before:
                 warnings.warn(f"{self.files.where}: {note.text}", ReadingWarning, stacklevel=3)
         return True
+
+    def _is_layout(self, problem: str) -> bool:
+        """Whether an error of DuckDB is about the layout rather than about a cell of a row."""
+        if "converting column" not in problem:
+            return "CSV" in problem or "unicode" in problem.lower()
+        line = re.search(r"Original Line: ?(.*)", problem)
+        layout = self.layouts[0]
+        if line is None:
+            return False
+        return layout.is_comment(line[1]) or [cell.strip() for cell in layout.dialect.cut(line[1])] == list(
+            layout.header or ()
+        )
 
     # Telling
 
@@ -307,4 +337,8 @@ def _are_rows(lines: Sequence[str], layout: Layout) -> bool:
         records = [cells for _, cells in tokens]
     except DataError:
         return False
-    return all(len(cells) in wide for cells in records) and not tokens.n_comments and not (records and is_total(records[-1]))
+    return (
+        all(len(cells) in wide for cells in records)
+        and not tokens.n_comments
+        and not (records and is_total(records[-1]))
+    )

@@ -24,6 +24,7 @@ __all__ = [
     "finite",
     "instruction_set",
     "merge_moments",
+    "observed_distance_sums",
     "scatter",
     "similarity",
     "unit_rows",
@@ -97,6 +98,20 @@ def distance_sums(
     out = np.empty((len(points), n_clusters))
     _core.distance_sums(points, x, weights, labels, scale, out)
     return out
+
+
+def observed_distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same where cells are missing, and the weights of the rows compared; see `reference.observed_distance_sums`."""
+    out, compared = np.empty((len(points), n_clusters)), np.empty((len(points), n_clusters))
+    _core.distance_sums(points, x, weights, labels, scale, out, compared)
+    return out, compared
 
 
 def digest(data: NDArray[np.uint8], start: int, stop: int) -> str:

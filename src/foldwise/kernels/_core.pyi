@@ -34,6 +34,7 @@ def distance_sums(
     labels: NDArray[np.int32],
     scale: float,
     out: NDArray[np.float64],
+    compared: NDArray[np.float64] | None = None,
 ) -> None: ...
 def complete(
     x: NDArray[Any],
@@ -285,8 +286,7 @@ def em_improve(
     least: float,
     limit: float,
 ) -> tuple[float, float]: ...
-
-def gap_order(x: NDArray[Any], order: NDArray[np.int32]) -> int: ...
+def gap_order(x: NDArray[Any], sorted: bool, order: NDArray[np.int32]) -> int: ...  # noqa: A002
 
 class GapComponents:
     """Gaussians that rows with missing cells are compared with; see `foldwise.kernels.mixture_gaps`."""

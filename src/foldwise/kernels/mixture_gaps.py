@@ -39,7 +39,10 @@ class GapComponents:
         options: dict[str, Any] = {"scatter": scatter, "narrow": narrow}
         self._given = (kind, log_weights, means, whiten, pivot, dtype), options
         self.whole = Components(kind, log_weights, means, whiten, pivot, dtype, **options)
-        prepared = _independent(kind, whiten, *means.shape) if kind in ("diag", "spherical") else _matrices(whiten, len(means))
+        self._sorts = kind in ("full", "tied")  # so that rows alike share a factorisation
+        prepared = (
+            _independent(kind, whiten, *means.shape) if kind in ("diag", "spherical") else _matrices(whiten, len(means))
+        )
         self._core = _core.GapComponents(_SCATTERS.index(scatter), log_weights, means, pivot, **prepared)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -50,7 +53,7 @@ class GapComponents:
         self, rows: NDArray[Any], weights: Floats | None, counts: Floats, shift: Floats, scatter: Floats | None
     ) -> float:
         """As `Components.step`, with the expected sums of rows that have missing cells."""
-        complete, others = gap_order(rows)
+        complete, others = gap_order(rows, by_gaps=self._sorts)
         if not len(others):
             return self.whole.step(rows, weights, counts, shift, scatter)
         value = self._core.step(rows, weights, others, counts, shift, scatter)
@@ -61,7 +64,7 @@ class GapComponents:
 
     def logs(self, rows: NDArray[Any], total: Floats, each: Floats | None = None) -> None:
         """As `Components.logs`, with the densities of what is observed."""
-        complete, others = gap_order(rows)
+        complete, others = gap_order(rows, by_gaps=self._sorts)
         if not len(others):
             self.whole.logs(rows, total, each)
             return
@@ -76,7 +79,7 @@ class GapComponents:
     def completed(self, rows: NDArray[Any]) -> tuple[Floats, Floats]:
         """The rows with expected values for missing cells, and the standard deviations of these; 0 for observed cells."""
         out, deviations = rows.astype(np.float64), np.zeros(rows.shape)
-        _, others = gap_order(rows)
+        _, others = gap_order(rows, by_gaps=self._sorts)
         if len(others):
             self._core.complete(rows, others, out, deviations, None, None)
         return out, deviations
@@ -87,7 +90,7 @@ class GapComponents:
         `uniform` numbers, one for each row, choose the component, and unit normals, `noise`, one for each cell, the values.
         """
         out = rows.astype(np.float64)
-        _, others = gap_order(rows)
+        _, others = gap_order(rows, by_gaps=self._sorts)
         if len(others):
             total, each = np.empty(len(rows)), np.zeros((len(rows), len(self.means)))
             self._core.logs(rows, others, total, each)
@@ -96,10 +99,10 @@ class GapComponents:
         return out
 
 
-def gap_order(rows: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The numbers of complete rows, in order, and those of the others, sorted by which of their cells are missing."""
+def gap_order(rows: NDArray[Any], *, by_gaps: bool = True) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The numbers of complete rows, in order, and those of the others, `by_gaps` sorted by which of their cells are missing."""
     order = np.empty(len(rows), dtype=np.int32)
-    complete = _core.gap_order(rows, order)
+    complete = _core.gap_order(rows, by_gaps, order)
     return order[:complete], order[complete:]
 
 
@@ -112,7 +115,8 @@ def _independent(kind: Kind, whiten: Floats, k: int, d: int) -> dict[str, Any]:
 def _matrices(whiten: Floats, k: int) -> dict[str, Any]:
     """What the kernel needs of U: everything about its precision and its covariance in units of their diagonals."""
     each = np.ascontiguousarray(whiten if whiten.ndim == 3 else whiten[None])
-    lengths = np.sqrt(np.einsum("kij,kij->ki", each, each))
+    size = np.abs(each).max(axis=2, keepdims=True)  # squares of very large or small values would leave float64
+    lengths = (size * np.linalg.norm(each / size, axis=2, keepdims=True))[:, :, 0]
     factors = each / lengths[:, :, None]
     # U = diag(lengths) factors, so the covariance is a product of the factors' inverses in units of 1 / lengths.
     roots = np.stack([dtrtri(one.T, lower=1)[0] for one in factors])

@@ -143,6 +143,31 @@ def distance_sums(
     return out.astype(np.float64)
 
 
+def observed_distance_sums(
+    points: NDArray[np.float64],
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+    scale: float = 1.0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same over the cells that point and row have, squares times columns / common cells; rows without any do not count.
+
+    The second array has the weights of the rows that each point was compared with.
+    """
+    rows, shape = x.astype(np.longdouble) * scale, (len(points), n_clusters)
+    out, compared = np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble)
+    w = np.ones(len(x)) if weights is None else weights
+    for i, point in enumerate(points.astype(np.longdouble)):
+        gaps = point - rows
+        common = (~np.isnan(gaps)).sum(axis=1)
+        some = common > 0
+        distances = np.sqrt(np.nansum(gaps[some] ** 2, axis=1) * x.shape[1] / common[some])
+        np.add.at(out[i], labels[some], distances * w[some])
+        np.add.at(compared[i], labels[some], w[some])
+    return out.astype(np.float64), compared.astype(np.float64)
+
+
 def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Each row divided by its length; zero rows are unchanged, and counted."""
     largest = np.abs(x).max(axis=1, keepdims=True)
@@ -251,3 +276,56 @@ def mixture_gaps_step(
             spread[j] += part * (np.outer(z, z) + found[j][2])
     out = {"full": spread, "tied": spread.sum(axis=0), "diag": np.diagonal(spread, axis1=1, axis2=2)}[scatter]
     return total, counts, shift, np.array(out)
+
+
+def complete_cells(
+    x: NDArray[Any],
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    precision: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Rows z = (x - centre) * inverse - mean with NaN at its conditional mean; d x d conditional covariances; log determinants.
+
+    The determinants are of the precisions of the missing cells. Where `inverse` is 0, z is 0 and nothing is missing.
+    """
+    z = np.where(inverse == 0, 0.0, (x.astype(np.float64) - centre) * inverse - mean)
+    covariances, logs = [], np.zeros(len(z))
+    for i, row in enumerate(z):
+        gaps, inside = np.flatnonzero(np.isnan(row)), np.flatnonzero(~np.isnan(row))
+        spread = np.zeros(precision.shape)
+        if gaps.size:
+            own = precision[np.ix_(gaps, gaps)]
+            z[i, gaps] = -np.linalg.solve(own, precision[np.ix_(gaps, inside)] @ row[inside])
+            spread[np.ix_(gaps, gaps)] = np.linalg.inv(own)
+            logs[i] = np.linalg.slogdet(own)[1]
+        covariances.append(spread)
+    return z, covariances, logs
+
+
+def left_out_cells(
+    x: NDArray[Any],
+    weights: NDArray[np.float64],
+    centre: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    matrix: NDArray[np.float64],
+    removed: float,
+) -> tuple[float, float]:
+    """Weighted sum of squared errors of observed cells, each at most 9, and the number of cells.
+
+    A cell is predicted by regression on the row's other observed cells, with the covariances of `matrix` less `removed` times
+    the row's own products; no more is removed than leaves 1/20 of the row's leverage.
+    """
+    total = cells = 0.0
+    for row, weight in zip((x.astype(np.float64) - centre) * inverse - mean, weights, strict=True):
+        seen = np.flatnonzero(~np.isnan(row) & (inverse != 0))
+        r, block = row[seen], matrix[np.ix_(seen, seen)]
+        leverage = r @ np.linalg.solve(block, r) if seen.size else 0.0
+        block = block - min(removed, 0.95 / leverage if leverage > 0 else removed) * np.outer(r, r)
+        for j in range(seen.size):
+            rest = np.delete(np.arange(seen.size), j)
+            predicted = block[j, rest] @ np.linalg.solve(block[np.ix_(rest, rest)], r[rest])
+            total += weight * min((r[j] - predicted) ** 2, 9.0)
+            cells += weight
+    return total, cells

@@ -1,7 +1,8 @@
 """Completed tables: each missing cell at what a fitted model expects of it, with a standard deviation.
 
-A model that fills cells in its own way has a method `_impute_block(values)`, which takes rows with NaN and returns them completed,
-with the deviations. For other models with centres, a cell is filled from the centre nearest to the row's other cells.
+A model that fills cells in its own way has a method `_impute_block(values)`, which takes rows with NaN and returns them
+completed, with the deviations. For other models with centres, a cell is filled from the centre nearest to the row's other
+cells.
 """
 
 from __future__ import annotations
@@ -67,16 +68,16 @@ class Imputed:
 def impute(model: Any, X: Any) -> Imputed:
     """Fill the missing cells (NaN) of X by a fitted model, with a standard deviation for each.
 
-    `fw.PCA` and `fw.GaussianMixture` give the conditional mean of the cell given the others of its row. k-means gives the value of
-    the centre that is nearest in the cells observed; the deviation is then the spread of the column's observed cells within the
-    cluster, over the rows of X. A row without any observed cell gets the means of the columns (k-means: the centre of all
+    `fw.PCA` and `fw.GaussianMixture` give the conditional mean of the cell given the others of its row. k-means gives the value
+    of the centre that is nearest in the cells observed; the deviation is then the spread of the column's observed cells within
+    the cluster, over the rows of X. A row without any observed cell gets the means of the columns (k-means: the centre of all
     centres, weighted by their clusters). The model may have been fitted to these rows or to others.
 
     >>> import numpy as np, foldwise as fw
     >>> x = np.array([[1.0, 2.1], [2.0, 3.9], [3.0, 6.1], [4.0, 8.0], [5.0, np.nan]])
     >>> done = fw.impute(fw.PCA(missing="model").fit(x), x)
     >>> done.values[-1].round(1), done.missing.sum()
-    (array([5., 10.]), np.int64(1))
+    (array([ 5., 10.]), np.int64(1))
     """
     check_is_fitted(model)
     source = _with_gaps(open_for_use(model, X))
@@ -122,16 +123,16 @@ def _by_centres(model: Any, passes: Passes) -> Any:
     """Filling by the nearest centre."""
     centres = getattr(model, "cluster_centers_", None)
     if not isinstance(centres, np.ndarray) or centres.shape[1] != passes.source.n_columns:
-        raise ParameterError(f"a {type(model).__name__} does not say what values its columns have: it cannot fill cells")
+        raise ParameterError(
+            f"a {type(model).__name__} does not say what values its columns have: it cannot fill cells"
+        )
     if getattr(model, "metric", "euclidean") != "euclidean":
         raise ParameterError("centres of metric='cosine' are directions, which do not say how large a cell is")
     centres = np.asarray(centres, dtype=np.float64)
     scale = getattr(model, "scale_", None)
     scale = np.ones(centres.shape[1]) if scale is None else np.asarray(scale)
-    if getattr(model, "mean_", None) is not None:
-        mean = np.asarray(model.mean_)
-    else:
-        mean = np.zeros(centres.shape[1])
+    mean = getattr(model, "mean_", None)
+    mean = np.zeros(centres.shape[1]) if mean is None else np.asarray(mean)
     given = getattr(model, "cluster_weights_", np.ones(len(centres)))
     start = _Centres(centres, mean, scale, np.zeros_like(centres), np.asarray(given, dtype=np.float64))
     sums = passes.fold(partial(_spread_sums, centres=start)).value

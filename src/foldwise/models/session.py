@@ -149,19 +149,20 @@ def session(
         seen, complete = opened.data, passes
         model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
-            opened.observed = _observed(passes)
+            found = passes.fold(ObservedColumns.of)
+            if policy != "model":
+                model.fill_values_ = found.mean  # also for rows to come
+            if found.cells:
+                opened.observed = _some_observed(found, passes.source)
             if opened.observed is not None and policy == "model":
                 opened.missing = opened.observed
             elif opened.observed is not None:
-                model.fill_values_ = opened.observed.mean
                 seen = (drop_incomplete if policy == "drop" else fill_missing)(seen, opened.observed.mean)
                 complete = passes.over(cached(seen))
                 _check_some_complete(opened.observed, policy, source)
         if standardises(model, opened.data):
-            found = opened.missing
-            mean, opened.scale = (
-                mean_and_deviation(complete) if found is None else (found.mean, deviation(found, source))
-            )
+            gaps = opened.missing
+            mean, opened.scale = mean_and_deviation(complete) if gaps is None else (gaps.mean, deviation(gaps, source))
             opened.mean = mean if centre and not source.sparse else None
         seen = standardised(seen, opened.mean, opened.scale)
         seen = seen if view is None else view(seen)
@@ -171,17 +172,14 @@ def session(
             yield opened
 
 
-def _observed(passes: Passes) -> ObservedColumns | None:
-    """What is observed where cells are missing; None if no cell is."""
-    found = passes.fold(ObservedColumns.of)
-    if not found.cells:
-        return None
+def _some_observed(found: ObservedColumns, source: Source) -> ObservedColumns:
+    """Refuse a column of which nothing is observed."""
     unseen = found.weight == 0
     if unseen.any():
         raise DataError(
             "every cell of this column is missing",
-            where=passes.source.where,
-            column=column_label(passes.source, int(np.argmax(unseen))),
+            where=source.where,
+            column=column_label(source, int(np.argmax(unseen))),
             advice="Leave the column out",
         )
     return found

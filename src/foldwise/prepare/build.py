@@ -14,8 +14,8 @@ from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare.codes import PARTS, word_sql
-from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.decide import decide
+from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.kinds import KINDS, Decision
 from foldwise.prepare.prepared import Prepared
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
@@ -33,6 +33,7 @@ def prepare(
     as_: Mapping[str, str] | None = None,
     categories: str = "describe",
     rare: float = 0.01,
+    whole: bool = False,
     where: str | None = None,
     weights: Any = None,
     reading: Reading | None = None,
@@ -51,6 +52,7 @@ def prepare(
     as_ : what columns are, as in {"zip": "category"}: number, category, boolean, identifier, date, text; or, for a date, what of
         it is used: "number" (days), "year", "month", "day", "weekday", "hour".
     rare : levels with a smaller share of the rows are pooled, with categories="encode".
+    whole : columns are judged by all rows, and not by the first million.
     where, weights : as for `fw.scan`.
     reading, or its fields as options : how a file is to be read: header, delimiter, decimal, encoding, missing_values, sheet,
         table, skip, comment.
@@ -77,9 +79,10 @@ def prepare(
     chosen = None if columns is None else _chosen(columns, table)
     weight = weights if isinstance(weights, str) else None
     asked = _kinds(as_ or {})
-    found = decide(table, how, as_={name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()})
+    kinds = {name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()}
+    found = decide(table, how, as_=kinds, whole=whole)
     ingredients = tuple(
-        _ingredient(one, given, asked.get(one.name), chosen, weight, categories) for one in found.columns
+        _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
     )
     recipe = Recipe(ingredients, categories, found.notes, how)
     table = replace(found.table, n_rows=found.rows)
@@ -94,6 +97,8 @@ def _names(given: Sequence[str] | str) -> list[str]:
 
 def _chosen(columns: Any, table: DuckDBTable) -> list[str]:
     own = [column.name for column in table.columns]
+    if not table.named and all(isinstance(one, str) and one.isdecimal() for one in _names(columns)):
+        columns = [int(one) for one in _names(columns)]  # as the command line gives positions
     return [own[j] for j in column_selection.positions(columns, tuple(own), len(own), table.where)]
 
 
@@ -112,6 +117,7 @@ def _ingredient(
     chosen: Sequence[str] | None,
     weight: str | None,
     categories: str,
+    where: str,
 ) -> Ingredient:
     """What is done with a column."""
     role, reason, part = _usual(one.kind, categories), one.reason, None
@@ -125,11 +131,11 @@ def _ingredient(
     if chosen is not None and role == USED and one.name not in chosen:
         role, reason = LEFT_OUT, "not asked for"
     if chosen is not None and one.name in chosen and role not in (USED, LABEL, IDENTIFIER, WEIGHT):
-        raise _not_usable(one, role)
+        raise _not_usable(one, role, where)
     if chosen is not None and one.name in chosen and role == IDENTIFIER and one.name not in given["ids"]:
         role, reason = (USED, "as asked") if one.is_number else (role, reason)
         if role != USED:
-            raise _not_usable(one, role)
+            raise _not_usable(one, role, where)
     return Ingredient(one.name, one.kind, role, reason, one.format, None, part)
 
 
@@ -139,13 +145,14 @@ def _usual(kind: str, categories: str) -> str:
     return {"number": USED, "identifier": IDENTIFIER}.get(kind, LEFT_OUT)
 
 
-def _not_usable(one: Decision, role: str) -> DataError:
+def _not_usable(one: Decision, role: str, where: str) -> DataError:
     advice = "Leave it out of columns"
     if role == DESCRIBING:
         advice = f"categories='encode' uses categories; as_={{{one.name!r}: 'number'}} takes it for numbers, if it holds some"
     elif one.kind == "date":
         advice = f"as_={{{one.name!r}: 'number'}} uses the days since 1970; 'month', 'weekday', ... use a part"
-    return DataError(f"columns= names a column that is not a number ({one.kind}: {one.reason})", column=one.name, advice=advice)
+    what = f"columns= names a column that is not a number ({one.kind}: {one.reason})"
+    return DataError(what, where=where, column=one.name, advice=advice)
 
 
 def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: float) -> Recipe:
@@ -172,7 +179,7 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
 def _levels(column: Ingredient, counts: dict[str, int], rare: float, where: str) -> Levels:
     if not counts:
         raise DataError("this category has no level: all its cells are missing", where=where, column=column.name)
-    found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare)
+    found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare, fewest=2 if rare else 0)
     if len(found.levels) > _MOST_LEVELS:
         raise DataError(
             f"{len(found.levels)} levels are too many for a category",

@@ -19,6 +19,7 @@ from foldwise.data.first_rows import Cells, FirstRows, aggregates, counts_of, ow
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import TextColumn, read_text, words_missing
+from foldwise.data.typed_text import with_text_cells
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare import column_notes, duplicates, sentinels
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
@@ -63,15 +64,6 @@ def decide(
             return _decided(table, reading, as_ or {}, first, whole)
     except duckdb_errors() as problem:
         table.explain(problem, [], None)
-
-
-def with_text_cells(table: DuckDBTable) -> DuckDBTable:
-    """The same table with the cells of text files as text, so that they can be judged."""
-    text = getattr(table.reader, "text_files", None)
-    if table.reader is None or text is None:
-        return table
-    columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
-    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
 
 
 def _decided(
@@ -329,7 +321,7 @@ def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
 def _as_asked(asked: str, facts: Facts) -> Kind:
     held = facts.profile.holds
     impossible = {
-        "number": held in ("dates", "nested"),
+        "number": held == "nested",
         "boolean": held not in ("booleans", "numbers"),
         "date": held != "dates",
     }
@@ -346,6 +338,8 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
             column=facts.name,
             advice="Leave the column as it is, or convert it before reading",
         )
+    if asked == "number" and held == "dates":  # a date that is used as a number stays one
+        return "date"
     return next(kind for kind in KINDS if kind == asked)
 
 

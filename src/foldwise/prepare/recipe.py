@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import column_selection
-from foldwise.data.column_text import BooleanFormat, NumberFormat, WordFormat
 from foldwise.data.duckdb_source import DuckDBTable, open_source
 from foldwise.data.duckdb_sql import TEXT, Column, quoted
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
 from foldwise.data.tables import open_table
+from foldwise.data.typed_text import is_text, read_directly, type_of, with_text_cells
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
-from foldwise.prepare.decide import with_text_cells
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -61,7 +60,7 @@ class Ingredient:
         """The type of what `sql` gives, as far as it is known."""
         if self.format is None or column.type not in TEXT:
             return column.type
-        return {NumberFormat: "DOUBLE", BooleanFormat: "BOOLEAN", WordFormat: "VARCHAR"}.get(type(self.format), "TIMESTAMP")
+        return type_of(self.format)
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,11 @@ class Recipe:
             kind, select_as = own.sql_type(column), own.number_sql(column) if own.role == USED else None
             select.append(f"{own.sql(column)} AS {quoted(column.sql)}")
             columns.append(Column(name, column.sql, kind if select_as is None else "DOUBLE", select_as))
-        return table.selecting(select, tuple(columns))
+        typed = table.selecting(select, tuple(columns))
+        if not is_text(table):
+            return typed
+        formats = {column.sql: known[column.name].format if column.name in known else None for column in table.columns}
+        return read_directly(typed, formats)
 
     def without_levels(self) -> Recipe:
         """The same with categories as they are, before their levels are known."""
@@ -138,12 +141,20 @@ class Recipe:
         return "\n".join(self.lines())
 
 
-_MOST_LISTED = 12
+_WIDTH = 100  # characters of names in a line
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _MOST_LISTED
-    return ", ".join(texts[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    """As many as fit into a line.
+
+    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-13:]
+    ('a, b', 'x and 2 more')
+    """
+    shown = 1
+    while shown < len(texts) and len(", ".join(texts[: shown + 1])) <= _WIDTH:
+        shown += 1
+    more = len(texts) - shown
+    return ", ".join(texts[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _shown(column: Ingredient) -> str:

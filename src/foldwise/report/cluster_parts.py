@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Floats
+from foldwise.data.block import Block, Floats
+from foldwise.data.mapped import MappedSource
 from foldwise.data.source import Source
+from foldwise.models.base import with_missing
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent, whole_percent
@@ -139,7 +142,9 @@ def agreement_facts(found: list[CategoryCounts]) -> list[Fact]:
     """How well the clusters agree with labels that were given."""
     remark = "(adjusted Rand index: 1 is the same groups, 0 is chance)"
     return [
-        Fact(f"agreement with {one.name}", one.agreement, f"{one.agreement:.2f}", remark) for one in found if one.is_label
+        Fact(f"agreement with {one.name}", one.agreement, f"{one.agreement:.2f}", remark)
+        for one in found
+        if one.is_label
     ]
 
 
@@ -151,13 +156,33 @@ def plane_chart(
     def drawn() -> str | None:
         if source.n_columns < 2 or len(labels) < 2:
             return None
-        compared = model.as_compared(source)
+        compared = model.as_compared(filled_from_centres(model, source, labels))
         return draw(Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups))
 
     few = len(labels) <= MOST_POINTS
     caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
     more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
     return Chart("The rows on their first two principal components", drawn, f"{caption} {marks}{more}")
+
+
+@dataclass(frozen=True)
+class _FromCentres:
+    """Missing cells as in the centre of the row's cluster; a row with nothing observed, which is in none, as in the first."""
+
+    centres: Floats
+    labels: NDArray[Any]
+
+    def __call__(self, block: Block) -> Block:
+        rows, own = block.dense(), self.labels[block.start : block.start + block.n_rows]
+        return block.with_rows(np.where(np.isnan(rows), self.centres[np.maximum(own, 0)].astype(rows.dtype), rows))
+
+
+def filled_from_centres(model: Any, source: Source, labels: NDArray[Any]) -> Source:
+    """Rows to draw: with missing="model", a missing cell is where the model expects it."""
+    seen = with_missing(model, source)
+    if getattr(model, "missing", "error") != "model" or source.sparse or not hasattr(model, "centers_in_data_units"):
+        return seen
+    return MappedSource(seen, _FromCentres(np.asarray(model.centers_in_data_units()), labels))
 
 
 def scaled(model: Any) -> str:

@@ -57,10 +57,10 @@ def _about(curve: InertiaCurve, source: Source) -> list[str]:
     words += [label] if label else []
     words += [f"{given['search']} search"] if given.get("search", "none") != "none" else []
     work = ", ".join([*words, f"{curve.n_clusters[0]} to {curve.n_clusters[-1]} clusters"])
+    size = f"{rows}{counted(source.n_columns, 'column')} ({source.dtype.name})"
     if getattr(source, "recipe", None) is not None:  # the lines before tell what was read
-        return [work]
-    read = f"{source.where}: {rows}{counted(source.n_columns, 'column')} ({source.dtype.name})"
-    return [read, work, *left_out(source.left_out)]
+        return [f"in the fits: {size}", work]
+    return [f"{source.where}: {size}", work, *left_out(source.left_out)]
 
 
 def _estimated(curve: InertiaCurve) -> str:

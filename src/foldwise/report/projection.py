@@ -53,6 +53,7 @@ class Projection:
         """Take the next rows."""
         here, self._rows = slice(self._rows, self._rows + len(scores)), self._rows + len(scores)
         groups = np.zeros(len(scores), dtype=np.int32) if self._labels is None else np.array(self._labels[here])
+        scores, groups = scores[groups >= 0], groups[groups >= 0]  # a row with nothing observed has no place
         if self._few:
             self._points.append((scores, groups))
         else:  # what lies outside is counted at the edge

@@ -12,12 +12,12 @@ from foldwise.report.values import Column, Table
 def about(model: Any, work: str) -> list[str]:
     """One line on the data, one on the work done, and what was left out, repaired or cut short."""
     ran = model.manifest_
-    known = getattr(model, "recipe_", None) is not None  # then what was read is told in the lines before
-    lines = [
-        *([] if known else [f"{ran.source}: {counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})"]),
-        f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {passes(ran)}",
-        *([] if known else left_out(ran.left_out)),
-    ]
+    size = f"{counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})"
+    done = f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {passes(ran)}"
+    if getattr(model, "recipe_", None) is not None:  # what was read is told in the lines before
+        lines = [f"in the fit: {size}", done]
+    else:
+        lines = [f"{ran.source}: {size}", done, *left_out(ran.left_out)]
     if ran.resumed_at:
         lines.append(f"resumed from a checkpoint at iteration {ran.resumed_at}")
     lines += [f"repaired: {repair}" for repair in ran.repairs]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from foldwise.data.missing import allow_missing, drop_incomplete
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
@@ -25,6 +26,7 @@ from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
 from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.observed import ObservedColumns
 
 _WITH_MATRIX = frozenset(("full", "tied", "ppca"))
 CRITERIA = ("bic", "icl", "aic")
@@ -148,8 +150,15 @@ def choose_mixture(
     interrupted = False
     models: dict[tuple[str, int], GaussianMixture] = {}
     entries: dict[tuple[str, int], MixtureEntry] = {}
-    with open_passes(scan(X, weights=sample_weight), engine=engine) as passes:
-        collinear = _collinear(passes, kinds)
+    policy = parameters.get("missing", "error")
+    scanned = scan(X, weights=sample_weight)
+    with open_passes(scanned if policy == "error" else allow_missing(scanned), engine=engine) as passes:
+        observed = _observed(passes, policy)
+        collinear = _collinear(passes, kinds, observed, policy)
+        # Criteria are of the rows that models are fitted to.
+        judged = (
+            passes.source if observed is None or policy != "drop" else drop_incomplete(passes.source, observed.mean)
+        )
         if sample_weight is not None:
             columns = passes.fold(ColumnMoments.of)
             warn_of_shares(columns.weight, columns.rows, "criteria then choose too many components")
@@ -159,7 +168,7 @@ def choose_mixture(
             for k in numbers:
                 for kind in sorted(kinds, key=complexity):
                     model = GaussianMixture(k, covariance_type=kind, **parameters)
-                    entry = _tried(model, passes.source, _starts(model, models))
+                    entry = _tried(model, passes.source, judged, _starts(model, models))
                     if collinear.few_rows and kind in _WITH_MATRIX:
                         entry = replace(entry, collapsed=True)
                     if not math.isnan(entry.bic):
@@ -190,12 +199,20 @@ def choose_mixture(
     return MixtureChoice(criterion, listed, best, chosen, interrupted, told)
 
 
-def _collinear(passes: Passes, kinds: list[str]) -> Collinear:
+def _observed(passes: Passes, policy: str) -> ObservedColumns | None:
+    """What is observed, if cells are missing and may be."""
+    if policy == "error" or passes.source.sparse:
+        return None
+    found = passes.fold(ObservedColumns.of)
+    return found if found.cells and (found.weight > 0).all() else None  # a fit tells of empty columns
+
+
+def _collinear(passes: Passes, kinds: list[str], observed: ObservedColumns | None, policy: str) -> Collinear:
     """Linear combinations among the columns, if any covariance type has to do with them."""
     source = passes.source
     if source.n_columns < 2 or source.sparse or not _WITH_MATRIX & set(kinds):
         return Collinear()
-    return collinear_columns(passes)
+    return collinear_columns(passes, observed, policy)
 
 
 def _asked(
@@ -223,8 +240,8 @@ def _asked(
     return numbers, kinds
 
 
-def _tried(model: GaussianMixture, source: Source, starts: list[MixtureStart]) -> MixtureEntry:
-    """Fit, and return the figures; Ctrl-C ends the whole search, not only the current fit."""
+def _tried(model: GaussianMixture, source: Source, judged: Source, starts: list[MixtureStart]) -> MixtureEntry:
+    """Fit, and return the figures for the rows `judged` by; Ctrl-C ends the whole search, not only the current fit."""
     try:
         model.fit_from_starts(source, starts, warn=False)
     except TooFewColumnsError as error:
@@ -236,7 +253,7 @@ def _tried(model: GaussianMixture, source: Source, starts: list[MixtureStart]) -
         return _failed(model, covariance.n_parameters(model.n_components), error.what)
     if model.outcome_.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
-    figures: dict[str, Any] = model.criteria(source)
+    figures: dict[str, Any] = model.criteria(judged)
     p = int(figures.pop("parameters"))
     return MixtureEntry(
         model.covariance_type,

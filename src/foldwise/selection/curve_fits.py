@@ -17,9 +17,9 @@ from foldwise.models.kmeans import KMeans
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.kmeans.descent import find_clusters
-from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import ordered
 from foldwise.models.kmeans.local_search import breathe_out, errors
+from foldwise.models.kmeans.observed_data import data_of
 from foldwise.models.kmeans.parameters import BOUNDS
 from foldwise.models.session import Session
 from foldwise.selection.silhouette import silhouette_of
@@ -57,8 +57,8 @@ class CurveFits:
 
     def __init__(self, fit: Session, X: Any, parameters: dict[str, Any]) -> None:
         self.fit, self.X, self.parameters = fit, X, parameters
-        self.data = KMeansData(fit.passes)
         model: KMeans = fit.model
+        self.data = data_of(fit, model.geometry)
         few = self.data.n <= _SEARCHED_ROWS
         plain = model.search == "auto" and model.n_init != "auto"  # counted starts are just those
         self.search: str = parameters.get("search", "breathing" if few else "none" if plain else model.search)
@@ -192,7 +192,7 @@ class CurveFits:
             centres = ordered(assignment, centres, self.geometry)
         inertia = data.unscaled(float(assignment.residuals(centres).sum()))
         labels = assignment.labels
-        distinct = int(np.count_nonzero(np.bincount(labels, minlength=k)))
+        distinct = int(np.count_nonzero(np.bincount(labels[labels >= 0], minlength=k)))
         if distinct < k:
             self._distinct = distinct, k
         silhouette, error = self._silhouette(labels, k, assignment.cluster_weights)
@@ -203,7 +203,13 @@ class CurveFits:
             return float("nan"), float("nan")
         size = None if self.data.n <= _EXACT_ROWS else _SAMPLE_SIZE
         found = silhouette_of(
-            self.fit.passes, labels, tuple(range(k)), geometry=self.geometry, sample_size=size, seed=self.fit.seed
+            self.fit.passes,
+            labels,
+            tuple(range(k)),
+            geometry=self.geometry,
+            sample_size=size,
+            seed=self.fit.seed,
+            observed=self.data.observed,
         )
         return found.mean, found.standard_error
 

@@ -13,7 +13,8 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.mixture.predict import Posterior, most_probable, probabilities
-from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.cluster_moments import grouped, has_gaps
+from foldwise.selection.profile import as_fitted
 from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.two_part_mean import distance
 
@@ -28,7 +29,7 @@ class MixtureProfile:
     `means`, `mean` and `deviation` are in the units of the data; `differences` is (cluster mean - overall mean) /
     overall deviation, `separation` the between-cluster share of each column's variance. `sureness` is the mean probability
     of a row's own cluster, `histogram` the weight of rows by that probability (20 equal bins from 0 to 1), `in_doubt` the
-    share of rows where it is below 0.8.
+    share of rows where it is below 0.8. With missing="model", means and deviations are of observed cells.
     """
 
     labels: NDArray[np.int32]
@@ -54,29 +55,32 @@ def mixture_profile(model: Any, source: Source) -> MixtureProfile:
     array([[ 2. ,  6. ],
            [12. ,  6.5]])
     """
+    source = as_fitted(model, source)
     passes, posterior = Passes(model.as_compared(source), n_threads=model.n_threads), model.posterior(source.dtype)
     k = posterior.n_clusters
     rows = passes.fold(partial(_Sureness.of, posterior))
     labels, found = np.concatenate(rows.labels), rows.sums.value
-    raw, scale = grouped(Passes(source, n_threads=model.n_threads), labels, k)
+    plain = Passes(source, n_threads=model.n_threads)
+    raw, scale = grouped(plain, labels, k, observed=getattr(model, "missing", "error") == "model" and has_gaps(plain))
     whole, some = raw.whole(), raw.weight > 0
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)
     differences = np.divide(gaps, deviation, out=np.zeros_like(gaps), where=deviation > 0)
     within = np.divide(raw.squares.sum(axis=0), whole.squares, out=np.ones_like(deviation), where=whole.squares > 0)
     weights = np.where(some, raw.weight, np.nan)
+    known = some[:, None] if raw.cells is None else raw.cells > 0
     return MixtureProfile(
         labels=labels,
         rows=raw.rows,
         weights=raw.weight,
-        means=np.where(some[:, None], raw.mean / scale, np.nan),
+        means=np.where(known, raw.mean / scale, np.nan),
         mean=whole.mean / scale,
         deviation=deviation / scale,
-        differences=np.where(some[:, None], differences, np.nan),
+        differences=np.where(known, differences, np.nan),
         separation=1.0 - within,
         sureness=found[:k] / weights,
         histogram=found[k : k + BINS],
-        in_doubt=float(found[-1] / whole.weight),
+        in_doubt=float(found[-1] / raw.weight.sum()),
         criteria=model.criteria(source),
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, join
 from foldwise.data.recut import RecutSource
-from foldwise.data.row_pairs import distance_sums
+from foldwise.data.row_pairs import distance_sums, observed_distance_sums
 from foldwise.errors import FoldwiseWarning, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.geometry import Geometry
@@ -38,6 +38,7 @@ def silhouette(
     random_state: Any = None,
     sample_weight: Any = None,
     values: bool = False,
+    missing: str = "error",
     n_threads: int | None = None,
     engine: Any = None,
 ) -> Silhouette:
@@ -56,6 +57,9 @@ def silhouette(
         10 rows), and the result has standard errors. With cosine distances all rows are evaluated, in O(n k) time.
     random_state : the seed of the sample; None is a fixed seed.
     values : whether to return the silhouette of every row.
+    missing : "model" compares two rows in the cells that both have, and multiplies their squared distance by columns / such
+        cells; pairs without any are left out, and a row with nothing observed has no silhouette (NaN). "error" refuses missing
+        cells. A model has its own.
 
     All pairs of n rows take O(n^2) time. `fw.squared_silhouette` is a different figure, exact in O(n k) time.
 
@@ -70,7 +74,7 @@ def silhouette(
         raise ParameterError(f'sample_size={sample_size!r}: give a number of rows, None for all, or "auto".')
     if sample_size == "auto" and values:
         sample_size = None
-    with labelled_rows(X, labels, metric, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, metric, sample_weight, engine, n_threads, missing) as opened:
         return silhouette_of(
             opened.passes,
             opened.labels,
@@ -79,6 +83,7 @@ def silhouette(
             sample_size=sample_size,
             seed=seed_of(random_state),
             values=values,
+            observed=opened.observed,
         )
 
 
@@ -92,15 +97,20 @@ def silhouette_of(
     seed: int = 0,
     values: bool = False,
     known: tuple[GroupMoments, float] | None = None,
+    observed: bool = False,
 ) -> Silhouette:
-    """The same for rows as they are compared, with labels from 0 to len(names) - 1; `known` is the result of `grouped`."""
-    groups, scale = grouped(passes, labels, len(names)) if known is None else known
+    """The same for rows as they are compared, with labels from 0 to len(names) - 1; `known` is the result of `grouped`.
+
+    If `observed`, cells are missing, and the label of rows with nothing observed is -1.
+    """
+    groups, scale = grouped(passes, labels, len(names), observed=observed) if known is None else known
     if geometry.squared:
         return squared_silhouette_of(passes, labels, names, values=values, known=(groups, scale))
     if np.count_nonzero(groups.weight) < 2:
         raise ParameterError(TWO_CLUSTERS)
     weights = np.concatenate(passes.each(_weights))
     check_row_count(labels, len(weights))
+    weights[labels < 0] = 0.0
     if weights.sum() < 0.999 * np.count_nonzero(weights):
         warnings.warn(
             "sample_weight is taken as a number of repetitions, but adds up to less than the number of rows: rows seem to have "
@@ -112,7 +122,7 @@ def silhouette_of(
     if size == "auto":
         size = None if len(weights) <= EXACT_ROWS else SAMPLE_SIZE
     draw = _Draw.of(labels, weights, groups.weight, None if size is None else int(size), seed)
-    each = _values(passes, draw.rows, labels, weights, groups.weight, scale)
+    each = _values(passes, draw.rows, labels, weights, groups.weight, scale, observed=observed)
     means, errors = draw.estimates(each, labels)
     share = groups.weight / groups.weight.sum()
     some = share > 0
@@ -121,11 +131,20 @@ def silhouette_of(
         names,
         means,
         groups.weight,
-        each if values else None,
+        (each if draw.sampled else _for_all(each, draw.rows, len(weights))) if values else None,
         float(np.sqrt(np.square(share[some] * errors[some]).sum())),
         errors,
         draw.rows if draw.sampled else None,
     )
+
+
+def _for_all(values: Floats, rows: NDArray[np.intp], n: int) -> Floats:
+    """The values of all rows: NaN for those in no cluster."""
+    if len(rows) == n:
+        return values
+    out = np.full(n, np.nan)
+    out[rows] = values
+    return out
 
 
 def _weights(block: Block) -> Floats:
@@ -151,7 +170,8 @@ class _Draw:
         """All rows, or a sample of about `size` of them: from each cluster in proportion to its weight."""
         n, k = len(weights), len(cluster_weights)
         if size is None or size >= n:
-            return cls(np.arange(n), weights, np.zeros(k), False)
+            some = np.flatnonzero(labels >= 0)
+            return cls(some, weights[some], np.zeros(k), False)
         wanted = np.rint(size * (cluster_weights / cluster_weights.sum())).astype(np.intp)
         rng, found, counts, unseen = np.random.default_rng([seed, 3]), [], [], np.zeros(k)
         members = np.argsort(labels, kind="stable")
@@ -199,6 +219,8 @@ def _values(
     weights: Floats,
     cluster_weights: Floats,
     scale: float,
+    *,
+    observed: bool,
 ) -> Floats:
     """The silhouettes of some rows (rising): as many at a time as have room, each time with a pass over all rows."""
     k, out = len(cluster_weights), np.empty(len(rows))
@@ -208,8 +230,14 @@ def _values(
     low = passes.over(RecutSource(passes.source, height))
     for start in range(0, len(rows), step):
         some = rows[start : start + step]
-        sums = low.fold(_Sums(_gather(passes, some), k, scale), beside=labels).value
-        out[start : start + step] = _silhouettes(sums, labels[some], weights[some], cluster_weights)
+        points, own = _gather(passes, some), labels[some]
+        if observed:
+            sums, compared = low.fold(_ObservedSums(points, k, scale), beside=labels).value
+            rest = compared[np.arange(len(own)), own]
+        else:
+            sums = low.fold(_Sums(points, k, scale), beside=labels).value
+            compared, rest = cluster_weights, cluster_weights[own]
+        out[start : start + step] = _silhouettes(sums, own, weights[some], compared, rest)
     return out
 
 
@@ -239,16 +267,30 @@ class _Sums:
         return ArraySum(distance_sums(self.points, block, numbers, self.n_clusters, self.scale))
 
 
-def _silhouettes(sums: Floats, own: NDArray[np.int32], weights: Floats, cluster_weights: Floats) -> Floats:
-    """Silhouettes from the summed distances to each cluster, the own cluster, and the weights."""
-    place, total = np.arange(len(own)), cluster_weights[own]
+@dataclass(frozen=True)
+class _ObservedSums(_Sums):
+    """The same over the cells that point and row have in common, and the weights of the rows compared."""
+
+    def __call__(self, block: Block, labels: NDArray[np.int32]) -> ArraySum:
+        numbers = np.maximum(labels, 0).astype(np.int32)  # a row with nothing observed is compared with no point
+        return ArraySum(np.stack(observed_distance_sums(self.points, block, numbers, self.n_clusters, self.scale)))
+
+
+def _silhouettes(sums: Floats, own: NDArray[np.int32], weights: Floats, compared: Floats, total: Floats) -> Floats:
+    """Silhouettes from the summed distances to each cluster, the own cluster, and the weights.
+
+    `compared` are the weights of the clusters, or of the rows of each cluster that a row was compared with; `total` is that of
+    its own cluster.
+    """
+    place = np.arange(len(own))
     rest = total - (weights > 0)  # a row is not compared with itself
     alone = rest <= 1e-12 * np.maximum(total, 1.0)
     a = np.divide(sums[place, own], rest, out=np.zeros(len(own)), where=~alone)
-    some = cluster_weights > 0
-    means = np.divide(sums, cluster_weights, out=np.full(sums.shape, np.inf), where=some[None, :])
+    weight = np.broadcast_to(compared, sums.shape)
+    means = np.divide(sums, weight, out=np.full(sums.shape, np.inf), where=weight > 0)
     means[place, own] = np.inf
     b = means.min(axis=1)
     larger = np.maximum(a, b)
-    value = np.divide(b - a, larger, out=np.zeros(len(a)), where=larger > 0)
+    # Where cells are missing, a row may have no cell in common with any other cluster: then b is infinite.
+    value = np.divide(b - a, larger, out=np.zeros(len(a)), where=(larger > 0) & (larger < np.inf))
     return np.asarray(np.where(alone, 0.0, value))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.data.missing import allow_missing
 from foldwise.data.scan import scan
-from foldwise.errors import ParameterError
+from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import n_clusters_of, open_for_use
 from foldwise.models.kmeans.geometry import GEOMETRIES, Geometry
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.session import open_passes
+from foldwise.selection.cluster_moments import has_gaps, without_blank
 
 TWO_CLUSTERS = "a silhouette compares clusters, so there must be at least two."
 
@@ -67,13 +69,22 @@ class LabelledRows:
     labels: NDArray[np.int32]
     names: tuple[Any, ...]
     geometry: Geometry
+    observed: bool = False  # whether cells are missing; rows with nothing observed then have the label -1
 
 
 @contextmanager
 def labelled_rows(
-    X: Any, labels: Any, metric: str | None, sample_weight: Any, engine: Any, n_threads: int | None
+    X: Any,
+    labels: Any,
+    metric: str | None,
+    sample_weight: Any,
+    engine: Any,
+    n_threads: int | None,
+    missing: str = "error",
 ) -> Iterator[LabelledRows]:
     """Open rows with `labels`, one per row, or with the labels that a fitted model gives them."""
+    if missing not in ("error", "model"):
+        raise ParameterError(f'missing={missing!r}: give "error" or "model".')
     if metric is not None and metric not in GEOMETRIES:
         raise ParameterError(f"metric={metric!r}: give one of {', '.join(GEOMETRIES)}.")
     if hasattr(labels, "predict"):
@@ -88,15 +99,30 @@ def labelled_rows(
             numbers = model.predict(passes.source)
             seen = model.as_compared(passes.source) if hasattr(model, "as_compared") else passes.source
             names: tuple[Any, ...] = tuple(range(n_clusters_of(model)))
-            yield LabelledRows(passes.over(seen), numbers, names, geometry_of(model))
+            allowed = getattr(model, "missing", "error") == "model"
+            yield _with_gaps(LabelledRows(passes.over(seen), numbers, names, geometry_of(model)), allowed)
         return
     given, geometry = np.asarray(labels), GEOMETRIES[metric or "euclidean"]
     if given.ndim != 1:
         raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
     found, numbers = np.unique(given, return_inverse=True)
-    with open_passes(scan(X, weights=sample_weight), engine=engine, n_threads=n_threads) as passes:
+    source = scan(X, weights=sample_weight)
+    source = source if missing == "error" else allow_missing(source)
+    with open_passes(source, engine=engine, n_threads=n_threads) as passes:
         seen = passes.source if geometry.view is None else geometry.view(passes.source)
-        yield LabelledRows(passes.over(seen), numbers.astype(np.int32), tuple(found.tolist()), geometry)
+        opened = LabelledRows(passes.over(seen), numbers.astype(np.int32), tuple(found.tolist()), geometry)
+        yield _with_gaps(opened, missing == "model")
+
+
+def _with_gaps(opened: LabelledRows, allowed: bool) -> LabelledRows:
+    """The rows, which may have missing cells if that is allowed; with none missing, everything is as for complete rows."""
+    if not allowed or not has_gaps(opened.passes):
+        return opened
+    if opened.geometry.squared:
+        raise DataError(
+            "cosines need whole rows, but cells are missing", advice='Use metric="euclidean", or fill the cells first'
+        )
+    return replace(opened, labels=without_blank(opened.passes, opened.labels), observed=True)
 
 
 def geometry_of(model: Any) -> Geometry:

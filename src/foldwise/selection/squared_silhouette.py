@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.errors import ParameterError
+from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.selection.cluster_moments import check_row_count, grouped
 from foldwise.selection.silhouette_result import TWO_CLUSTERS, Silhouette, labelled_rows
@@ -40,6 +40,8 @@ def squared_silhouette(
     array([0.967, 0.951, 0.951, 0.967])
     """
     with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+        if opened.observed:
+            raise DataError("squared distances need whole rows, but cells are missing", advice="Use fw.silhouette")
         return squared_silhouette_of(opened.passes, opened.labels, opened.names, values=values)
 
 

@@ -39,9 +39,7 @@ class CompletedMoments:
 
     def merge(self, other: CompletedMoments) -> CompletedMoments:
         """The completed moments of both sets of rows together."""
-        return CompletedMoments(
-            self.moments.merge(other.moments), self.spread + other.spread, self.logs + other.logs
-        )
+        return CompletedMoments(self.moments.merge(other.moments), self.spread + other.spread, self.logs + other.logs)
 
     @property
     def expected(self) -> Floats:
@@ -51,7 +49,7 @@ class CompletedMoments:
     @property
     def shift(self) -> Floats:
         """By how much the mean moves."""
-        return self.moments.centre[0] + self.moments.centre[1]
+        return np.asarray(self.moments.centre[0] + self.moments.centre[1])
 
     def squares(self, precision: Floats) -> float:
         """The weighted sum of the squared Mahalanobis distances of the observed cells."""

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise import kernels
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 from foldwise.stats.two_part_mean import distance, moved
+
+_SAMPLED = 64  # rows of a block, for values in the middle of its columns
 
 
 @dataclass(frozen=True)
@@ -41,19 +44,10 @@ class ObservedColumns:
         if weights is not None and not weights.all():
             rows, weights = rows[weights > 0], weights[weights > 0]
         gaps = np.isnan(rows)
-        wide = np.where(gaps, 0.0, rows.astype(np.float64, copy=False))
-        each = np.ones(len(rows)) if weights is None else weights
-        weight = _sums(each, ~gaps)
-        with np.errstate(invalid="ignore", over="ignore"):  # an infinite sum of squares is for the caller to judge
-            pivot = np.where(weight > 0, _sums(each, wide) / np.where(weight > 0, weight, 1.0), 0.0)
-            away = np.where(gaps, 0.0, wide - pivot)
-            shift = np.where(weight > 0, _sums(each, away) / np.where(weight > 0, weight, 1.0), 0.0)
-            squares = np.maximum(_sums(each, away**2) - weight * shift**2, 0.0)
-        # As for complete columns: a column that varies never has a sum of squares of exactly zero.
-        squares = np.where((squares == 0) & (away != 0).any(axis=0), LEAST_POSITIVE, squares)
+        weight, centre, squares = _moments(np.ascontiguousarray(rows), weights, gaps)
         return cls(
             weight,
-            two_parts(pivot, shift),
+            centre,
             squares,
             len(rows),
             gaps.sum(axis=0, dtype=np.int64),
@@ -93,6 +87,43 @@ class ObservedColumns:
     def columns(self) -> int:
         """How many columns have a missing cell."""
         return int(np.count_nonzero(self.missing))
+
+
+def _moments(rows: NDArray[Any], weights: Floats | None, gaps: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Weight, centre and centred squares of the observed cells of each column.
+
+    The kernel for complete rows does the work: missing cells are filled with one observed value of their column, and what they
+    contribute, which then is known, is taken away.
+    """
+    if not gaps.any():
+        total, centre, squares = kernels.columns(rows, weights)
+        return np.full(rows.shape[1], total), centre, squares
+    pivot = _typical(rows)
+    filled = np.where(gaps, pivot, rows)
+    total, centre, squares = kernels.columns(filled, weights)
+    missing = gaps.sum(axis=0).astype(np.float64) if weights is None else _sums(weights, gaps)
+    weight = total - missing if weights is None else _sums(weights, ~gaps)
+    some = weight > 0
+    with np.errstate(invalid="ignore", over="ignore"):  # an infinite sum of squares is for the caller to judge
+        moved_by = (centre[0] - pivot) + centre[1]
+        shift = np.divide(moved_by * total, weight, out=np.zeros(len(weight)), where=some)
+        rest = squares - np.divide(weight * missing, total) * shift**2
+        squares = np.where(np.isnan(rest) & some, np.inf, np.maximum(rest, 0.0))
+    flat = np.flatnonzero(squares == 0)
+    # As for complete columns: a column that varies never has a sum of squares of exactly zero.
+    squares[flat] = np.where((filled[:, flat] != pivot[flat]).any(axis=0), LEAST_POSITIVE, 0.0)
+    return weight, np.where(some, two_parts(pivot.astype(np.float64), shift), 0.0), squares
+
+
+def _typical(rows: NDArray[Any]) -> NDArray[Any]:
+    """An observed value of each column, the median of a sample: near the others, and equal to them if they are all equal."""
+    some = np.sort(rows[:: max(1, len(rows) // _SAMPLED)], axis=0)  # NaN comes last
+    counts = np.count_nonzero(~np.isnan(some), axis=0)
+    found = some[np.maximum(counts - 1, 0) // 2, np.arange(rows.shape[1])]
+    for column in np.flatnonzero(counts == 0):
+        seen = rows[:, column][~np.isnan(rows[:, column])]
+        found[column] = seen[0] if len(seen) else 0.0
+    return found
 
 
 def _sums(weights: Floats, cells: NDArray[Any]) -> Floats:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, ClassVar, Self
 
-from foldwise.errors import DataError
 from foldwise.models.kmeans import partial_fit
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.centre_model import CentreModel
 from foldwise.models.kmeans.descent import find_clusters
-from foldwise.models.kmeans.fit_data import KMeansData
-from foldwise.models.kmeans.observed_data import ObservedData
+from foldwise.models.kmeans.observed_data import data_of
 from foldwise.models.kmeans.parameters import BOUNDS, PARAMETERS
-from foldwise.models.kmeans.small_table import effort_for_size
 from foldwise.models.parameters import Parameter, constraints, shared
-from foldwise.models.session import Session, session
-
-SMALL_TABLE_STARTS = 10  # with missing cells, where the search in memory does not serve
+from foldwise.models.session import session
 
 
 class KMeans(CentreModel):
@@ -46,8 +41,11 @@ class KMeans(CentreModel):
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
         Constant columns are divided by 1; the mean is not subtracted from sparse rows or with metric="cosine".
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" compares each row with the centres in the cells that it has.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
+        them with the means of the columns; "model" minimises the sum of squares over observed cells: a row is compared with the
+        centres in the cells that it has, and a centre is the mean of the observed cells of its rows. A row with nothing
+        observed has the label -1. `inertia_` is the plain sum over observed cells; distances are scaled to all columns (see
+        `transform`). Starts are drawn in proportion to what a row adds to the inertia, with column means in missing cells.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     random_state : None is a fixed seed, so that equal calls give bit-identical results.
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed resumes from its checkpoint.
@@ -67,6 +65,14 @@ class KMeans(CentreModel):
     >>> km.labels_, km.cluster_centers_
     (array([0, 0, 0, 1, 1, 1], dtype=int32), array([[ 1.,  2.],
            [10.,  2.]]))
+
+    With missing cells, each row is compared in the cells that it has:
+
+    >>> nan = float("nan")
+    >>> km = fw.KMeans(2, missing="model").fit([[1.0, 2.0], [1.0, nan], [nan, 4.0], [10.0, 12.0], [nan, 14.0], [nan, nan]])
+    >>> km.labels_, km.cluster_centers_
+    (array([ 0,  0,  0,  1,  1, -1], dtype=int32), array([[ 1.,  3.],
+           [10., 13.]]))
     """
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS | shared("missing", "prepare")
@@ -115,16 +121,12 @@ class KMeans(CentreModel):
         """Find the clusters; a row with `sample_weight` w counts as w equal rows; `engine` runs the passes (`fw.engine`)."""
         geometry = self.geometry
         with session(self, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
-            data = KMeansData(fit.passes) if fit.missing is None else self._observed(fit)
+            data = data_of(fit, geometry)
             self._check_count(fit, data.n, data.counted)
             starts = self._n_starts()
-            notes: tuple[str, ...] = ()
             plusplus = isinstance(self.init, str) and self.init == "k-means++"
             # Whoever gives the centres or counts the starts gets just those.
             search = "none" if self.search == "auto" and not (plusplus and self.n_init == "auto") else self.search
-            if plusplus and data.observed and effort_for_size(search, data, self.n_clusters) is not None:
-                starts = max(starts, SMALL_TABLE_STARTS)
-                notes = (f"with missing cells, a small table is searched by {starts} starts",)
             found = find_clusters(
                 Assignment(data, bounds=BOUNDS[self.algorithm]),
                 self.n_clusters,
@@ -146,20 +148,9 @@ class KMeans(CentreModel):
                 data.n,
                 resumed_at=found.resumed_at,
                 repairs=found.repairs,
-                notes=notes,
                 warning=f"KMeans (n_clusters={self.n_clusters})",
             )
         return self
-
-    def _observed(self, fit: Session) -> KMeansData:
-        assert fit.missing is not None
-        if self.geometry.view is not None:
-            raise DataError(
-                f"metric={self.metric!r} needs whole rows, but {fit.missing.cells:,} cells are missing",
-                where=fit.where,
-                advice="Use metric='euclidean', or missing='mean' or 'drop'",
-            )
-        return ObservedData(fit.passes, known=fit.missing if fit.scale is None else None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the clusters with a batch of any size, which is not kept: each row is assigned once, on arrival.

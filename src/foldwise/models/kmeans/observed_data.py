@@ -13,9 +13,12 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.missing import allow_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
+from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Rescaling
 from foldwise.models.kmeans.fit_data import KMeansData, with_mean
+from foldwise.models.kmeans.geometry import Geometry
+from foldwise.models.session import Session
 from foldwise.stats.observed import ObservedColumns
 from foldwise.stats.observed_extent import ObservedExtent
 
@@ -107,3 +110,16 @@ class ObservedData(KMeansData):
 
     def _opened(self, rows: Any, weights: Floats | None) -> Source:
         return allow_missing(scan(rows, weights=weights))
+
+
+def data_of(fit: Session, geometry: Geometry) -> KMeansData:
+    """The data of a fit, with or without missing cells."""
+    if fit.missing is None:
+        return KMeansData(fit.passes)
+    if geometry.view is not None:
+        raise DataError(
+            f"metric={geometry.name!r} needs whole rows, but {fit.missing.cells:,} cells are missing",
+            where=fit.where,
+            advice="Use metric='euclidean', or missing='mean' or 'drop'",
+        )
+    return ObservedData(fit.passes, known=fit.missing if fit.scale is None else None)

@@ -46,14 +46,7 @@ EFFORTS = {"auto": Effort.brief, "breathing": Effort.thorough}
 
 
 def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
-    """How long to search this table, or None if it is not small or cells are missing; depends on nothing but the sizes."""
-    if data.observed:
-        return None
-    return effort_for_size(search, data, k)
-
-
-def effort_for_size(search: str, data: KMeansData, k: int) -> Effort | None:
-    """The same, whether or not cells are missing."""
+    """How long to search this table, or None if it is not small; depends on nothing but the sizes."""
     if search not in EFFORTS or not 1 < k < data.counted:
         return None
     effort = EFFORTS[search](k)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.data.missing import drop_incomplete, fill_missing
 from foldwise.errors import FoldwiseWarning
 from foldwise.fold.passes import Passes
+from foldwise.models.mixture import gaps
 from foldwise.stats.moments import Moments
+from foldwise.stats.observed import ObservedColumns
 
 # The share of a column's variance that the columns before it leave unexplained, below which it is a combination of them: well
 # above the rounding of such rows, and above the floor of the variances.
@@ -56,12 +59,21 @@ class Collinear:
             warnings.warn(self.message(names), CollinearColumnsWarning, stacklevel=stacklevel + 1)
 
 
-def collinear_columns(passes: Passes) -> Collinear:
-    """Found in one pass, by regressing every column on those before it."""
+def collinear_columns(passes: Passes, observed: ObservedColumns | None = None, missing: str = "error") -> Collinear:
+    """Found in one pass, by regressing every column on those before it.
+
+    Where cells are missing, what is `observed` is needed, and what to do about them: "drop", "mean" or "model".
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        moments = passes.fold(Moments.of)
-        upper = np.triu(moments.scatter)
-        scatter = upper + np.triu(upper, 1).T
+        if observed is not None and missing == "model":
+            scatter, rows = gaps.covariance_of_all(passes, observed), observed.rows - observed.blank
+        else:
+            if observed is not None:
+                change = drop_incomplete if missing == "drop" else fill_missing
+                passes = passes.over(change(passes.source, observed.mean))
+            moments = passes.fold(Moments.of)
+            upper, rows = np.triu(moments.scatter), moments.rows
+            scatter = upper + np.triu(upper, 1).T
         deviation = np.sqrt(np.diagonal(scatter))
         correlation = scatter / np.outer(deviation, deviation)
     varies = np.flatnonzero(deviation > 0)  # the others are constant, which is told elsewhere
@@ -69,8 +81,8 @@ def collinear_columns(passes: Passes) -> Collinear:
     if not np.isfinite(correlation).all():
         return Collinear()
     found = _dependent(correlation, _UNEXPLAINED[passes.source.dtype.name])
-    few = moments.rows <= len(varies)
-    return Collinear(tuple(int(varies[j]) for j in found), few and bool(found), moments.rows, len(varies))
+    few = rows <= len(varies)
+    return Collinear(tuple(int(varies[j]) for j in found), few and bool(found), rows, len(varies))
 
 
 def _dependent(correlation: Floats, least: float) -> list[int]:

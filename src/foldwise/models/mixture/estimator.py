@@ -28,6 +28,7 @@ from foldwise.models.session import Session, session
 from foldwise.models.units import in_range
 from foldwise.stats.extent import Extent
 
+_COMPLETED = "the start was looked for on rows whose missing cells were drawn; EM then integrates missing cells out"
 _ROUGH = 1e-4  # of starts that the caller adds, all but the best are left at this tolerance
 
 
@@ -68,8 +69,9 @@ class GaussianMixture(FittedMixture):
     search : with "kmeans", how far a start is looked for. "split-merge": short runs in memory from several k-means, on at most
         20,000 rows, then splits and merges of components (`models/mixture/search.py` states the effort). "none": one k-means.
     weights_init, means_init, precisions_init : a start in the units of the model; the order of components is then kept.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" integrates them out.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
+        with the means of the columns; "model" integrates them out: EM maximises the likelihood of the observed cells, densities
+        are those of what a row has, and `fw.impute(model, X)` completes rows. A row without any has probabilities `weights_`.
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     scale : columns are standardised first; parameters and densities are then of standardised rows.
     random_state : None is a fixed start, so that equal calls give equal bits.
@@ -87,6 +89,13 @@ class GaussianMixture(FittedMixture):
     >>> gm.means_, gm.predict([[0.0, 0.0], [12.0, 3.0]])
     (array([[10.  ,  2.  ],
            [ 1.  ,  2.25]]), array([1, 0], dtype=int32))
+
+    Missing cells (NaN) are integrated out:
+
+    >>> nan = float("nan")
+    >>> gm = fw.GaussianMixture(2, missing="model", covariance_type="diag").fit([*rows, [nan, 3.0], [10.5, nan]])
+    >>> gm.predict([[nan, 2.0], [1.2, nan]]), gm.predict_proba([[nan, nan]]).round(2)
+    (array([0, 1], dtype=int32), array([[0.6, 0.4]]))
     """
 
     PARAMETERS = MIXTURE
@@ -200,6 +209,7 @@ class GaussianMixture(FittedMixture):
                 extent.count,
                 resumed_at=best.resumed_at,
                 repairs=repairs,
+                notes=(_COMPLETED,) if data.gaps and self.n_components > 1 and not (given.whole or warm) else (),
                 warning="Best performing initialization did not converge. Try different init parameters, or increase "
                 "max_iter, tol, or check for degenerate data. "
                 f"GaussianMixture (n_components={self.n_components})",
@@ -216,10 +226,8 @@ class GaussianMixture(FittedMixture):
         if observed is not None and opened.mean is not None and opened.scale is not None:
             observed = gaps.scaled(observed, opened.mean, opened.scale)
         with np.errstate(over="ignore", invalid="ignore"):
-            if observed is None:
-                extent = opened.passes.fold(Extent.of)
-            else:
-                extent = gaps.extent_with_gaps(opened.passes, observed)
+            passes = opened.passes if observed is None else gaps.filled(opened.passes, observed)
+            extent = passes.fold(Extent.of)
         self._check_count(extent, opened)
         if observed is None:
             return FitData.of(opened.passes, covariance, self.reg_covar, extent)

@@ -70,7 +70,9 @@ class FitData:
         pivot = (extent.columns.mean * units.factor).astype(dtype).astype(np.float64)
         mean, whole = covariance.of_all_rows(passes)
         variances = whole if whole.ndim == 1 else np.array(np.diagonal(whole))
-        return cls(passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances, RIDGE[dtype.name], passes)
+        return cls(
+            passes, covariance, reg_covar, units, extent, pivot, mean, whole, variances, RIDGE[dtype.name], passes
+        )
 
     @property
     def gaps(self) -> bool:

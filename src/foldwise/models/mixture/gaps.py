@@ -1,4 +1,4 @@
-"""Rows with missing cells: what EM needs before it begins, one normal distribution for all rows, and completed rows to start on.
+"""Rows with missing cells: what EM needs before it begins, one normal distribution of all rows, and completed rows.
 
 EM itself integrates missing cells out (`kernels/mixture_gaps.py`). Starts come from methods for complete rows, so for these
 missing cells are drawn from what one normal distribution, fitted to all rows by EM, says of them given the observed cells.
@@ -34,9 +34,9 @@ _STEPS, _TOL = 30, 1e-3  # of the one normal distribution, which is only to star
 _MOST_COLUMNS = 128  # above, types without matrices do without correlations here, too
 
 
-def extent_with_gaps(passes: Passes, observed: ObservedColumns) -> Extent:
-    """The extent of rows with missing cells, which are filled with the means of their columns."""
-    return passes.over(fill_missing(passes.source, observed.mean)).fold(Extent.of)
+def filled(passes: Passes, observed: ObservedColumns) -> Passes:
+    """Passes over rows whose missing cells are filled with the means of their columns: they have the same extent."""
+    return passes.over(fill_missing(passes.source, observed.mean))
 
 
 def data_with_gaps(
@@ -47,12 +47,11 @@ def data_with_gaps(
     units = Units.of(extent, dtype, per_column=not covariance.compares_columns)
     if not units.plain:
         passes = passes.over(cached(units.view(passes.source)))
+        observed = passes.fold(ObservedColumns.of)  # squares may have left the range of float64
     pivot = (extent.columns.mean * units.factor).astype(dtype).astype(np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        variances = units.seen(observed.squares / observed.weight, 2)
-    one = _one_normal(passes, covariance, units.seen(observed.mean), variances, pivot, extent)
-    weightless = observed.blank > 0
-    completed = MappedSource(passes.source, Drawn(_completing(one, extent, pivot, dtype), weightless))
+    one = _one_normal(passes, covariance, observed.mean, observed.squares / observed.weight, pivot, extent)
+    low, high = units.seen(extent.low), units.seen(extent.high)
+    drawn = Drawn(_completing(one, extent, pivot, dtype), low, high, blank=observed.blank > 0)
     whole = one.matrix if isinstance(covariance, MatrixType) else np.array(np.diagonal(one.matrix))
     return FitData(
         passes,
@@ -65,10 +64,19 @@ def data_with_gaps(
         whole,
         np.array(np.diagonal(one.matrix)),
         RIDGE[dtype.name],
-        complete=passes.over(completed),
+        complete=passes.over(MappedSource(passes.source, drawn)),
         one=one,
         blank=observed.blank,
     )
+
+
+def covariance_of_all(passes: Passes, observed: ObservedColumns) -> Floats:
+    """The covariance matrix of rows with missing cells, as one normal distribution has it; in the units of the data."""
+    extent = filled(passes, observed).fold(Extent.of)
+    kind = Full(passes.source.n_columns)
+    data = data_with_gaps(passes, kind, 0.0, extent, observed)
+    assert data.one is not None
+    return np.asarray(kind.scaled(data.one.matrix, data.units.inverse))
 
 
 def scaled(observed: ObservedColumns, mean: Floats, scale: Floats) -> ObservedColumns:
@@ -139,19 +147,22 @@ def _completing(one: OneNormal, extent: Extent, pivot: Floats, dtype: np.dtype[n
 
 @dataclass(frozen=True)
 class Drawn:
-    """Rows whose missing cells are drawn; if `weightless`, those in which nothing was observed get weight 0."""
+    """Rows whose missing cells are drawn, within the range of what was observed; rows without anything get weight 0."""
 
     components: GapComponents
-    weightless: bool
+    low: Floats
+    high: Floats
+    blank: bool  # whether there are such rows
 
     def __call__(self, block: Block) -> Block:
         """The block, completed."""
         rows, weights = block.dense(), block.weights
         missing = np.isnan(rows)
-        if self.weightless:
+        if self.blank:
             weights = np.where(missing.all(axis=1), 0.0, 1.0 if weights is None else weights)
         if missing.any():
-            rows = self.components.drawn(rows, *noise(rows)).astype(rows.dtype)
+            drawn = self.components.drawn(rows, *noise(rows))
+            rows = np.where(missing, np.clip(drawn, self.low, self.high).astype(rows.dtype), rows)
         return DenseBlock(rows, block.start, weights)
 
 

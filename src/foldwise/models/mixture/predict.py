@@ -138,15 +138,21 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         dtype = np.dtype([("cluster", np.int32), *((name, np.float64) for name in names[1:])])
         return RowOutput(self.as_compared(source), names, dtype, partial(all_of, self.posterior(source.dtype), dtype))
 
-    def posterior(self, dtype: np.dtype[Any]) -> Posterior:
-        """What the model says of rows of this dtype, seen `as_compared`."""
+    def posterior(self, dtype: np.dtype[Any], *, gaps: bool = False) -> Posterior:
+        """What the model says of rows of this dtype, seen `as_compared`; with `gaps`, whatever `missing` is."""
         check_is_fitted(self, "weights_")
         pivot = np.asarray(self.weights_ @ self.means_, dtype=np.float64)
         with np.errstate(over="ignore"):
             narrow = np.abs(self.means_).max() <= np.finfo(dtype).max
             pivot = pivot.astype(dtype).astype(np.float64) if narrow else pivot
         compared = self.covariance.components(
-            self.weights_, self.means_, self.precisions_cholesky_, pivot, dtype, narrow=bool(narrow), gaps=self._takes_gaps
+            self.weights_,
+            self.means_,
+            self.precisions_cholesky_,
+            pivot,
+            dtype,
+            narrow=bool(narrow),
+            gaps=gaps or self._takes_gaps,
         )
         return Posterior(compared, getattr(self, "clusters_", None))
 
@@ -176,6 +182,21 @@ class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: igno
         source = open_for_use(self, X, sample_weight)
         check_dense(source, "densities")
         return source
+
+    def _impute_block(self, values: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Rows completed by what is expected of missing cells given the others, and the standard deviations of these.
+
+        Both are moments of the whole mixture, in the units of the data: the deviation counts what is unknown within components
+        and between them. Observed cells stay as they are, with a deviation of 0.
+        """
+        scale = getattr(self, "scale_", None)
+        rows = values if scale is None else (values.astype(np.float64) - self.mean_) / scale
+        components = self.posterior(rows.dtype, gaps=True).components
+        assert isinstance(components, GapComponents)
+        completed, deviations = components.completed(np.ascontiguousarray(rows))
+        if scale is not None:
+            completed, deviations = completed * scale + self.mean_, deviations * scale
+        return np.where(np.isnan(values), completed, values), deviations
 
     # ---------------------------------------------------------------- components
 

@@ -79,6 +79,15 @@ class MixtureSearch:
             return None
         return Start(best.weights, best.means + rows.centre, best.covariances, within)
 
+    def plain_start(self, data: FitData, within: Floats | None) -> Start:
+        """What k-means finds, without any search."""
+        kind, (counts, means, matrices) = self.rows.covariance, self._kmeans(0)
+        if within is None:
+            within = data.widths(kind.of_matrices(matrices, counts), counts)
+        weights = np.maximum(counts, 1e-3 * counts.sum() / len(counts))
+        covariances = data.with_ridge(kind.of_matrices(matrices, counts), data.ridge(within))
+        return Start(weights / weights.sum(), means + self.rows.centre, covariances, within)
+
     def _search(self, runs: Runs, begin: Model) -> Model:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)

@@ -1,13 +1,14 @@
 """The search for a start where cells are missing: the search for complete rows, on rows completed by what was found before.
 
 Round 0 completes the sample by draws from one normal distribution (`gaps.py`), which blurs clusters; each of the next rounds by
-draws from the best mixture so far, which does not. What a round finds takes up to `_STEPS` exact steps of EM over the sample
-as it is, with its missing cells, and the mixture with the highest bound is the start; collapsed ones come last. All of it is
-in memory, on at most the rows that `search_rows.sample_size` says.
+draws from the best mixture so far, which does not. What a round finds, and what plain k-means does, takes up to `_STEPS` exact
+steps of EM over the sample as it is, with its missing cells, and the mixture with the highest bound is the start; collapsed
+ones come last. All of it is in memory, on at most the rows that `search_rows.sample_size` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,16 +35,17 @@ def searched_start_with_gaps(data: FitData, k: int, seed: int, number: int, with
         return None
     which, share = chosen(data, k, seed)
     rows, weights = taken(data.passes, which)
-    sample, best = _Sample.of(data, rows, weights), None
-    source: GapComponents = completing(data)
-    for turn in range(_ROUNDS):
-        found = _round(sample, source, k, share, seed, number * _ROUNDS + turn, within if best is None else best.start.within)
-        if found is not None and (best is None or found.value < best.value):
-            best = found
+    sample, source = _Sample.of(data, rows, weights), completing(data)
+    best: _Found | None = None
+    for turn in range(number * _ROUNDS, (number + 1) * _ROUNDS):
+        for found in _round(sample, source, k, share, seed, turn, within):
+            if best is None or found.value < best.value:
+                best = found
+            within = found.start.within
         if best is None:
             return None
         source = sample.components(best.start)
-    return None if best is None else best.start
+    return best.start if best is not None else None
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,20 @@ class _Sample:
 
 def _round(
     sample: _Sample, source: GapComponents, k: int, share: float, seed: int, turn: int, within: Floats | None
-) -> _Found | None:
+) -> Iterator[_Found]:
     completed = source.drawn(sample.rows, *noise(sample.rows, turn))
     rows = SearchRows.made(sample.data, completed, sample.weights, k, share)
     if len(rows.x) < 2 * k or rows.has_atom:
-        return None
-    try:
-        start = MixtureSearch(rows, seed, turn).start(sample.data, within)
-        return None if start is None else _settled(sample.data, start)
-    except np.linalg.LinAlgError:  # covariances that no run could use
-        return None
+        return
+    search = MixtureSearch(rows, seed, turn)
+    for look in (search.start, search.plain_start):
+        try:
+            start = look(sample.data, within)
+            if start is not None:
+                within = start.within
+                yield _settled(sample.data, start)
+        except np.linalg.LinAlgError:  # covariances that no run could use
+            continue
 
 
 def _settled(data: FitData, start: Start) -> _Found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -18,24 +17,23 @@ from foldwise.data.missing import refuse_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
-from foldwise.fold import blas
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remember_columns
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import Parameter, constraints, seed_of
-from foldwise.models.pca import ppca
 from foldwise.models.pca.categories import CategoryOutputs
 from foldwise.models.pca.choose import solver_for
 from foldwise.models.pca.covariance import from_moments
-from foldwise.models.pca.normal_model import Completing, NormalModel, ObservedDensities, ObservedResiduals
+from foldwise.models.pca.density import DensityOutputs
+from foldwise.models.pca.normal_model import ObservedResiduals
 from foldwise.models.pca.observed import NAME as EM
 from foldwise.models.pca.observed import ObservedFit, fit_observed
 from foldwise.models.pca.parameters import PARAMETERS
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
-from foldwise.models.pca.solver import SolverOptions, dimensions, floor_of_rows
+from foldwise.models.pca.solver import Solver, SolverOptions, dimensions, floor_of_rows
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import session
 from foldwise.prepare.encode import IndicatorGroup
@@ -54,6 +52,7 @@ _LAZY = {
 class PCA(
     KnownParameters,
     CategoryOutputs,
+    DensityOutputs,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -65,13 +64,14 @@ class PCA(
     Parameters
     ----------
     n_components : None (all), a number, a share of variance between 0 and 1, "mle" (Minka), "parallel" (Horn's parallel
-        analysis) or "gavish-donoho"; what the rules saw, and how sure they are, is in `rank_`.
+        analysis), "gavish-donoho" or "auto" (how well held-out cells are predicted; dense rows); what the rules saw, and
+        how sure they are, is in `rank_`.
     svd_solver : "auto" picks by cost. "covariance_eigh", "full" (SVD, no covariance formed), "krylov" (a few directions of
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out; "mean" fills them with
-        the means of the columns; "model" is probabilistic PCA of the observed cells.
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
+        the means of the columns; "model" is probabilistic PCA of the observed cells (see below).
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
@@ -84,6 +84,16 @@ class PCA(
     Rows with categories, which arrive as indicators (`fw.prepare`), are seen in the geometry of FAMD whatever `scale` says, or
     of MCA if there is nothing else: numbers are divided by their standard deviation, indicators by the root of their share.
     Variances then are FAMD's eigenvalues; `category_coordinates`, `variables` and `mca_eigenvalues` say more.
+
+    With missing="model" and cells missing, a normal distribution is fitted to the observed cells by EM, and the variances are
+    those of the covariance that it expects of complete rows; rules for n_components read these as if nothing were
+    missing. With a whole number below the number of columns less one, the distribution is that of a probabilistic PCA
+    with so many components; otherwise its covariance is full. It is shrunk towards unrelated columns by as many rows
+    (`shrinkage_`) as predict held-out cells best; `held_out_error_` is the root mean square of their errors, in standard
+    deviations of the columns. Complete rows are projected as ever, others after their missing cells are filled by their
+    conditional means, as `fw.impute(model, X)` shows. svd_solver plays no part; `tol` is the largest change of a
+    correlation at a step (0 means 1e-4); `residuals_` are about the last step's covariance. A d x d matrix is formed.
+    partial_fit takes no missing cells.
 
     The sign of a direction is free; ours makes its largest loading positive. Citation: Jolliffe, Principal Component
     Analysis, 2002.
@@ -142,26 +152,22 @@ class PCA(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
+            solver = solver_for(self.svd_solver, self.n_components, opened.data)
+            by_cells = opened.missing is not None or self.n_components == "auto"
+            k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
             indicators = getattr(opened.data, "indicators", None)
-            if opened.missing is not None or self.n_components == "auto":
-                k = int(self.n_components) if isinstance(self.n_components, Integral) else None
-                options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
-                found = fit_observed(opened.passes, opened.missing, options, self.n_components)
-                spectrum, normal, name = found.spectrum, found, EM
-            else:
-                solver = solver_for(self.svd_solver, self.n_components, opened.data)
-                k = solver.count(self.svd_solver, self.n_components, opened.data)
-                options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
-                spectrum, normal, name = solver.solve(opened.passes, options), None, solver.name
-            self._set_attributes(spectrum, opened.data.dtype, opened.seed, normal)
+            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+            observed = fit_observed(opened.passes, opened.missing, options, self.n_components) if by_cells else None
+            spectrum = solver.solve(opened.passes, options) if observed is None else observed.spectrum
+            self._set_attributes(spectrum, opened.data.dtype, opened.seed, observed)
             self.__dict__.pop("_stream", None)
             self.__dict__.pop("n_samples_seen_", None)
             opened.finish(
                 spectrum.outcome,
-                name,
+                solver.name if observed is None else EM,
                 spectrum.rows,
                 resumed_at=spectrum.resumed_at,
-                warning=f"PCA (svd_solver={self.svd_solver!r})" if normal is None else "PCA (missing='model')",
+                warning=f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')",
             )
         return self
 
@@ -286,11 +292,7 @@ class PCA(
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)
         self.trace_ = spectrum.outcome.trace
-        for name in ("fill_scale_", "fill_precision_", "shrinkage_", "held_out_error_"):
-            self.__dict__.pop(name, None)
-        if observed is not None:
-            self.fill_scale_, self.fill_precision_ = observed.normal.scale, observed.normal.precision
-            self.shrinkage_, self.held_out_error_ = observed.strength, observed.error
+        self._remember_normal(observed)
 
     # ---------------------------------------------------------------- rows
 
@@ -303,21 +305,6 @@ class PCA(
         names = tuple(map(str, self.get_feature_names_out()))
         return RowOutput(source, names, source.dtype, self._completing(self._projection(whiten=self.whiten).scores))
 
-    def _completing(self, task: Any) -> Any:
-        """The task on rows whose missing cells are filled, if the model is to fill any."""
-        return Completing(self._normal(), task) if self.missing == "model" else task
-
-    def _normal(self) -> NormalModel:
-        """The normal distribution that missing cells are filled by: of the fit, or the probabilistic PCA's if it had none."""
-        check_is_fitted(self)
-        if hasattr(self, "fill_precision_"):
-            return NormalModel(self.mean_, self.fill_scale_, self.fill_precision_)
-        with blas.single():
-            return ppca.normal(*self._model()[:3], self.mean_, self.scale_)
-
-    def _impute_block(self, values: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        return self._normal().fill(values)
-
     def _projection(self, *, whiten: bool = False) -> Projection:
         check_is_fitted(self)
         if not whiten:
@@ -328,12 +315,8 @@ class PCA(
         roots = np.sqrt(np.maximum(variances, floor))
         return Projection(self.components_, self.mean_, self.scale_, np.where(roots > 0, roots, 1.0))
 
-    @property
-    def _floor(self) -> float:
-        return float(getattr(self, "variance_floor_", 0.0))  # models saved by earlier versions have none
-
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(self._completing(task))
+        return self._rows_as_they_are(X, self._completing(task))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Rows of the original space that have these scores."""
@@ -359,8 +342,7 @@ class PCA(
         projection = self._projection()
         if self.missing != "model":
             return self._rows(X, projection.residual_norms)
-        source = open_for_use(self, X)
-        return Passes(source, n_threads=self.n_threads).rows(ObservedResiduals(self._normal(), projection))
+        return self._rows_as_they_are(X, ObservedResiduals(self._normal(), projection))
 
     @property
     def loadings_(self) -> LabelledMatrix:
@@ -395,37 +377,6 @@ class PCA(
 
     def _by_column(self, values: NDArray[Any]) -> LabelledMatrix:
         return LabelledMatrix(np.asarray(values), self._names, self._components)
-
-    # ---------------------------------------------------------------- as a probability model
-
-    def get_covariance(self) -> Floats:
-        """The covariance of the probabilistic model (Tipping and Bishop 1999), in the units of the data."""
-        with blas.single():
-            return ppca.covariance(*self._model())
-
-    def get_precision(self) -> Floats:
-        """The inverse of `get_covariance()`."""
-        with blas.single():
-            return ppca.precision(*self._model(), self._floor)
-
-    def _model(self) -> tuple[Floats, Floats, float, Floats | None]:
-        check_is_fitted(self)
-        directions = np.asarray(self.components_, dtype=np.float64)
-        return directions, self.explained_variance_, self.noise_variance_, self.scale_
-
-    def score_samples(self, X: Any) -> Floats:
-        """The log-likelihood of each row under the probabilistic model; of its observed cells, if missing="model"."""
-        precision = self.get_precision()
-        if self.missing == "model":
-            normal = NormalModel(self.mean_, np.ones(len(self.mean_)), precision)
-            return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(ObservedDensities(normal))
-        with blas.single():
-            constant = ppca.log_constant(precision)
-        return self._rows(X, partial(ppca.log_density, centre=self.mean_, precision=precision, constant=constant))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the rows."""
-        return float(np.mean(self.score_samples(X)))
 
     @property
     def _n_features_out(self) -> int:

@@ -24,8 +24,8 @@ from foldwise.stats.completed_moments import CompletedMoments
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 4.0, 16.0, 64.0)
 _GROUPS = 5
-_MOST_NUMBERS = 64  # of components that are tried
-_MOST_WORK = 2e9  # multiplications; beyond, a sample of rows is looked at
+_ALL_NUMBERS = 20  # of columns up to which every number of components is tried
+_MOST_WORK = 2e8  # multiplications; beyond, a sample of rows is looked at
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,7 @@ class Fit:
     strength: float = 0.0
 
 
-def choose_strength(
-    passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None
-) -> tuple[float, Floats]:
+def choose_strength(passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None) -> tuple[float, Floats]:
     """The strength of the prior, of those in STRENGTHS, with the least error, and the errors of all.
 
     A row is taken out of the scatter in closed form (a change of rank one). Other rows' missing cells were filled with its
@@ -65,9 +63,7 @@ def choose_strength(
 
 def _errors(block: Block, fit: Fit, inverses: Floats, removed: float, share: float) -> ArraySum:
     block = sample(block, share)
-    return ArraySum(
-        missing_cells.left_out(block.dense(), block.weights, fit.units, fit.mean, inverses, removed)
-    )
+    return ArraySum(missing_cells.left_out(block.dense(), block.weights, fit.units, fit.mean, inverses, removed))
 
 
 def sample(block: Block, share: float) -> Block:
@@ -82,9 +78,10 @@ def sample(block: Block, share: float) -> Block:
 def hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
     """A number for each row that looks random, and is the same for equal rows; missing cells are all alike."""
     wide = np.where(np.isnan(rows), np.nan, rows.astype(np.float64)) + 0.0  # -0 becomes 0
-    bits = np.ascontiguousarray(wide).view(np.uint64)
-    each = _scrambled(bits + np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return _scrambled(each.sum(axis=1, dtype=np.uint64))
+    bits: NDArray[np.uint64] = np.ascontiguousarray(wide).view(np.uint64)
+    places = np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    each = _scrambled(np.add(bits, places, dtype=np.uint64))
+    return _scrambled(np.asarray(each.sum(axis=1, dtype=np.uint64)))
 
 
 def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -107,6 +104,31 @@ class _Groups:
         return _Groups(tuple(a.merge(b) for a, b in zip(self.parts, other.parts, strict=True)))
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """Errors for each number of components: mean squares, and the standard errors of the distance from the least."""
+
+    numbers: NDArray[np.intp]
+    sums: Floats
+    mean: Floats
+    spread: Floats
+    best: int
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.intp], sums: Floats) -> _Judged:
+        groups = sums[sums[:, -1] > 0]
+        errors = groups[:, :-1] / groups[:, -1:]
+        mean = groups[:, :-1].sum(axis=0) / max(float(groups[:, -1].sum()), 1.0)
+        best = int(np.argmin(mean))
+        away = errors - errors[:, best : best + 1]
+        spread = away.std(axis=0, ddof=1) / np.sqrt(len(away)) if len(away) > 1 else np.zeros(len(numbers))
+        return cls(numbers, sums, mean, spread, best)
+
+    def least(self, standard_errors: float) -> int:
+        """The least number that is no more than so many standard errors from the best."""
+        return int(self.numbers[np.argmax(self.mean - self.mean[self.best] <= standard_errors * self.spread)])
+
+
 def choose_components(
     passes: Passes, fit: Fit, rows: tuple[NDArray[Any], Floats | None] | None, scale: Floats, precision: Floats
 ) -> RankChoice:
@@ -117,34 +139,44 @@ def choose_components(
     fit expects them. The standard error is that of the differences between the groups.
     """
     d = len(fit.mean)
-    numbers = np.arange(d) if d <= _MOST_NUMBERS else np.unique(np.linspace(0, d - 1, _MOST_NUMBERS).astype(int))
     gather = partial(_grouped, fit=fit, precision=precision)
     block = None if rows is None else DenseBlock(rows[0], 0, rows[1])
     parts = _split(block) if block is not None else None
     found = gather(block, parts) if block is not None else passes.fold(gather)
-    with blas.single():
-        models = _models(fit, found.parts, scale, numbers)
-    share = _MOST_WORK / (fit.weight * len(numbers) * d**2)
-    compare = partial(_group_errors, fit=fit, models=models, share=share)
-    whole = parts if share >= 1.0 else None
-    sums = (compare(block, whole) if block is not None else passes.fold(compare)).value
-    sums = sums[sums[:, -1] > 0]
-    errors = sums[:, :-1] / sums[:, -1:]
-    mean = sums[:, :-1].sum(axis=0) / max(float(sums[:, -1].sum()), 1.0)
-    best = int(np.argmin(mean))
-    away = errors - errors[:, best : best + 1]
-    spread = away.std(axis=0, ddof=1) / np.sqrt(len(away)) if len(away) > 1 else np.zeros(len(numbers))
 
-    def least(errors_allowed: float) -> int:
-        return int(numbers[np.argmax(mean - mean[best] <= errors_allowed * spread)])
+    def errors_of(numbers: NDArray[np.intp]) -> Floats:
+        """Sums of squared errors, group by number of components, and the number of cells."""
+        with blas.single():
+            models = _models(fit, found.parts, scale, numbers)
+        share = _MOST_WORK / (fit.weight * len(numbers) * d**2)
+        compare = partial(_group_errors, fit=fit, models=models, share=share)
+        whole = parts if share >= 1.0 else None
+        return (compare(block, whole) if block is not None else passes.fold(compare)).value
 
+    numbers = np.arange(d)
+    if d > _ALL_NUMBERS:  # all small ones, fewer of the large ones; then all around what these choose
+        numbers = np.union1d(np.round(np.geomspace(1, d, _ALL_NUMBERS)).astype(int) - 1, np.arange(_ALL_NUMBERS // 2))
+    judged = _Judged.of(numbers, errors_of(numbers))
+    if d > _ALL_NUMBERS:
+        place = int(np.searchsorted(numbers, judged.least(1.0)))
+        near = np.arange(numbers[max(place - 1, 0)] + 1, numbers[min(place + 1, len(numbers) - 1)])
+        more = np.setdiff1d(near, numbers)
+        if more.size:
+            both = np.hstack([judged.sums[:, :-1], errors_of(more)])
+            order = np.argsort(np.concatenate([numbers, more]))
+            numbers = np.concatenate([numbers, more])[order]
+            judged = _Judged.of(numbers, np.hstack([both[:, :-1][:, order], both[:, -1:]]))
     return RankChoice(
         rule="auto",
-        chosen=least(1.0),
-        low=least(2.0),
-        high=int(numbers[best]),
+        chosen=judged.least(1.0),
+        low=judged.least(2.0),
+        high=int(numbers[judged.best]),
         meaning="numbers from within two standard errors of the least error of held-out cells to that with the least error",
-        figures={"n_components": numbers.astype(np.float64), "held_out_error": np.sqrt(mean), "standard_error": spread},
+        figures={
+            "n_components": numbers.astype(np.float64),
+            "held_out_error": np.sqrt(judged.mean),
+            "standard_error": judged.spread,
+        },
     )
 
 
@@ -166,9 +198,10 @@ def _models(
     """For each group, mean and precisions of probabilistic PCAs, with each of the numbers of components, of all other rows."""
     weight = np.array([part.moments.weight for part in parts])
     first = np.stack([part.shift for part in parts]) * weight[:, None]
-    second = np.stack([part.expected for part in parts]) + first[:, :, None] * first[:, None, :] / np.maximum(
-        weight, 1e-300
-    )[:, None, None]  # about the mean of the fit, near which all groups lie
+    second = (
+        np.stack([part.expected for part in parts])
+        + first[:, :, None] * first[:, None, :] / np.maximum(weight, 1e-300)[:, None, None]
+    )  # about the mean of the fit, near which all groups lie
     rest = np.maximum(weight.sum() - weight, 1e-300)
     shift = (first.sum(axis=0) - first) / rest[:, None]
     scatter = (second.sum(axis=0) - second) - shift[:, :, None] * shift[:, None, :] * rest[:, None, None]

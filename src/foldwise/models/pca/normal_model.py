@@ -49,7 +49,6 @@ class NormalModel:
         deviations[which] = spread
         return filled, deviations
 
-
     def log_density(self, rows: NDArray[Any]) -> Floats:
         """The log-density of the observed cells of each row."""
         which = np.isnan(rows)
@@ -85,7 +84,9 @@ class ObservedResiduals:
         missing = None if block.sparse else np.isnan(block.dense())
         if missing is None or not missing.any():
             return self.projection.residual_norms(block)
-        rows = self.normal.completed(block).times(np.eye(len(self.normal.mean)), self.projection.mean, self.projection.scale)
+        rows = self.normal.completed(block).times(
+            np.eye(len(self.normal.mean)), self.projection.mean, self.projection.scale
+        )
         wide = np.asarray(self.projection.directions, dtype=np.float64)
         rest = np.where(missing, 0.0, rows - (rows @ wide.T) @ wide)
         return np.asarray(np.einsum("ij,ij->i", rest, rest))
@@ -93,12 +94,15 @@ class ObservedResiduals:
 
 @dataclass(frozen=True)
 class ObservedDensities:
-    """The log-density of each row's observed cells."""
+    """The log-density of each row's observed cells; `whole` is the task for a block without missing ones."""
 
     normal: NormalModel
+    whole: Callable[[Block], Floats]
 
     def __call__(self, block: Block) -> Floats:
         """Densities of the rows of a block, of which NaN is missing."""
+        if block.sparse or not np.isnan(block.dense()).any():
+            return self.whole(block)
         return self.normal.log_density(block.dense())
 
 

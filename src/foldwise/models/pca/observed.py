@@ -42,9 +42,15 @@ class ObservedFit:
     rank: RankChoice | None
 
 
-def fit_observed(passes: Passes, observed: ObservedColumns | None, options: SolverOptions, n_components: Any) -> ObservedFit:
+def fit_observed(
+    passes: Passes, observed: ObservedColumns | None, options: SolverOptions, n_components: Any
+) -> ObservedFit:
     """Fit the rows of `passes`, of which NaN is missing, given what is observed of the columns (None: all)."""
     d = passes.source.n_columns
+    if passes.source.sparse:
+        raise ParameterError(
+            "n_components='auto' needs dense rows; use 'mle', 'parallel' or 'gavish-donoho', or X.toarray()"
+        )
     if d > _MOST_COLUMNS:
         raise DataError(
             f"missing='model' forms a matrix of columns by columns, and there are {d}",
@@ -52,7 +58,8 @@ def fit_observed(passes: Passes, observed: ObservedColumns | None, options: Solv
         )
     if observed is None:
         observed = passes.fold(ObservedColumns.of)
-    latent = int(n_components) if isinstance(n_components, Integral) and n_components < d - 1 else None
+    counted = isinstance(n_components, Integral) and n_components < d - 1 and options.indicators is None
+    latent = int(n_components) if counted else None
     if latent is not None and latent > observed.rows:
         raise ParameterError(f"n_components={latent} must be between 0 and min(n_samples, n_features)={observed.rows}")
     scale, prior = _working_units(observed, options, latent)
@@ -87,13 +94,12 @@ def fit_observed(passes: Passes, observed: ObservedColumns | None, options: Solv
         precision, _ = inverse(em.best(state["expected"], float(state["weight"]), float(state["strength"])))
     rank = None
     if n_components == "auto":
-        own = np.ones(d) if options.scale else np.where(scale > 0, scale / _typical(scale), 1.0)
+        scaled = options.scale or options.indicators is not None
+        own = np.ones(d) if scaled else np.where(scale > 0, scale / _typical(scale), 1.0)
         rank = em.choose_components(state, own, precision)
     errors = state["errors"]
     error = float(np.sqrt(errors.min())) if errors.size else float("nan")
-    return ObservedFit(
-        spectrum, NormalModel(moments.mean, scale, precision), float(state["strength"]), error, rank
-    )
+    return ObservedFit(spectrum, NormalModel(moments.mean, scale, precision), float(state["strength"]), error, rank)
 
 
 def _working_units(observed: ObservedColumns, options: SolverOptions, latent: int | None) -> tuple[Floats, Floats]:

@@ -2,9 +2,9 @@
 
 The missing cells are what is integrated out; the scores are not. So a step needs the expected scatter of the complete rows (a
 d x d matrix), after which the best mean and covariance are known in closed form, also for W W' + noise I (Tipping and Bishop
-1999): the slowness of an EM that treats scores as missing, too, is avoided. The covariance is shrunk towards the diagonal, as if
-`strength` rows with unrelated columns of the observed variances had been seen; the objective, the log-likelihood of the observed
-cells and of this prior, never falls.
+1999): the slowness of an EM that treats scores as missing, too, is avoided. The covariance is shrunk towards the diagonal, as
+if `strength` rows with unrelated columns of the observed variances had been seen; the objective, the log-likelihood of the
+observed cells and of this prior, never falls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from foldwise.stats.completed_moments import CompletedMoments
 _WARM = 12  # steps before the strength of the prior is chosen
 _WARM_CHANGE = 1e-2
 _SMALL = 20_000_000  # rows x columns^2 up to which rows are gathered, and many steps are made at a time
-_WORK = 400_000_000  # multiplications in one call, so that Ctrl-C and a time budget are heeded
+_WORK = 400_000_000  # multiplications in one call, so that Ctrl-C and a time budget are heeded,
+_AT_ONCE = 200  # and steps
 _LEAST = 1e-3  # rows: a prior that keeps matrices positive
 _TOLERANCE = 1e-4  # the largest change of a correlation, or of a mean in standard deviations, at a step
 
@@ -103,7 +104,7 @@ class ObservedEM:
     def _run(self, state: State) -> State:
         problem, (rows, weights) = self.problem, self._rows()
         chosen, d = bool(state["chosen"]), len(problem.prior)
-        most = max(1, _WORK // (max(1, len(rows)) * d * d))
+        most = min(_AT_ONCE, max(1, _WORK // (max(1, len(rows)) * d * d)))
         mean, covariance, expected, steps, settled, objective = missing_cells.em_normal(
             rows,
             weights,
@@ -120,7 +121,7 @@ class ObservedEM:
             "mean": mean,
             "covariance": covariance,
             "expected": expected,
-            "weight": np.array(_weight_of(rows, weights)),
+            "weight": np.array(_weight_of(rows, weights, problem.units.inverse > 0)),
             "settled": np.array(settled),
             "steps": state["steps"] + steps,
             "objective": np.array(objective),
@@ -154,7 +155,8 @@ class ObservedEM:
         expected = found.expected
         mean, covariance = state["mean"] + found.shift, self.best(expected, weight, strength)
         change = max(
-            float(np.abs(found.shift).max(initial=0.0)), float(np.abs(covariance - state["covariance"]).max(initial=0.0))
+            float(np.abs(found.shift).max(initial=0.0)),
+            float(np.abs(covariance - state["covariance"]).max(initial=0.0)),
         )
         tolerance = problem.tolerance if state["chosen"] else max(problem.tolerance, _WARM_CHANGE)
         after = {
@@ -170,7 +172,7 @@ class ObservedEM:
         }
         if "safe_mean" in state or "mean_0" not in state:
             return {**after, "mean_0": state["mean"], "covariance_0": state["covariance"]}
-        return _extrapolated(after, state)
+        return _extrapolated(after, state, problem.components)
 
     @staticmethod
     def reached(state: State) -> State:
@@ -218,8 +220,9 @@ def _with_weight(block: Block) -> tuple[NDArray[Any], Floats | None]:
     return rows[weights > 0], weights[weights > 0]
 
 
-def _weight_of(rows: NDArray[Any], weights: Floats | None) -> float:
-    something = ~np.isnan(rows).all(axis=1)
+def _weight_of(rows: NDArray[Any], weights: Floats | None, varies: NDArray[np.bool_]) -> float:
+    """The weight of the rows with an observed cell in a column that varies; of all rows, if none does."""
+    something = ~np.isnan(rows[:, varies]).all(axis=1) if varies.any() else np.ones(len(rows), dtype=bool)
     return float(np.count_nonzero(something)) if weights is None else float(weights[something].sum())
 
 
@@ -229,7 +232,7 @@ def _plain(state: State) -> State:
     return {name: array for name, array in state.items() if name not in memory}
 
 
-def _extrapolated(after: State, before: State) -> State:
+def _extrapolated(after: State, before: State, components: int | None) -> State:
     """The state after two steps in a row, moved on along them; what was reached by EM itself is kept beside it."""
     names = ("mean", "covariance")
     moves = {name: before[name] - before[f"{name}_0"] for name in names}
@@ -241,7 +244,9 @@ def _extrapolated(after: State, before: State) -> State:
         return after
     tried = {name: before[f"{name}_0"] + 2 * step * moves[name] + step**2 * bends[name] for name in names}
     try:
-        np.linalg.cholesky(tried["covariance"])
+        with blas.single():
+            tried["covariance"] = constrained(tried["covariance"], components)
+            np.linalg.cholesky(tried["covariance"])
     except np.linalg.LinAlgError:
         return {**after, "reach": np.array(max(2.0, reach / 4))}
     safe = {f"safe_{name}": after[name] for name in (*names, "expected")}

@@ -32,11 +32,9 @@ def precision(directions: Floats, variances: Floats, noise: float, scale: Floats
     return matrix if scale is None else matrix / np.outer(scale, scale)
 
 
-def normal(
-    directions: Floats, variances: Floats, noise: float, mean: Floats, scale: Floats | None
-) -> NormalModel:
+def normal(directions: Floats, variances: Floats, noise: float, mean: Floats, scale: Floats | None) -> NormalModel:
     """The model as a distribution that fills missing cells; one without noise has next to none."""
-    k, d = directions.shape
+    d = len(mean)
     largest = max(float(variances.max(initial=0.0)), noise)
     if largest == 0.0:
         return NormalModel(mean, np.zeros(d), np.eye(d))

@@ -35,6 +35,8 @@ def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
     """What n_components=`rule` says of these variances; None where it is a number, or all."""
     if rule is None or isinstance(rule, Integral):
         return None
+    if rule == "auto":
+        raise ParameterError("n_components='auto' looks at the rows again: use fit, not partial_fit")
     if rule not in RULES:
         return by_share(found.variances, found.total_variance, float(rule), found.weight)
     if rule == "mle":

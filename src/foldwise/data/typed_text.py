@@ -1,0 +1,121 @@
+"""Text files with columns of the types that their cells have: numbers however they are written, yes and no, dates, words.
+
+The first rows decide. Where they hold nothing but plain numbers and words, DuckDB reads the file with these types, strictly and fast, and
+`judged_again` takes over if a missing cell (NA, ?) turns up further down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
+from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.first_rows import FirstRows
+from foldwise.data.reading import FOUND_OUT, Reading
+from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
+
+_JUDGED = 20_480  # rows, which cost little to look at twice
+
+
+def is_text(table: DuckDBTable) -> bool:
+    """Whether the table comes from text files, whose cells have no types of their own."""
+    return table.reader is not None and table.reader.text_files is not None
+
+
+def with_text_cells(table: DuckDBTable) -> DuckDBTable:
+    """The same table with the cells of text files as text, so that they can be judged."""
+    if table.reader is None or not is_text(table):
+        return table
+    columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
+    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
+
+
+def typed_text(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable:
+    """The table with types, judged by its first rows; other tables have their types already."""
+    if not is_text(table):
+        return table
+    text = with_text_cells(table)
+    with FirstRows(text, most=_JUDGED) as first:
+        found = read_text(first.relation(), [quoted(column.sql) for column in text.columns], reading).columns
+    if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
+        return table
+    return _typed(text, found)
+
+
+def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable | None:
+    """The table with types that all its rows fit, after a row far down did not; None if its numbers are no plain ones after all.
+
+    Rows that were read before keep their values: only that more cells are missing can have changed.
+    """
+    if table.slower is not None:
+        return table.slower
+    if not is_text(table) or table.projection is not None:
+        return None
+    text = with_text_cells(table)
+    found = text.ask(lambda rows: read_text(rows, [quoted(column.sql) for column in text.columns], reading)).columns
+    for column, one in zip(table.columns, found, strict=True):
+        if column.type == "DOUBLE" and not (isinstance(one.format, NumberFormat) and one.format.plain):
+            return None
+        if column.type == "DOUBLE" and one.words:
+            replace(text, strays=((column.sql, next(iter(one.words))),)).find_bad([column], None)
+    return _typed(text, found)
+
+
+def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> DuckDBTable:
+    """A table of a text file whose plain numbers DuckDB types while it reads, twice as fast as by SQL over text.
+
+    `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before. `formats` are those
+    of all columns, by their SQL names.
+    """
+    plain = {
+        name: form for name, form in formats.items() if isinstance(form, NumberFormat) and form.plain and not form.words
+    }
+    nulls = tuple(dict.fromkeys(token for form in plain.values() for token in form.seen))
+    if slow.reader is None or slow.projection is None or not plain or any(_is_a_level(one, formats) for one in nulls):
+        return slow
+    columns = tuple(replace(c, type="DOUBLE") if c.sql in plain else c for c in slow.reader.columns)
+    reader = replace(slow.reader, columns=columns, nulls=nulls)
+    select = [
+        quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
+    ]
+    return replace(slow, reader=reader, projection=", ".join(select), slower=slow)
+
+
+def _is_a_level(token: str, formats: Mapping[str, Format | None]) -> bool:
+    """Whether a word that is missing among numbers may be a word of its own in another column."""
+    others = [form for form in formats.values() if not (isinstance(form, NumberFormat) and form.plain)]
+    return any(form is None or token.strip(BLANKS) not in ("", *form.missing) for form in others)
+
+
+def _cell(column: Column, form: Format | None) -> str:
+    return quoted(column.sql) if form is None else form.sql(quoted(column.sql))
+
+
+def _read_as_it_is(column: Column, one: TextColumn) -> bool:
+    """Whether DuckDB reads the cells as they are meant by the type that the column has."""
+    form = one.format
+    if isinstance(form, NumberFormat):
+        return form.plain and not form.seen and not form.words and column.type == "DOUBLE"
+    return isinstance(form, WordFormat) and column.type not in ("DOUBLE", "BOOLEAN")
+
+
+def _typed(text: DuckDBTable, found: tuple[TextColumn, ...]) -> DuckDBTable:
+    columns, select, strays, forms = [], [], [], []
+    for column, one in zip(text.columns, found, strict=True):
+        form: AnyFormat = one.format
+        if isinstance(form, NumberFormat) and form.words:
+            # A stray word among numbers is an error here, which names it (`fw.prepare` takes it for a missing cell, and says so).
+            strays.append((column.sql, form.words[0]))
+            form = WordFormat()
+        forms.append(form)
+        select.append(f"{form.sql(quoted(column.sql))} AS {quoted(column.sql)}")
+        columns.append(replace(column, type=type_of(form)))
+    table = replace(text.selecting(select, tuple(columns)), strays=tuple(strays))
+    return read_directly(table, {column.sql: form for column, form in zip(columns, forms, strict=True)})
+
+
+def type_of(form: AnyFormat) -> str:
+    """The SQL type of what a format reads."""
+    return {NumberFormat: "DOUBLE", BooleanFormat: "BOOLEAN", WordFormat: "VARCHAR"}.get(type(form), "TIMESTAMP")
