@@ -59,16 +59,48 @@ NUMBERS = [
     NumberFormat(thousands="'", prefix="CHF"),
     NumberFormat(missing=(*TOKENS, "-9", "0"), seen=("NA", "nan")),
 ]
-PIECES = ["1", "23", "456", "0", "7890", ",", ".", " ", "\u202f", "'", "$", "€", "%", "kg", "CHF", "(", ")", "-", "+", "\u2212", "e5"]
+PIECES = [
+    "1",
+    "23",
+    "456",
+    "0",
+    "7890",
+    ",",
+    ".",
+    " ",
+    "\u202f",
+    "'",
+    "$",
+    "€",
+    "%",
+    "kg",
+    "CHF",
+    "(",
+    ")",
+    "-",
+    "+",
+    "\u2212",
+    "e5",
+]
 PIECES += ["e-3", "NA", "trace", "nan", "_", "inf", "-9", "\u00a0", "x"]
 
 
-@given(st.sampled_from(NUMBERS), st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.none() | st.sampled_from(PIECES), max_size=60))
+@given(
+    st.sampled_from(NUMBERS),
+    st.lists(
+        st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.none() | st.sampled_from(PIECES), max_size=60
+    ),
+)
 def test_numbers_in_sql_and_python_agree(connection: Any, form: NumberFormat, cells: list[str | None]) -> None:
     assert same(by_sql(connection, form, cells), by_python(form, cells))
 
 
-@given(st.floats(-1e12, 1e12), st.sampled_from(["", ",", " ", "'"]), st.sampled_from(["", "$", "EUR"]), st.sampled_from(["", "%", "kg"]))
+@given(
+    st.floats(-1e12, 1e12),
+    st.sampled_from(["", ",", " ", "'"]),
+    st.sampled_from(["", "$", "EUR"]),
+    st.sampled_from(["", "%", "kg"]),
+)
 def test_what_is_written_is_read(value: float, thousands: str, prefix: str, suffix: str) -> None:
     value = round(value, 2)
     text = f"{abs(value):,.2f}".replace(",", thousands)
@@ -81,7 +113,11 @@ def test_what_is_written_is_read(value: float, thousands: str, prefix: str, suff
 
 
 def test_a_cell_that_does_not_fit_is_an_error_of_the_query(connection: Any) -> None:
-    for form, bad in ((NumberFormat(), "twelve"), (NumberFormat(suffix="kg"), "5 lb"), (BooleanFormat("yes", "no"), "maybe")):
+    for form, bad in (
+        (NumberFormat(), "twelve"),
+        (NumberFormat(suffix="kg"), "5 lb"),
+        (BooleanFormat("yes", "no"), "maybe"),
+    ):
         with pytest.raises(duckdb.Error, match=bad):
             connection.execute(f"SELECT {form.sql('c')} FROM (VALUES ('{bad}')) AS t(c)").fetchall()
     with pytest.raises(duckdb.Error, match=r"31\.02\.2020"):
@@ -115,7 +151,9 @@ def test_dates_in_sql_and_python_agree(connection: Any, pattern: str, moments: l
     st.integers(-23, 23),
     st.sampled_from(["T", " "]),
 )
-def test_iso_dates_in_sql_and_python_agree(connection: Any, moments: list[dt.datetime], hours: int, between: str) -> None:
+def test_iso_dates_in_sql_and_python_agree(
+    connection: Any, moments: list[dt.datetime], hours: int, between: str
+) -> None:
     zone = dt.timezone(dt.timedelta(hours=hours))
     for zoned in (False, True):
         form = DateFormat(zoned=zoned)
@@ -123,7 +161,7 @@ def test_iso_dates_in_sql_and_python_agree(connection: Any, moments: list[dt.dat
         cells = [moment.isoformat(between) for moment in written] + ["NA", "2020-02-30", "2020-13-01T00:00:00Z", "soon"]
         found = by_sql(connection, form, cells)
         assert found == by_python(form, cells)
-        whole = written[0].astimezone(dt.timezone.utc).replace(tzinfo=None) if zoned else written[0]
+        whole = written[0].astimezone(dt.UTC).replace(tzinfo=None) if zoned else written[0]
         assert found[0] == whole
 
 
@@ -141,7 +179,9 @@ def test_one_odd_cell_does_not_make_words_of_numbers(connection: Any, odd: str) 
     (found,) = read(connection, x=[str(k) for k in range(40)] + [odd]).columns
     assert isinstance(found.format, NumberFormat)
     value = found.format.parse(odd)
-    expected = {"+5": 5, "1_000": 1000, "true": None, "\u22127": -7, "1e3": 1000, ".5": 0.5, "5.": 5, "NA": None}.get(odd, 7)
+    expected = {"+5": 5, "1_000": 1000, "true": None, "\u22127": -7, "1e3": 1000, ".5": 0.5, "5.": 5, "NA": None}.get(
+        odd, 7
+    )
     assert value == expected
     assert found.words == ({"true": 1} if odd == "true" else {})
 
@@ -164,7 +204,10 @@ def test_two_units_are_no_numbers(connection: Any) -> None:
     assert set(found.units) == {"mg", "g"}
 
 
-@pytest.mark.parametrize("cells", [["1st", "2nd", "3rd"], ["3 pm", "10 am"], ["A12", "B7"], ["1.2.3", "1.2.4"], ["007", "012"], ["12:30", "9:15"]])
+@pytest.mark.parametrize(
+    "cells",
+    [["1st", "2nd", "3rd"], ["3 pm", "10 am"], ["A12", "B7"], ["1.2.3", "1.2.4"], ["007", "012"], ["12:30", "9:15"]],
+)
 def test_no_numbers(connection: Any, cells: list[str | None]) -> None:
     (found,) = read(connection, x=cells * 5).columns
     assert isinstance(found.format, WordFormat)
@@ -185,7 +228,10 @@ def test_day_and_month_are_told_apart_by_the_whole_column(connection: Any) -> No
 
 def test_words_of_the_user_are_missing_too(connection: Any) -> None:
     (numbers, words) = read(
-        connection, Reading(missing_values=("-9", "unknown", "none")), x=["1", "2", "-9", "NA"], y=["a", "none", "unknown", "NA"]
+        connection,
+        Reading(missing_values=("-9", "unknown", "none")),
+        x=["1", "2", "-9", "NA"],
+        y=["a", "none", "unknown", "NA"],
     ).columns
     assert [numbers.format.parse(cell) for cell in ("1", "-9", "NA")] == [1.0, None, None]
     assert [words.format.parse(cell) for cell in ("a", "none", "unknown", "NA")] == ["a", None, None, None]
@@ -193,7 +239,12 @@ def test_words_of_the_user_are_missing_too(connection: Any) -> None:
 
 
 def test_many_columns_are_judged_as_few_are(connection: Any) -> None:
-    cells: list[list[str | None]] = [["1", "NA", "2.5"], ["a", "b", "a"], ["$1", "$2,000", "-"], ["2020-01-01", "2020-02-02", None]]
+    cells: list[list[str | None]] = [
+        ["1", "NA", "2.5"],
+        ["a", "b", "a"],
+        ["$1", "$2,000", "-"],
+        ["2020-01-01", "2020-02-02", None],
+    ]
     few = read(connection, **{f"c{j}": one for j, one in enumerate(cells)})
     many = read(connection, **{f"c{j}": cells[j % 4] for j in range(120)})
     assert many.columns == few.columns * 30
@@ -201,4 +252,8 @@ def test_many_columns_are_judged_as_few_are(connection: Any) -> None:
 
 def test_infinity_stays_and_nan_is_missing(connection: Any) -> None:
     seen = NumberFormat(seen=("nan",))
-    assert by_sql(connection, seen, ["inf", "nan", "-inf"]) == by_python(seen, ["inf", "nan", "-inf"]) == [math.inf, None, -math.inf]
+    assert (
+        by_sql(connection, seen, ["inf", "nan", "-inf"])
+        == by_python(seen, ["inf", "nan", "-inf"])
+        == [math.inf, None, -math.inf]
+    )

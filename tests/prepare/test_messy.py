@@ -6,7 +6,6 @@ import datetime as dt
 import importlib.util
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,15 +17,34 @@ import foldwise as fw
 from foldwise.cli import main
 
 FILES = [
-    *("years_header.csv", "sample_numbers.tsv", "no_header_numbers.csv", "text_header_numbers.csv", "no_header_mixed.csv"),
+    *(
+        "years_header.csv",
+        "sample_numbers.tsv",
+        "no_header_numbers.csv",
+        "text_header_numbers.csv",
+        "no_header_mixed.csv",
+    ),
     *("duplicate_names.csv", "units_row.csv", "comment_lines.csv", "na_tokens.csv", "sentinel_999.csv"),
     *("european_semicolon.csv", "latin1.csv", "currency.csv", "euro_currency.csv", "units.csv", "utf16_excel.txt"),
     *("utf8_bom_crlf.csv", "cr_only.csv", "quoted_newlines.csv", "trailing_delimiter.csv", "ragged_rows.csv"),
-    *("aligned_columns.txt", "one_space.txt", "pipe.txt", "booleans.csv", "codes_and_ids.csv", "dates.csv", "odd_columns.csv"),
+    *(
+        "aligned_columns.txt",
+        "one_space.txt",
+        "pipe.txt",
+        "booleans.csv",
+        "codes_and_ids.csv",
+        "dates.csv",
+        "odd_columns.csv",
+    ),
     *("penguins.csv.gz", "taxis.csv.zst", "lab.duckdb", "penguins.feather", "planets.arrow", "types.parquet"),
     *("missing_keys.jsonl", "arrays.npz"),
 ]
-PARTS = [("two_sheets.xlsx", "Stations"), ("two_sheets.xlsx", "Readings"), ("shop.sqlite", "customers"), ("shop.sqlite", "orders")]
+PARTS = [
+    ("two_sheets.xlsx", "Stations"),
+    ("two_sheets.xlsx", "Readings"),
+    ("shop.sqlite", "customers"),
+    ("shop.sqlite", "orders"),
+]
 
 
 @pytest.fixture(scope="session")
@@ -111,9 +129,7 @@ def _frames(file: str, messy: Path) -> Any:
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("file", ["penguins.feather", "planets.arrow", "types.parquet"])
-def test_frames_with_types(
-    file: str, library: str, messy: Path, expected: dict[str, Any], score: ModuleType
-) -> None:
+def test_frames_with_types(file: str, library: str, messy: Path, expected: dict[str, Any], score: ModuleType) -> None:
     table = _frames(file, messy)
     if library == "pandas":
         frame: Any = table.to_pandas()
@@ -126,7 +142,9 @@ def test_frames_with_types(
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("file", ["na_tokens.csv", "currency.csv", "units.csv", "booleans.csv", "codes_and_ids.csv", "dates.csv"])
+@pytest.mark.parametrize(
+    "file", ["na_tokens.csv", "currency.csv", "units.csv", "booleans.csv", "codes_and_ids.csv", "dates.csv"]
+)
 def test_frames_of_text(file: str, library: str, messy: Path, expected: dict[str, Any], score: ModuleType) -> None:
     """As a frame whose cells are all text gives them."""
     frame: Any = pd.read_csv(messy / file, dtype=str, keep_default_na=False, skipinitialspace=True)
@@ -238,7 +256,13 @@ def test_tables_that_no_rule_was_made_for(name: str, shared_data: Path) -> None:
     found = fw.look(shared_data / "tables" / f"{name}.csv")
     others = {one.name: one.kind for one in found if one.kind != "number"}
     assert others == HELD_OUT[name]
-    alarms = ("sentinel", "mixed-types", "mixed-units", "constant", "missing-tokens", "decimal-comma", "ambiguous-dates")
+    alarms = (
+        "sentinel",
+        "mixed-types",
+        "mixed-units",
+        "constant",
+        "missing-tokens",
+        "decimal-comma",
+        "ambiguous-dates",
+    )
     assert not [note for note in found.notes if note.topic in alarms]
-
-

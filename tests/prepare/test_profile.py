@@ -102,7 +102,14 @@ def test_a_case_by_hand(dtype: str) -> None:
     table = open_table(frame)
     with FirstRows(table) as first:
         (found,) = profile(first, [plan(column, None) for column in table.columns])
-    assert (found.rows, found.missing, found.distinct, found.minimum, found.maximum, found.whole) == (5, 1, 3, 1, 5, True)
+    assert (found.rows, found.missing, found.distinct, found.minimum, found.maximum, found.whole) == (
+        5,
+        1,
+        3,
+        1,
+        5,
+        True,
+    )
     assert found.mean == 2.5
     assert found.squares == 2.25 + 0.25 + 0.25 + 6.25
     assert found.deviation == 1.5

@@ -12,7 +12,9 @@ AS = Annotated[list[str] | None, Parameter(name="--as", help=
     "What a column is, as in --as zip=category: number, category, boolean, identifier, date or text.")]  # fmt: skip
 
 
-def look(file: File, /, *, as_: AS = None, json: bool = False, values: bool = False, options: FileOptions = FILE_OPTIONS) -> int:
+def look(
+    file: File, /, *, as_: AS = None, json: bool = False, values: bool = False, options: FileOptions = FILE_OPTIONS
+) -> int:
     """Show what a table holds, column by column: kinds, missing cells, ranges, levels, and what to watch out for.
 
     Parameters

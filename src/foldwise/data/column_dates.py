@@ -18,7 +18,13 @@ _SQL_ISO = r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?)?"
 _SQL_ZONED = r"\d{4}-\d{1,2}-\d{1,2}[ T]\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)"
 _MOST = 0.9  # of the cells have the shape; the others are looked at one by one
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_TIME_SHAPES = (r"", r" \d{1,2}:\d\d", r" \d{1,2}:\d\d:\d\d", r" \d{1,2}:\d\d ?[AaPp][Mm]", r" \d{1,2}:\d\d:\d\d ?[AaPp][Mm]")
+_TIME_SHAPES = (
+    r"",
+    r" \d{1,2}:\d\d",
+    r" \d{1,2}:\d\d:\d\d",
+    r" \d{1,2}:\d\d ?[AaPp][Mm]",
+    r" \d{1,2}:\d\d:\d\d ?[AaPp][Mm]",
+)
 
 
 @dataclass(frozen=True)

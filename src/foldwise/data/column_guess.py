@@ -10,16 +10,46 @@ from typing import Literal
 
 from foldwise.data.column_text import BLANKS, TOKENS, BooleanFormat, MisfitError, NumberFormat
 
-PAIRS = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("on", "off"), ("ja", "nein"), ("oui", "non"), ("si", "no"))
+PAIRS = (
+    ("yes", "no"),
+    ("true", "false"),
+    ("y", "n"),
+    ("t", "f"),
+    ("on", "off"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("si", "no"),
+)
 FEW = 10  # different words among numbers that are still taken for remarks
 FEW_SHARE = 0.1  # and the share of cells that they may take
 
 _SIGN = "[+\u2212\u2013-]?"
 _SYMBOLS = "$€£¥₹₽₩₪₺₴฿"
-_CODES = "USD EUR GBP JPY CHF CAD AUD NZD SEK NOK DKK PLN CZK HUF INR CNY BRL MXN ZAR kr Kr Fr. Rs Rs.".split()
+_CODES = (
+    *(
+        "USD",
+        "EUR",
+        "GBP",
+        "JPY",
+        "CHF",
+        "CAD",
+        "AUD",
+        "NZD",
+        "SEK",
+        "NOK",
+        "DKK",
+        "PLN",
+        "CZK",
+        "HUF",
+        "INR",
+        "CNY",
+        "BRL",
+    ),
+    *("MXN", "ZAR", "kr", "Kr", "Fr.", "Rs", "Rs."),
+)
 _PREFIX = rf"(?:[A-Z]{{0,3}}[{_SYMBOLS}]|{'|'.join(map(re.escape, _CODES))})"
 _UNIT = rf"[A-Za-zÀ-ÿ°º%‰µμΩ{_SYMBOLS}][A-Za-zÀ-ÿ°%‰µμΩ/²³·^.\- ]{{0,14}}[23]?"
-_DIGITS = r"(?:[0-9](?:[0-9.,'’_ \u00a0\u202f\u2007\u2009]*[0-9.,])?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
+_DIGITS = r"(?:[0-9](?:[0-9.,'\u2019_ \u00a0\u202f\u2007\u2009]*[0-9.,])?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
 _LOOSE = re.compile(
     rf"(?P<open>\()?\s*{_SIGN}\s*(?P<prefix>{_PREFIX})?\s*{_SIGN}\s*(?P<digits>{_DIGITS})\s*(?P<suffix>{_UNIT})?\s*(?P<close>\))?"
 )
@@ -78,8 +108,8 @@ def guess_number(cells: Iterable[tuple[str, int]], numbers: int) -> Guess | None
         prefixes[found["prefix"] or ""] += count
         suffixes[(found["suffix"] or "").strip()] += count
         parentheses = parentheses or bool(found["open"])
-        if gap := re.search(r"[0-9]([ '’\u00a0\u202f\u2007\u2009])[0-9]", digits):
-            spaces = "'" if gap.group(1) in "'’" else " "
+        if gap := re.search(r"[0-9]([ '\u2019\u00a0\u202f\u2007\u2009])[0-9]", digits):
+            spaces = "'" if gap.group(1) in "'\u2019" else " "
         proof = _decimal_mark(digits)
         if proof is not None:
             proofs[proof] += count

@@ -1,7 +1,7 @@
 """How the cells of a text column are written: numbers, words, yes and no. Each format reads a cell in SQL and in Python alike.
 
-A format is strict: a cell that it does not fit is an error of the query (`sql`) or can be counted (`misfit`), never a silent NULL.
-Dates are in `column_dates`; `column_guess` finds the format of a column.
+A format is strict: a cell that it does not fit is an error of the query (`sql`) or can be counted (`misfit`), never a silent
+NULL. Dates are in `column_dates`; `column_guess` finds the format of a column.
 """
 
 from __future__ import annotations
@@ -80,10 +80,11 @@ def is_missing(cell: str, tokens: Sequence[str]) -> str:
 class NumberFormat:
     """How the numbers of a column are written.
 
-    `thousands` is the mark between groups of three digits; a space stands for all kinds of spaces, an apostrophe for both kinds.
-    `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off, and may be lacking. Percent keeps the printed figure.
-    `words` are cells that hold no number, are known, and count as missing. `seen` are missing cells as they stand in the file;
-    a query that knows them is faster. (NaN is missing; one that was not seen stays NaN in SQL, which every reader takes for missing.)
+    `thousands` is the mark between groups of three digits; a space stands for all kinds of spaces, an apostrophe for both.
+    `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off, and may be lacking. Percent keeps the printed
+    figure. `words` are cells that hold no number, are known, and count as missing. `seen` are missing cells as they stand in
+    the file; a query that knows them is faster. NaN is missing; in SQL one that was not seen stays NaN, which blocks of rows
+    take for missing as well.
 
     >>> price = NumberFormat(thousands=",", prefix="$", parentheses=True)
     >>> price.parse("$1,234.50"), price.parse("(12)"), price.parse("-$5"), price.parse("NA")
@@ -157,7 +158,9 @@ class NumberFormat:
             slow = f"nullif(coalesce({read}, {refusal(cell, 'a number', 'DOUBLE')}), 'NaN')"
         else:
             magnitude = f"CAST({self._magnitude(text)} AS DOUBLE)"
-            signed = f"CASE WHEN regexp_matches({text}, {literal(self._negative)}) THEN -{magnitude} ELSE {magnitude} END"
+            signed = (
+                f"CASE WHEN regexp_matches({text}, {literal(self._negative)}) THEN -{magnitude} ELSE {magnitude} END"
+            )
             fits = f"regexp_full_match({text}, {literal(self.pattern)})"
             slow = f"CASE WHEN {fits} THEN {signed} ELSE {refusal(cell, 'a number', 'DOUBLE')} END"
         known = [token for token in self.seen if token.strip(BLANKS).lower() != "nan"]
@@ -181,7 +184,9 @@ class NumberFormat:
         # In this order, and by CASE, which goes on only with the cells that are left: the first settles most of them.
         first = f"TRY_CAST({cell} AS DOUBLE) IS NOT NULL" if self._quick else f"{cell} IS NULL"
         known = f"WHEN {is_one_of(cell, self.seen)} THEN false " if self.seen else ""
-        return f"CASE WHEN {first} THEN false {known}WHEN {is_missing(cell, self._absent)} THEN false ELSE NOT {read} END"
+        return (
+            f"CASE WHEN {first} THEN false {known}WHEN {is_missing(cell, self._absent)} THEN false ELSE NOT {read} END"
+        )
 
     def parse(self, text: str | None) -> float | None:
         """The number in a cell, None if it is missing; raises MisfitError."""
@@ -204,7 +209,8 @@ class NumberFormat:
 
 
 _DUCKDB = re.compile(
-    r"[+-]?(?:(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*(?:_[0-9]+)*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+    r"[+-]?(?:(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*(?:_[0-9]+)*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.IGNORECASE,
 )
 
 
@@ -235,7 +241,8 @@ class BooleanFormat:
         low = f"lower({trimmed(cell)})"
         yes, no = f"{low} = {literal(self.yes)}", f"{low} = {literal(self.no)}"
         other = refusal(cell, f"{self.yes} or {self.no}", "BOOLEAN")
-        return f"CASE WHEN {yes} THEN true WHEN {no} THEN false WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {other} END"
+        absent = is_missing(cell, self.missing)
+        return f"CASE WHEN {yes} THEN true WHEN {no} THEN false WHEN {absent} THEN NULL ELSE {other} END"
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is neither."""

@@ -1,4 +1,4 @@
-"""The first rows of a table, kept in DuckDB's memory where that is possible, so that many questions take one reading of the file."""
+"""The first rows of a table, in DuckDB's memory where that is possible, so that many questions take one reading of the file."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[str]) -
     return own_aggregates(relation, columns, [tuple(wanted)] * len(columns))
 
 
-def own_aggregates(
-    relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]
-) -> list[tuple[Any, ...]]:
+def own_aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
     """The aggregates that are wanted of each column, in one query.
 
     Of many columns, planning such a query would take far longer than the work, so columns with equal values and aggregates are
@@ -98,9 +96,7 @@ def own_aggregates(
     return [found.get(j, ()) for j in range(len(columns))]
 
 
-def _side_by_side(
-    relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]
-) -> list[tuple[Any, ...]]:
+def _side_by_side(relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
     every = [one.replace("{x}", f"x{j}") for j, some in enumerate(wanted) for one in some]
     if not every:
         return [() for _ in columns]

@@ -1,7 +1,7 @@
 """What the text columns of a table hold: numbers however they are written, dates, yes and no, or words.
 
-Judged by the first rows (`FirstRows`), inside DuckDB. A column of plain numbers costs a cast of its cells; of the others, a bounded number of
-different cells comes to Python, which guesses a format, and another query tests the guess.
+Judged by the first rows (`FirstRows`), inside DuckDB. A column of plain numbers costs a cast of its cells; of the others, a
+bounded number of different cells comes to Python, which guesses a format, and another query tests the guess.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ def _first_look(relation: Any, cells: Sequence[str]) -> list[_Seen]:
         "approx_count_distinct({x})",
     )
     found = aggregates(relation, [Cells(cell) for cell in cells], wanted)
-    return [_Seen(cell, *map(int, row)) for cell, row in zip(cells, found, strict=True)]
+    return [
+        _Seen(cell, present=int(present), plain=int(plain), nan=bool(nan), zeros=int(zeros), levels=int(levels))
+        for cell, (present, plain, nan, zeros, levels) in zip(cells, found, strict=True)
+    ]
 
 
 def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen], missing: tuple[str, ...]) -> None:
@@ -115,7 +118,9 @@ def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen], missing: tuple[st
         one.odd = _sorted({cell: n for cell, n in (levels or {}).items() if cell is not None})
     if len(many) > _MOST_QUERIES:
         listed = f"list(left({{x}}, 200)) FILTER ({{x}} IS NOT NULL AND {odd})"
-        for one, (cells,) in zip(many, aggregates(relation.limit(_MOST_CELLS), [Cells(o.cell) for o in many], [listed]), strict=True):
+        for one, (cells,) in zip(
+            many, aggregates(relation.limit(_MOST_CELLS), [Cells(o.cell) for o in many], [listed]), strict=True
+        ):
             one.odd = _sorted(Counter(cells or ()))
         return
     for one in many:
@@ -150,7 +155,7 @@ def _date(relation: Any, one: _Seen, missing: tuple[str, ...]) -> TextColumn | N
     if one.plain > FEW_SHARE * one.present:
         return None
     forms = [replace(form, missing=missing) for form in candidates(cell for cell, _ in others)]
-    found = []
+    found: list[tuple[int, int, DateFormat, dict[str, int]]] = []
     for form in forms[:6]:
         words = _misfits(relation, one, form)
         if words is not None:
@@ -176,7 +181,7 @@ def _misfits(relation: Any, one: _Seen, form: NumberFormat | DateFormat) -> dict
 
 
 def _number_or_words(relation: Any, one: _Seen, decimal: str, missing: tuple[str, ...]) -> TextColumn:
-    tokens, others = one.split(missing)
+    tokens, _ = one.split(missing)
     told = {cell.strip(BLANKS): n for cell, n in tokens.items() if cell.strip(BLANKS)}
     units = one.guess.units if one.guess is not None else ()
     if one.zeros == 0 and not units and (one.guess is not None or one.plain >= (1 - FEW_SHARE) * one.present):
@@ -205,5 +210,5 @@ def _points_between_thousands(relation: Any, seen: Sequence[_Seen], missing: tup
     for one, (points, threes) in zip(plain, aggregates(relation, [Cells(o.cell) for o in plain], wanted), strict=True):
         if points and points == threes:
             assert one.made is not None
-            form = replace(one.made.format, decimal=",", thousands=".")
-            one.made = replace(one.made, format=form)
+            assert isinstance(one.made.format, NumberFormat)
+            one.made = replace(one.made, format=replace(one.made.format, decimal=",", thousands="."))

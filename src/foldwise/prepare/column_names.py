@@ -4,14 +4,71 @@ from __future__ import annotations
 
 import re
 
-_IDENTIFIERS = {"id", "ids", "uid", "uuid", "guid", "key", "pk", "index", "idx", "row", "rowid", "rowname", "rownames", "rownum"}
+_IDENTIFIERS = {
+    "id",
+    "ids",
+    "uid",
+    "uuid",
+    "guid",
+    "key",
+    "pk",
+    "index",
+    "idx",
+    "row",
+    "rowid",
+    "rowname",
+    "rownames",
+    "rownum",
+}
 _ENDS = {"id", "uuid", "guid", "key", "no", "nr", "num", "number", "nummer", "serial", "sku", "iban", "isbn", "ssn"}
 _PHONES = {"phone", "tel", "telephone", "telefon", "mobile", "fax"}
 _NAMES = {"name", "names", "title", "label", "model"}
-_CODES = {"code", "codes", "zip", "zipcode", "postcode", "postal", "plz", "class", "klass", "pclass", "type", "category", "group"}
+_CODES = {
+    "code",
+    "codes",
+    "zip",
+    "zipcode",
+    "postcode",
+    "postal",
+    "plz",
+    "class",
+    "klass",
+    "pclass",
+    "type",
+    "category",
+    "group",
+}
 _CODES |= {"cluster", "segment", "fips", "label", "stratum", "species"}
-_YEARS = {"year", "years", "yr", "jahr", "annee", "année", "ano", "año", "anno", "date", "day", "month", "time", "week", "quarter"}
-_REMARKS = {"comment", "comments", "remark", "remarks", "note", "notes", "description", "text", "message", "review", "abstract"}
+_YEARS = {
+    "year",
+    "years",
+    "yr",
+    "jahr",
+    "annee",
+    "année",
+    "ano",
+    "año",
+    "anno",
+    "date",
+    "day",
+    "month",
+    "time",
+    "week",
+    "quarter",
+}
+_REMARKS = {
+    "comment",
+    "comments",
+    "remark",
+    "remarks",
+    "note",
+    "notes",
+    "description",
+    "text",
+    "message",
+    "review",
+    "abstract",
+}
 
 
 def parts(name: str) -> list[str]:

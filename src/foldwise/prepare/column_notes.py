@@ -29,14 +29,26 @@ def notes(
     decimal: str,
     stored: bool,
 ) -> tuple[Note, ...]:
-    """The notes about the columns of a table; `stored` says that the table keeps types, so that numbers as text are worth a word."""
+    """The notes about the columns of a table; `stored`: it keeps types, so that numbers as text are worth a word."""
     both = list(zip(facts, decisions, strict=True))
     made = [
         _note("decimal-comma", "the decimal mark is a comma" if decimal == "," else ""),
         _listed("missing-tokens", "read as missing: {}", [_tokens(one) for one in facts]),
-        _listed("token-may-be-a-level", "may be a value of its own: {}", [text for one, d in both for text in _levels(one, d)]),
-        _listed("sentinel", "may stand for missing: {}", [_sentinel(d.name, found) for d, found in zip(decisions, sentinels, strict=True)]),
-        _listed("mixed-units", "several units in a column, so that it is not taken for numbers: {}", [_units(one) for one in facts]),
+        _listed(
+            "token-may-be-a-level",
+            "may be a value of its own: {}",
+            [text for one, d in both for text in _levels(one, d)],
+        ),
+        _listed(
+            "sentinel",
+            "may stand for missing: {}",
+            [_sentinel(d.name, found) for d, found in zip(decisions, sentinels, strict=True)],
+        ),
+        _listed(
+            "mixed-units",
+            "several units in a column, so that it is not taken for numbers: {}",
+            [_units(one) for one in facts],
+        ),
         _listed("mixed-types", "{}", [_mixed(one, d, stored) for one, d in both]),
         _names("identifier", "identifiers, which are no measurements: {}", decisions, lambda d: d.kind == "identifier"),
         _listed("integer-codes", "whole numbers that seem to be codes: {}", [_codes(one, d) for one, d in both]),
@@ -44,8 +56,14 @@ def notes(
         _names("constant", "one value in all rows: {}", decisions, lambda d: d.kind == "constant"),
         _names("empty-column", "no value in any row: {}", decisions, lambda d: d.kind == "empty"),
         _listed("mostly-missing", "mostly missing: {}", [_sparse(d) for d in decisions]),
-        _listed("near-duplicate", "say the same: {}", [f"{decisions[p.first].name} and {decisions[p.second].name} ({p.how})" for p in pairs]),
-        _listed("ambiguous-dates", "day and month could be the other way round: {}", [_ambiguous(one, d) for one, d in both]),
+        _listed(
+            "near-duplicate",
+            "say the same: {}",
+            [f"{decisions[p.first].name} and {decisions[p.second].name} ({p.how})" for p in pairs],
+        ),
+        _listed(
+            "ambiguous-dates", "day and month could be the other way round: {}", [_ambiguous(one, d) for one, d in both]
+        ),
         _names("nested", "lists or objects, left out: {}", decisions, lambda d: d.kind == "nested"),
         _names("left-out", "not used as numbers unless asked for: {}", decisions, lambda d: d.kind in ("date", "text")),
     ]
@@ -80,15 +98,23 @@ def _tokens(facts: Facts) -> str:
 
 def _levels(facts: Facts, decision: Decision) -> list[str]:
     """Tokens that look like the levels beside them, and "none" where it was kept."""
-    if facts.text is None or not isinstance(facts.text.format, WordFormat) or decision.kind not in ("category", "boolean"):
+    if (
+        facts.text is None
+        or not isinstance(facts.text.format, WordFormat)
+        or decision.kind not in ("category", "boolean")
+    ):
         return []
     levels = [level for level, _ in facts.profile.levels if level.lower() != "none"]
     told = [
         f"{token!r} of {facts.name} ({n:,} cells, read as missing)"
         for token, n in facts.text.tokens.items()
-        if token.isalpha() and levels and sum(_shape(level) == _shape(token) for level in levels) >= _ALIKE * len(levels)
+        if token.isalpha()
+        and levels
+        and sum(_shape(level) == _shape(token) for level in levels) >= _ALIKE * len(levels)
     ]
-    kept = [f"{level!r} of {facts.name} ({n:,} cells, kept)" for level, n in facts.profile.levels if level.lower() == "none"]
+    kept = [
+        f"{level!r} of {facts.name} ({n:,} cells, kept)" for level, n in facts.profile.levels if level.lower() == "none"
+    ]
     return [*told, *(kept if levels else [])]
 
 
@@ -123,12 +149,18 @@ def _codes(facts: Facts, decision: Decision) -> str:
 
 
 def _zeros(facts: Facts, decision: Decision) -> str:
-    return f"{decision.name} ({facts.text.leading_zeros:,} cells)" if facts.text is not None and facts.text.leading_zeros else ""
+    return (
+        f"{decision.name} ({facts.text.leading_zeros:,} cells)"
+        if facts.text is not None and facts.text.leading_zeros
+        else ""
+    )
 
 
 def _sparse(decision: Decision) -> str:
     share = decision.profile.missing_share
-    return f"{decision.name} ({100 * share:.0f} %)" if share >= MOSTLY and decision.kind not in ("empty", "nested") else ""
+    return (
+        f"{decision.name} ({100 * share:.0f} %)" if share >= MOSTLY and decision.kind not in ("empty", "nested") else ""
+    )
 
 
 def _ambiguous(facts: Facts, decision: Decision) -> str:

@@ -1,7 +1,7 @@
 """Deciding what the columns of a table are, and how their values are read.
 
-The first rows are judged; with `whole`, one more pass gives the profiles of all rows. A cell further down that does not fit the format of its
-column makes that column be judged again, by all rows.
+The first rows are judged; with `whole`, one more pass gives the profiles of all rows. A cell further down that does not fit the
+format of its column makes that column be judged again, by all rows.
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ def _words(column: Column, plan_: Plan, text: TextColumn | None) -> str:
         return _word_format(text.format).sql(cell(column))
     if column.type in ("DOUBLE", "FLOAT"):
         whole = f"{name} = floor({name}) AND abs({name}) < 1e18"
-        return f"CASE WHEN isnan({name}) THEN NULL WHEN {whole} THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
+        words = f"WHEN {whole} THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR)"
+        return f"CASE WHEN isnan({name}) THEN NULL {words} END"
     return f"CAST({name} AS VARCHAR)"
 
 
@@ -197,7 +198,9 @@ def _facts(
 ) -> list[Facts]:
     """With what takes another query: whether cells are all different, and whether numbers run on."""
     rows = first.relation()
-    wide = {j for j, column in enumerate(columns) if column.type in ("HUGEINT", "UHUGEINT", "BIGNUM", "UBIGINT", "BIGINT")}
+    wide = {
+        j for j, column in enumerate(columns) if column.type in ("HUGEINT", "UHUGEINT", "BIGNUM", "UBIGINT", "BIGINT")
+    }
     asked = [
         j
         for j, seen in enumerate(profiles)
@@ -218,7 +221,11 @@ def _facts(
             seen = replace(seen, distinct=different[j], exact=True)  # doubles would not tell them apart
         there = first.rows if seen.missing == 0 else seen.present
         unique = j in different and different[j] >= there and seen.missing == 0
-        runs = unique and seen.holds == "numbers" and _runs(rows, quoted(columns[j].sql) if j in wide else _value(plans[j]))
+        runs = (
+            unique
+            and seen.holds == "numbers"
+            and _runs(rows, quoted(columns[j].sql) if j in wide else _value(plans[j]))
+        )
         made.append(Facts(column, replace(seen, running=runs), texts.get(column), unique, runs))
     return made
 
@@ -274,7 +281,9 @@ def _word_format(form: Format) -> WordFormat:
 
 def _with_levels(rows: Any, decisions: list[Decision]) -> list[Decision]:
     """Numbers that are codes, or 0 and 1, have levels like words."""
-    coded = [j for j, one in enumerate(decisions) if one.kind in ("category", "boolean") and one.is_number][:_MOST_COUNTED]
+    coded = [j for j, one in enumerate(decisions) if one.kind in ("category", "boolean") and one.is_number][
+        :_MOST_COUNTED
+    ]
     for j in coded:
         one = decisions[j]
         value = one.expression if one.kind == "category" else f"CAST(CAST({one.expression} AS INTEGER) AS VARCHAR)"
@@ -317,7 +326,13 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
         "date": held != "dates",
     }
     if impossible.get(asked, held == "nested"):
-        kind = {"numbers": "numbers", "dates": "dates", "words": "words", "booleans": "yes and no", "nested": "lists or objects"}
+        kind = {
+            "numbers": "numbers",
+            "dates": "dates",
+            "words": "words",
+            "booleans": "yes and no",
+            "nested": "lists or objects",
+        }
         raise DataError(
             f"the cells cannot be read as {asked}: they hold {kind[held]}",
             column=facts.name,

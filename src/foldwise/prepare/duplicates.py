@@ -88,7 +88,7 @@ def correlated(table: Floats) -> list[tuple[int, int]]:
 
 
 def of_words(relation: Any, values: dict[int, str]) -> list[Pair]:
-    """Pairs of columns with levels (by number: the SQL of their values) of which each level of one goes with one of the other."""
+    """Pairs of columns (by number: the SQL of their values) of which each level of one goes with one of the other."""
     columns = list(values)[:_MOST_COLUMNS]
     if len(columns) < 2:
         return []

@@ -1,6 +1,7 @@
 """What each column of a table is: number, category, boolean, identifier, date, text, constant, empty or nested.
 
-`kind_of` has the rules: a function of a column's name, what its cells hold, and its profile. Every decision has a reason in a few words.
+`kind_of` has the rules: a function of a column's name, what its cells hold, and its profile. Every decision has a reason in a
+few words.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from foldwise.data.column_dates import ISO, DateFormat
-from foldwise.data.column_text import Format, NumberFormat
+from foldwise.data.column_text import BooleanFormat, Format, NumberFormat
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.text_columns import TextColumn
 from foldwise.prepare import column_names
@@ -44,8 +45,8 @@ class Facts:
 class Decision:
     """What a column is, why, and the SQL that gives its values.
 
-    `expression` is an SQL expression over the column of type DOUBLE for a number, BOOLEAN, TIMESTAMP (UTC if it had a zone) or, for all
-    other kinds, VARCHAR; missing cells are NULL, and a cell that does not fit the format is an error of the query.
+    `expression` is an SQL expression over the column of type DOUBLE for a number, BOOLEAN, TIMESTAMP (UTC if it had a zone)
+    or, for all other kinds, VARCHAR; missing cells are NULL, and a cell that does not fit the format is an error of the query.
     """
 
     name: str
@@ -96,13 +97,15 @@ def _dates(facts: Facts) -> str:
     if form.pattern == ISO:
         return "dates with a zone, in UTC" if form.zoned else "dates"
     letters = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": "year", "%y": "year"}
-    order = "/".join(letters[form.pattern[k : k + 2]] for k in range(len(form.pattern)) if form.pattern[k : k + 2] in letters)
+    order = "/".join(
+        letters[form.pattern[k : k + 2]] for k in range(len(form.pattern)) if form.pattern[k : k + 2] in letters
+    )
     return f"dates, {order}"
 
 
 def _pair(facts: Facts) -> str:
     form = facts.text.format if facts.text is not None else None
-    return f"{form.yes} and {form.no}" if form is not None and hasattr(form, "yes") else "true and false"
+    return f"{form.yes} and {form.no}" if isinstance(form, BooleanFormat) else "true and false"
 
 
 def _of_numbers(facts: Facts) -> tuple[Kind, str]:

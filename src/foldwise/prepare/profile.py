@@ -1,7 +1,7 @@
 """What is in each column: counts, range, mean and spread, a small histogram, the most frequent levels, the length of texts.
 
-A profile merges, so that profiles of parts give that of the whole. They are computed by aggregates inside DuckDB, for files, queries and
-frames alike: `profile` for all columns at once.
+A profile merges, so that profiles of parts give that of the whole. They are computed by aggregates inside DuckDB, for files,
+queries and frames alike: `profile` for all columns at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from foldwise.data.first_rows import FEW_COLUMNS, Cells, FirstRows, aggregates, counts_of, own_aggregates
@@ -54,8 +55,9 @@ class Histogram:
 class ColumnProfile:
     """The figures of one column. Those that do not apply to what it holds are None or empty.
 
-    `distinct` counts different values; unless `exact`, it is an estimate, or after a merge at least the truth of one part. `levels` are
-    the most frequent ones with their counts, all of them if `all_levels`. `running`: whole numbers, each one more than that before.
+    `distinct` counts different values; unless `exact`, it is an estimate, or after a merge at least the truth of one part.
+    `levels` are the most frequent ones with their counts, all of them if `all_levels`. `running`: whole numbers, each one more
+    than that before.
 
     >>> a, b = ColumnProfile.of([1, 2, None]), ColumnProfile.of([3])
     >>> both = a.merge(b)
@@ -107,7 +109,7 @@ class ColumnProfile:
 
     @classmethod
     def of(cls, values: Sequence[Any], bins: tuple[float, float] | None = None) -> ColumnProfile:
-        """The profile of some values, all numbers, dates, booleans or words; None is missing. The plain form of what DuckDB computes."""
+        """The profile of numbers, dates, booleans or words, None if missing: the plain form of what DuckDB computes."""
         there = [value for value in values if value is not None]
         first = there[0] if there else 0.0
         holds: Holds = "words" if isinstance(first, str) else "numbers"
@@ -133,7 +135,7 @@ class ColumnProfile:
         if holds == "numbers" and there:
             mean = math.fsum(there) / len(there)
             squares = math.fsum((value - mean) ** 2 for value in there)
-            steps = all(b == a + 1 for a, b in zip(there, there[1:], strict=False)) and len(there) == len(values)
+            steps = all(b == a + 1 for a, b in pairwise(there)) and len(there) == len(values)
             whole = all(float(value).is_integer() for value in there)
             made = replace(made, mean=mean, squares=squares, whole=whole, running=whole and steps)
             if bins is not None:
@@ -154,7 +156,9 @@ class ColumnProfile:
         levels = dict(self.levels)
         for level, n in other.levels:
             levels[level] = levels.get(level, 0) + n
-        merged = _top(levels) if self.all_levels and other.all_levels else {"levels": _largest(levels), "all_levels": False}
+        merged = (
+            _top(levels) if self.all_levels and other.all_levels else {"levels": _largest(levels), "all_levels": False}
+        )
         counted = merged["all_levels"] and self.holds in ("words", "booleans") and self.exact and other.exact
         return ColumnProfile(
             self.holds,
@@ -287,9 +291,7 @@ def profile(first: FirstRows, plans: Sequence[Plan], relation: Any = None) -> li
     return joined if together else _with_histograms(relation, plans, joined, spans)
 
 
-def _profiles(
-    relation: Any, plans: Sequence[Plan], spans: dict[int, _Span], *, exact: bool
-) -> list[ColumnProfile]:
+def _profiles(relation: Any, plans: Sequence[Plan], spans: dict[int, _Span], *, exact: bool) -> list[ColumnProfile]:
     distinct = "count(DISTINCT {x})" if exact else "approx_count_distinct({x})"
     wanted = []
     for j, plan in enumerate(plans):
@@ -302,9 +304,7 @@ def _profiles(
     ]
 
 
-def _from_row(
-    holds: Holds, values: tuple[Any, ...], exact: bool, span: _Span | None
-) -> ColumnProfile:
+def _from_row(holds: Holds, values: tuple[Any, ...], exact: bool, span: _Span | None) -> ColumnProfile:
     rows, present, distinct = int(values[0]), int(values[1]), values[-1]
     made = ColumnProfile(holds, rows, rows - present, distinct, exact, running=False)
     if holds == "nested":
@@ -327,7 +327,7 @@ def _from_row(
 def _binned(span: _Span, present: int, above: Sequence[int]) -> Histogram:
     """The histogram from the numbers of values above each inner edge."""
     reach = [present, *above, 0]
-    return Histogram(*span[:2], tuple(int(a - b) for a, b in zip(reach, reach[1:], strict=False)))
+    return Histogram(*span[:2], tuple(int(a - b) for a, b in pairwise(reach)))
 
 
 def _rounded(value: float | None) -> float:
@@ -335,7 +335,7 @@ def _rounded(value: float | None) -> float:
 
 
 def _with_levels(relation: Any, plans: Sequence[Plan], made: list[ColumnProfile]) -> list[ColumnProfile]:
-    """Words with their counts: those of columns with few levels in one query, of the others one by one, if they are not too many."""
+    """Words with their counts: of columns with few levels in one query, of others one by one, if these are not too many."""
     words = [j for j, plan in enumerate(plans) if plan.holds == "words" and made[j].present]
     few = [j for j in words if made[j].distinct <= 1.1 * MOST_LEVELS]
     for j, (counts,) in zip(few, aggregates(relation, [plans[j].cells for j in few], ("histogram({x})",)), strict=True):
@@ -343,7 +343,9 @@ def _with_levels(relation: Any, plans: Sequence[Plan], made: list[ColumnProfile]
         made[j] = replace(made[j], **top, distinct=len(counts), exact=True)
     for j in [j for j in words if j not in few][:_MOST_HISTOGRAMS]:
         value = plans[j].cells.value.replace("{x}", plans[j].cells.cell)
-        made[j] = replace(made[j], levels=tuple(counts_of(relation, value, f"({value}) IS NOT NULL", 5)), all_levels=False)
+        made[j] = replace(
+            made[j], levels=tuple(counts_of(relation, value, f"({value}) IS NOT NULL", 5)), all_levels=False
+        )
     others = [j for j in words if not made[j].levels]
     for j in others:
         made[j] = replace(made[j], all_levels=False)
@@ -360,7 +362,9 @@ def _span(one: ColumnProfile) -> _Span | None:
 def _with_histograms(
     relation: Any, plans: Sequence[Plan], made: list[ColumnProfile], spans: dict[int, _Span]
 ) -> list[ColumnProfile]:
-    wanted = [tuple(f"count(*) FILTER ({{x}} >= {edge!r}::DOUBLE)" for edge in _edges(*span)) for span in spans.values()]
+    wanted = [
+        tuple(f"count(*) FILTER ({{x}} >= {edge!r}::DOUBLE)" for edge in _edges(*span)) for span in spans.values()
+    ]
     found = own_aggregates(relation, [plans[j].cells for j in spans], wanted)
     for (j, span), above in zip(spans.items(), found, strict=True):
         made[j] = replace(made[j], histogram=_binned(span, made[j].present, above))

@@ -10,7 +10,28 @@ from foldwise.data.first_rows import Cells, own_aggregates
 from foldwise.prepare.profile import ColumnProfile
 
 _HIGH = (9, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 7777, 8888, 9998, 9999, 99999, 999999)
-_LOW = (-1, -7, -8, -9, -77, -88, -97, -98, -99, -777, -888, -997, -998, -999, -7777, -8888, -9998, -9999, -99999, -999999)
+_LOW = (
+    -1,
+    -7,
+    -8,
+    -9,
+    -77,
+    -88,
+    -97,
+    -98,
+    -99,
+    -777,
+    -888,
+    -997,
+    -998,
+    -999,
+    -7777,
+    -8888,
+    -9998,
+    -9999,
+    -99999,
+    -999999,
+)
 CANDIDATES = frozenset((*_HIGH, *_LOW))
 _FEWEST_VALUES = 4  # different ones
 
@@ -25,7 +46,11 @@ class Sentinel:
 
 def find(relation: Any, columns: Sequence[Cells], profiles: Sequence[ColumnProfile]) -> list[tuple[Sentinel, ...]]:
     """The sentinels of columns of numbers; only columns that begin or end with a candidate are asked about."""
-    asked = [j for j, seen in enumerate(profiles) if {seen.minimum, seen.maximum} & CANDIDATES and seen.distinct >= _FEWEST_VALUES]
+    asked = [
+        j
+        for j, seen in enumerate(profiles)
+        if {seen.minimum, seen.maximum} & CANDIDATES and seen.distinct >= _FEWEST_VALUES
+    ]
     listed = ", ".join(map(str, sorted(CANDIDATES)))
     wanted = (
         f"min({{x}}) FILTER ({{x}} NOT IN ({listed}))",
@@ -33,7 +58,9 @@ def find(relation: Any, columns: Sequence[Cells], profiles: Sequence[ColumnProfi
         f"histogram({{x}}) FILTER ({{x}} IN ({listed}))",
     )
     found: list[tuple[Sentinel, ...]] = [()] * len(columns)
-    for j, (low, high, counts) in zip(asked, own_aggregates(relation, [columns[j] for j in asked], [wanted] * len(asked)), strict=True):
+    for j, (low, high, counts) in zip(
+        asked, own_aggregates(relation, [columns[j] for j in asked], [wanted] * len(asked)), strict=True
+    ):
         found[j] = judged(low, high, {int(value): int(n) for value, n in (counts or {}).items()})
     return found
 

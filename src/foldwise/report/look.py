@@ -15,7 +15,7 @@ from foldwise.prepare.kinds import Decision
 from foldwise.report.formats import counted
 from foldwise.report.json import plain
 from foldwise.report.text import WIDTH
-from foldwise.report.values import Column, Report, Table
+from foldwise.report.values import Column, Part, Report, Table
 from foldwise.report.values import Note as Sentences
 
 _MOST_SHOWN = 100
@@ -24,7 +24,7 @@ _LEVELS_IN_JSON = 20
 
 
 class Look:
-    """What a table holds: one line a column (its kind, missing cells, range or levels, shape and why), then what is worth knowing.
+    """What a table holds: a line for each column (kind, missing cells, range or levels, shape, why), and what is worth knowing.
 
     Prints itself. `columns` are the decisions (`name`, `kind`, `reason`, `profile`), also found by name: `look["age"]`;
     `notes` have a topic and a text; `as_dict()` gives everything as plain values.
@@ -60,7 +60,9 @@ class Look:
     def as_dict(self, *, values: bool = False) -> dict[str, Any]:
         """Rows, columns and warnings as plain values; with `values` every cell, dates as ISO text."""
         cells = self._values() if values else None
-        columns = [_as_dict(one) | ({} if cells is None else {"values": cells[j]}) for j, one in enumerate(self.columns)]
+        columns = [
+            _as_dict(one) | ({} if cells is None else {"values": cells[j]}) for j, one in enumerate(self.columns)
+        ]
         warnings = [{"topic": note.topic, "text": note.text} for note in self.notes]
         return {"rows": self.rows, "columns": columns, "warnings": warnings}
 
@@ -91,8 +93,8 @@ def look(x: Any, *, as_: Mapping[str, str] | None = None, reading: Reading | Non
     """What is in a table: which columns are numbers, categories, identifiers, dates, ..., with ranges, levels and warnings.
 
     `x` is a path, pattern, SQL text, DuckDB relation or data frame. `as_` says what columns are, as in {"zip": "category"}.
-    `reading`, or its fields as options (header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment), says
-    how a file is to be read. One pass over the rows; kinds are judged by the first million of them.
+    `reading`, or its fields as options (header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment),
+    says how a file is to be read. One pass over the rows; kinds are judged by the first million of them.
 
     >>> import pandas as pd
     >>> look(pd.DataFrame({"pet": ["cat", "dog", "cat", "cat"], "weight": [4.5, 9.0, 3.5, None]}))
@@ -125,7 +127,7 @@ def look_report(look: Look) -> Report:
         wide=True,
     )
     lines = [fill(f"- {note.text}", WIDTH, subsequent_indent="  ") for note in look.notes]
-    parts = [table, *([Sentences("\n".join(lines))] if lines else [])]
+    parts: list[Part] = [table, *([Sentences("\n".join(lines))] if lines else [])]
     return Report("What the table holds", [look.about], parts=parts)
 
 
@@ -161,7 +163,11 @@ def _shown(one: Decision) -> str:
         unit = f" {one.unit}" if one.unit else ""
         return f"{figure(seen.minimum)} to {figure(seen.maximum)}{unit}, mean {figure(seen.mean or 0.0)}"
     if seen.holds == "numbers" and not seen.levels:
-        return figure(seen.minimum) if seen.minimum == seen.maximum else f"{figure(seen.minimum)} to {figure(seen.maximum)}"
+        return (
+            figure(seen.minimum)
+            if seen.minimum == seen.maximum
+            else f"{figure(seen.minimum)} to {figure(seen.maximum)}"
+        )
     if seen.holds == "dates":
         return f"{_moment(seen.minimum)} to {_moment(seen.maximum)}"
     if one.kind in ("identifier", "text"):
@@ -219,7 +225,6 @@ def _plain_cells(one: Decision, cells: list[Any]) -> list[Any]:
     if one.kind != "date":
         return [plain(cell) for cell in cells]
     if one.zoned:
-        return [None if cell is None else cell.replace(tzinfo=dt.timezone.utc).isoformat() for cell in cells]
+        return [None if cell is None else cell.replace(tzinfo=dt.UTC).isoformat() for cell in cells]
     days = all(cell is None or cell.time() == dt.time() for cell in cells)
     return [None if cell is None else cell.date().isoformat() if days else cell.isoformat() for cell in cells]
-
