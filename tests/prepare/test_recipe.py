@@ -1,4 +1,4 @@
-"""Tables as people have them, prepared: what is used, what describes, what is carried along; kept by models, applied to new rows."""
+"""Tables as people have them, prepared: what is used, what describes, what is carried along; kept and applied by models."""
 
 from __future__ import annotations
 

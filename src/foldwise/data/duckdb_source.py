@@ -221,7 +221,7 @@ class DuckDBSource:
         yield from self._batches(skipped + given, None if wanted is None else wanted - given)
 
     def _judge_again(self) -> bool:
-        """After a cell of a text file that is no number: whether it and its like are missing cells, as which they are read now."""
+        """After a cell of a text file that is no number: whether it and its like are missing cells, and are read so now."""
         from foldwise.data.typed_text import judged_again
 
         found = judged_again(self._table)

@@ -33,7 +33,8 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
 def stray_word(files: Files, reader: Reader, column: Column, word: str, run: Any) -> None:
     """Raise for the first cell of a column of numbers that holds this word."""
     for path in files.paths:
-        source = f"SELECT row_number() OVER () - 1 AS fw_row, {quoted(column.sql)} AS cell FROM {reader.clause([path], text=True)}"
+        numbered = f"SELECT row_number() OVER () - 1 AS fw_row, {quoted(column.sql)} AS cell"
+        source = f"{numbered} FROM {reader.clause([path], text=True)}"
         rows = run(f"SELECT fw_row FROM ({source}) WHERE trim(cell) = {literal(word)} LIMIT 1")
         if rows:
             name = column.name if reader.named else [one.sql for one in reader.columns].index(column.sql)

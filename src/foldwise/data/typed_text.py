@@ -1,7 +1,7 @@
 """Text files with columns of the types that their cells have: numbers however they are written, yes and no, dates, words.
 
-The first rows decide. Where they hold nothing but plain numbers and words, DuckDB reads the file with these types, strictly and fast, and
-`judged_again` takes over if a missing cell (NA, ?) turns up further down.
+The first rows decide. Where they hold nothing but plain numbers and words, DuckDB reads the file with these types, strictly and
+fast, and `judged_again` takes over if a missing cell (NA, ?) turns up further down.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def typed_text(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable:
 
 
 def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable | None:
-    """The table with types that all its rows fit, after a row far down did not; None if its numbers are no plain ones after all.
+    """The table with types that all its rows fit, after a row far down did not; None if its numbers are not plain after all.
 
     Rows that were read before keep their values: only that more cells are missing can have changed.
     """
@@ -66,8 +66,8 @@ def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTabl
 def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> DuckDBTable:
     """A table of a text file whose plain numbers DuckDB types while it reads, twice as fast as by SQL over text.
 
-    `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before. `formats` are those
-    of all columns, by their SQL names.
+    `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before.
+    `formats` are those of all columns, by their SQL names.
     """
     plain = {
         name: form for name, form in formats.items() if isinstance(form, NumberFormat) and form.plain and not form.words
@@ -106,7 +106,7 @@ def _typed(text: DuckDBTable, found: tuple[TextColumn, ...]) -> DuckDBTable:
     for column, one in zip(text.columns, found, strict=True):
         form: AnyFormat = one.format
         if isinstance(form, NumberFormat) and form.words:
-            # A stray word among numbers is an error here, which names it (`fw.prepare` takes it for a missing cell, and says so).
+            # A stray word among numbers is an error here, which names it (for `fw.prepare` it is missing, which it says).
             strays.append((column.sql, form.words[0]))
             form = WordFormat()
         forms.append(form)

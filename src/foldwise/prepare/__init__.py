@@ -15,7 +15,7 @@ def _prepare(x: Any, **options: Any) -> Any:
 
 
 class _CallableModule(ModuleType):
-    """Makes the package callable: `foldwise.prepare` is both a package and a function, and Python binds the one imported last."""
+    """Makes the package callable: `foldwise.prepare` is both package and function, and Python binds the one imported last."""
 
     __call__ = staticmethod(_prepare)
 

@@ -49,8 +49,8 @@ def prepare(
     ----------
     x : path, pattern, SQL text, DuckDB relation, or data frame.
     columns : use these only. exclude : do not use these. ids, labels : columns that name rows, or their known groups.
-    as_ : what columns are, as in {"zip": "category"}: number, category, boolean, identifier, date, text; or, for a date, what of
-        it is used: "number" (days), "year", "month", "day", "weekday", "hour".
+    as_ : what columns are, as in {"zip": "category"}: number, category, boolean, identifier, date, text; or, for a date, what
+        of it is used: "number" (days), "year", "month", "day", "weekday", "hour".
     rare : levels with a smaller share of the rows are pooled, with categories="encode".
     whole : columns are judged by all rows, and not by the first million.
     where, weights : as for `fw.scan`.
@@ -58,7 +58,8 @@ def prepare(
         table, skip, comment.
 
     >>> import foldwise as fw, pandas as pd
-    >>> table = pd.DataFrame({"code": ["k1", "k2", "k3", "k4"], "x": [1.5, 2.0, 8.0, 9.25], "pet": ["cat", "dog", "cat", "dog"]})
+    >>> pets = ["cat", "dog", "cat", "dog"]
+    >>> table = pd.DataFrame({"code": ["k1", "k2", "k3", "k4"], "x": [1.5, 2.0, 8.0, 9.25], "pet": pets})
     >>> prepared = fw.prepare(table)
     >>> prepared.recipe
     used: x

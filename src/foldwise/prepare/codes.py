@@ -21,7 +21,8 @@ def word_sql(value: str, kind: str) -> str:
     text = f"CAST({value} AS VARCHAR)"
     if kind in ("DOUBLE", "FLOAT"):
         whole = f"CAST(CAST({value} AS BIGINT) AS VARCHAR)"
-        return f"CASE WHEN isnan({value}) THEN NULL WHEN {value} = floor({value}) AND abs({value}) < 1e15 THEN {whole} ELSE {text} END"
+        is_whole = f"{value} = floor({value}) AND abs({value}) < 1e15"
+        return f"CASE WHEN isnan({value}) THEN NULL WHEN {is_whole} THEN {whole} ELSE {text} END"
     return value if kind == "VARCHAR" else text
 
 

@@ -13,8 +13,8 @@ from foldwise.models.base import row_output, with_missing
 def write_transformed(model: Any, source: Any, path: str | os.PathLike[str], *, keep: str = "ids") -> int:
     """Stream scores, or clusters with distances or probabilities, to `path`; returns the number of rows written.
 
-    Of a table, each row comes with its number in the table (from 0), its identifiers and labels, or, with keep="all", with all its
-    columns.
+    Of a table, each row comes with its number in the table (from 0), its identifiers and labels, or, with keep="all", with all
+    its columns.
     """
     told = row_output(model, with_missing(model, source))
     with open_writer(path, told.names, told.dtype, carried(source, keep)) as writer:

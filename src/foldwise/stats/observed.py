@@ -123,7 +123,7 @@ def _typical(rows: NDArray[Any]) -> NDArray[Any]:
     for column in np.flatnonzero(counts == 0):
         seen = rows[:, column][~np.isnan(rows[:, column])]
         found[column] = seen[0] if len(seen) else 0.0
-    return found
+    return np.asarray(found)
 
 
 def _sums(weights: Floats, cells: NDArray[Any]) -> Floats:

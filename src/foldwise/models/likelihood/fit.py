@@ -261,7 +261,13 @@ def _reason(refusal: RefusalError, source: Source) -> str:
 
 
 def _result(
-    passes: Passes, source: Source, problem: Problem, found: Estimates, given: dict[str, float], confidence: float, said: tuple[str, ...]
+    passes: Passes,
+    source: Source,
+    problem: Problem,
+    found: Estimates,
+    given: dict[str, float],
+    confidence: float,
+    said: tuple[str, ...],
 ) -> FittedDistribution:
     family, statistics, free = problem.family, problem.statistics, problem.free
     theta = {name: given.get(name, found.theta[name]) for name in family.names}

@@ -70,8 +70,8 @@ class PCA(
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
-    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills with
-        the means of the columns; "model" is probabilistic PCA of the observed cells (see below).
+    missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
+        them with the means of the columns; "model" is probabilistic PCA of the observed cells (see below).
     prepare : "auto" takes tables as people have them, with categories, identifiers and dates, as `fw.prepare` does.
     ddof : variances are sums of squares divided by (n - ddof): 1 or 0; None means 1, and 0 for rows with categories.
     random_state : start of the iterative solvers; None is a fixed start, so that equal calls give equal bits.
