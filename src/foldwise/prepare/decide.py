@@ -77,7 +77,7 @@ def _decided(
     found = dict(zip(texts, text.columns, strict=True))
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
     if not whole or first.complete:
-        profiles = profile(first, plans)
+        profiles = profile(first, plans, histograms=whole)
     else:
         try:
             profiles = table.ask(lambda relation: profile(first, plans, relation))

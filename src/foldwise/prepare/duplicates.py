@@ -16,7 +16,7 @@ from foldwise.data.block import Floats
 
 LIMIT = 0.9999  # correlation above which one column is taken for a copy of another
 _MOST_COLUMNS = 500
-_MOST_CELLS = 2_000_000
+_MOST_CELLS = 500_000
 _MOST_WORDS = 400_000
 _MOST_PAIRS = 30
 _FEWEST = 8  # rows in which both are there

@@ -263,7 +263,9 @@ _WANTED: dict[Holds, tuple[str, ...]] = {
 }
 
 
-def profile(first: FirstRows, plans: Sequence[Plan], relation: Any = None) -> list[ColumnProfile]:
+def profile(
+    first: FirstRows, plans: Sequence[Plan], relation: Any = None, *, histograms: bool = True
+) -> list[ColumnProfile]:
     """The profiles of all columns over the first rows of a table, or in one pass over a `relation` with all rows.
 
     Levels and running numbers are always those of the first rows, as are the ends of histograms.
@@ -271,7 +273,7 @@ def profile(first: FirstRows, plans: Sequence[Plan], relation: Any = None) -> li
     base = first.relation()
     made = _profiles(base, plans, {}, exact=first.rows <= _EXACT_ROWS)
     made = _with_levels(base, plans, made)
-    shown = [(j, _span(one)) for j, one in enumerate(made[:_MOST_HISTOGRAMS])]
+    shown = [(j, _span(one)) for j, one in enumerate(made[:_MOST_HISTOGRAMS])] if histograms else []
     spans = {j: span for j, span in shown if span is not None}
     if relation is None:
         return _with_histograms(base, plans, made, spans)

@@ -82,6 +82,12 @@ class Look:
         layout = f"; {table.layout}" if table.layout else ""
         return f"{table.where}: {counted(self.rows, 'row')}, {counted(len(self.columns), 'column')}{layout}"
 
+    @property
+    def judged(self) -> list[str]:
+        """How many rows the kinds were judged by, if not by all."""
+        first = self._decisions.first_rows
+        return [f"kinds and levels are those of the first {first:,} rows"] if first < self.rows else []
+
     def __repr__(self) -> str:
         return str(self.report())
 
@@ -128,7 +134,7 @@ def look_report(look: Look) -> Report:
     )
     lines = [fill(f"- {note.text}", WIDTH, subsequent_indent="  ") for note in look.notes]
     parts: list[Part] = [table, *([Sentences("\n".join(lines))] if lines else [])]
-    return Report("What the table holds", [look.about], parts=parts)
+    return Report("What the table holds", [look.about, *look.judged], parts=parts)
 
 
 def _cut(text: str, most: int) -> str:
