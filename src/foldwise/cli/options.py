@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -224,12 +225,12 @@ def number_or_range(text: str, option: str) -> int | range:
 
 
 def split(texts: list[str]) -> list[str]:
-    """Names separated by commas, or given one by one.
+    """Names separated by commas, or given one by one; one with a comma in double quotes.
 
-    >>> split(["a, b", "c"])
-    ['a', 'b', 'c']
+    >>> split(["a, b", "c", '"d, e",f'])
+    ['a', 'b', 'c', 'd, e', 'f']
     """
-    return [name.strip() for text in texts for name in text.split(",")]
+    return [name.strip() for record in csv.reader(texts, skipinitialspace=True) for name in record]
 
 
 def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:
