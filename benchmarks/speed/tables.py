@@ -1,8 +1,8 @@
 """Reading a CSV of 10 million rows with missing tokens in three of five columns, against DuckDB's own read of the same file.
 
-DuckDB is told everything (types, tokens, no sniffing) and adds the columns up; we find out everything, prepare the table, and make blocks
-of all its rows. `look` counts, measures and tells columns apart in all rows. Times of the processor (user + system) are less noisy than
-the clock on a shared machine; both are printed.
+DuckDB is told everything (types, tokens, no sniffing) and adds the columns up; we find out everything, prepare the table, and
+make blocks of all its rows. `look` counts, measures and tells columns apart in all rows. Times of the processor (user + system)
+are less noisy than the clock on a shared machine; both are printed.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class FileOptions:
         "The decimal mark of a text file.")] = None
     encoding: Annotated[str | None, Parameter(help=
         "The encoding of a text file, such as utf-8 or latin-1.")] = None
-    missing_values: Annotated[list[str] | None, Parameter(help=
+    missing_values: Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, help=
         "Words that stand for a missing cell, as in --missing-values unknown,-9; empty cells and NA always do.")] = None
     sheet: Annotated[str | None, Parameter(help=
         "The sheet of a workbook, by name or number.")] = None
@@ -106,7 +106,7 @@ class Input(FileOptions):
         "What to do about missing cells: leave them to the model, fill them with the mean of the column, drop their rows, "
         "or stop with an error.")] = "model"
     whole: Annotated[bool, Parameter(help=
-        "Judge what columns are by all rows, and not by the first million.")] = False
+        "Judge what columns are by all rows, and not by the first 100,000.")] = False
     where: Where = None
     weights: Weights = None
 
