@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from foldwise.data import cells
-from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import Reading

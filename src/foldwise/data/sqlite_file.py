@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 from foldwise.data import cells
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.excel import cell_notes
 from foldwise.data.files import Files
 from foldwise.data.notes import Note

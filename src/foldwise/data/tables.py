@@ -14,8 +14,8 @@ from foldwise import forks
 from foldwise.data import check, duckdb_sql, file_errors, sql_rights
 from foldwise.data import files as found_files
 from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal, memory_for
-from foldwise.data.duckdb_source import DuckDBTable, relation_of
 from foldwise.data.duckdb_sql import Column
+from foldwise.data.duckdb_table import DuckDBTable, relation_of
 from foldwise.data.files import COMPRESSIONS, Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading

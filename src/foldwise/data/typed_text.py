@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.first_rows import FirstRows
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text

@@ -8,8 +8,8 @@ from typing import Any
 
 from foldwise.data import column_selection
 from foldwise.data.duckdb_connection import duckdb_errors
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError

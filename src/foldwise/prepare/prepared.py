@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from foldwise.data.duckdb_source import DuckDBTable, open_source
+from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.source import Piece, Source, View
 from foldwise.prepare.codes import code_sql, word_sql
 from foldwise.prepare.encode import UNSEEN, Levels, find_levels
