@@ -69,9 +69,7 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
     `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before.
     `formats` are those of all columns, by their SQL names.
     """
-    plain = {
-        name: form for name, form in formats.items() if isinstance(form, NumberFormat) and form.plain and not form.words
-    }
+    plain = {name: form for name, form in formats.items() if isinstance(form, NumberFormat) and _is_typed(form)}
     nulls = tuple(dict.fromkeys(token for form in plain.values() for token in form.seen))
     if slow.reader is None or slow.projection is None or not plain or any(_is_a_level(one, formats) for one in nulls):
         return slow
@@ -81,6 +79,11 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
         quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
     ]
     return replace(slow, reader=reader, projection=", ".join(select), slower=slow)
+
+
+def _is_typed(form: NumberFormat) -> bool:
+    """Whether DuckDB gives the numbers that are meant when it reads the file with types."""
+    return form.plain and not form.words and not form.masks_numbers
 
 
 def _is_a_level(token: str, formats: Mapping[str, Format | None]) -> bool:
@@ -97,7 +100,7 @@ def _read_as_it_is(column: Column, one: TextColumn) -> bool:
     """Whether DuckDB reads the cells as they are meant by the type that the column has."""
     form = one.format
     if isinstance(form, NumberFormat):
-        return form.plain and not form.seen and not form.words and column.type == "DOUBLE"
+        return _is_typed(form) and not form.seen and column.type == "DOUBLE"
     return isinstance(form, WordFormat) and column.type not in ("DOUBLE", "BOOLEAN")
 
 

@@ -1,0 +1,43 @@
+"""Words and numbers that the user says stand for missing cells, in files of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import foldwise as fw
+
+
+def cells(source):
+    """All rows, with NaN where a cell is missing."""
+    return np.concatenate([piece.load().unchecked for piece in source.pieces()])
+
+
+@pytest.fixture
+def put(tmp_path):
+    def put(name, text):
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return put
+
+
+def lines(rows):
+    return "x,y\n" + "".join(f"{x},{y}\n" for x, y in rows)
+
+
+@pytest.mark.parametrize("first", [0.5, "NA", "?"])  # without and with a reason to look closer
+@pytest.mark.parametrize("way", [fw.scan, fw.prepare])
+def test_number_for_missing_in_text(put, way, first):
+    rows = [(first if i == 0 else i + 0.5, -9 if i % 4 == 1 else i * 1.5) for i in range(12)]
+    found = cells(way(put("x.csv", lines(rows)), missing_values=["-9"]))
+    assert np.isnan(found[:, 1]).tolist() == [i % 4 == 1 for i in range(12)]
+    assert np.array_equal(found[2, :], [2.5, 3.0])
+
+
+def test_number_for_missing_among_words(put):
+    rows = [("-9" if i % 3 == 0 else "yes" if i % 2 else "no", i * 0.5) for i in range(24)]
+    found = fw.look(put("x.csv", lines(rows)), missing_values=["-9"])["x"]
+    assert found.kind == "boolean"
+    assert found.profile.missing == 8
