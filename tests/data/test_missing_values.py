@@ -41,3 +41,9 @@ def test_number_for_missing_among_words(put):
     found = fw.look(put("x.csv", lines(rows)), missing_values=["-9"])["x"]
     assert found.kind == "boolean"
     assert found.profile.missing == 8
+
+
+def test_word_for_missing_that_comes_late(put):
+    path = put("x.csv", lines((i + 0.5, "unknown" if i == 25_000 else i) for i in range(30_000)))
+    found = cells(fw.scan(path, missing_values=["unknown"]))
+    assert np.flatnonzero(np.isnan(found[:, 1])).tolist() == [25_000]

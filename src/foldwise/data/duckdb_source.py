@@ -70,15 +70,14 @@ class DuckDBSource:
         return found
 
     def _counted(self, relation: Any, most: int | None) -> int:
-        relation = relation if self._condition is None else relation.filter(self._condition)
+        relation = self._filtered(relation)
         relation = relation if most is None else relation.limit(most)
         return int(relation.aggregate("count(*)").fetchall()[0][0])
 
     def _needed(self) -> list[Column]:
         return self._chosen if self._weight is None else [*self._chosen, self._weight]
 
-    def _relation(self) -> Any:
-        relation = self._table.relation()
+    def _filtered(self, relation: Any) -> Any:
         return relation if self._condition is None else relation.filter(self._condition)
 
     def _batches(self, skipped: int, wanted: int | None) -> Iterator[Batch]:
@@ -89,7 +88,7 @@ class DuckDBSource:
         if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
             select = "*"  # planning takes time by the square of the number of columns that are named
         try:
-            relation = self._relation().project(select)
+            relation = self._filtered(self._table.relation()).project(select)
             if skipped or wanted is not None:
                 relation = relation.limit(_ALL if wanted is None else wanted, skipped)
             stream = Stream(relation.__arrow_c_stream__())
@@ -103,20 +102,10 @@ class DuckDBSource:
         except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
-            if not self._table.fall_back(problem) and not self._judge_again():
+            if not self._table.fall_back(problem):
                 self._table.explain(problem, needed, self._condition)
-        # A clean copy has the same rows up to the one that DuckDB refused.
+        # Read in another way, the rows up to the one that DuckDB refused are the same.
         yield from self._batches(skipped + given, None if wanted is None else wanted - given)
-
-    def _judge_again(self) -> bool:
-        """After a cell of a text file that is no number: whether it and its like are missing cells, and are read so now."""
-        from foldwise.data.typed_text import judged_again
-
-        found = judged_again(self._table)
-        if found is None:
-            return False
-        self._table = found
-        return True
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -145,7 +134,7 @@ class DuckDBSource:
 
     def _wrong_count(self) -> NoReturn:
         assert self._weights is not None
-        n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
+        n_rows = self._table.ask(lambda relation: self._counted(relation, None))
         check.weight_count(len(self._weights), n_rows, self.where)
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
@@ -203,7 +192,7 @@ def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, 
         table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     )
     chosen, left_out = _chosen(table, columns_, where, weight)
-    _try_condition(table, where)
+    try_condition(table, where)
     if weight is not None and not weight.is_number:
         table.find_bad([weight], where)
         raise DataError("the weights are not numbers", where=table.where, column=weight.name)
@@ -212,7 +201,8 @@ def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, 
         check.weight_count(len(given), table.n_rows, table.where)
     source = DuckDBSource(table, chosen, left_out, where, weight, given, check.float_dtype(dtype))
     if weight is not None:
-        counts = source._relation().filter(f"{quoted(weight.sql)} > 0").limit(1).project("1").fetchall()
+        positive = f"{quoted(weight.sql)} > 0"
+        counts = table.ask(lambda rows: source._filtered(rows).filter(positive).limit(1).project("1").fetchall())
         if not counts:
             raise DataError("all weights are zero", where=table.where, column=weight.name)
     return source
@@ -258,7 +248,8 @@ def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     return bool(2 * numbers > present)
 
 
-def _try_condition(table: DuckDBTable, where: str | None) -> None:
+def try_condition(table: DuckDBTable, where: str | None) -> None:
+    """Refuse a condition that DuckDB does not understand, or that reads what it may not."""
     if where is not None:
         try:
             _ = table.relation().filter(where).columns

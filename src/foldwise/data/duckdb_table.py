@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn, TypeVar
 
 import duckdb
@@ -14,10 +14,18 @@ from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import Column, Reader
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.errors import DataError
 
 _MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
 T = TypeVar("T")
+
+
+@dataclass
+class Pace:
+    """How a table is read by all who have a copy of it: `slow` takes the place of a read that refused a cell."""
+
+    slow: DuckDBTable | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class DuckDBTable:
     layout: str = ""  # how a text file is laid out, in a few words
     projection: str | None = None  # expressions that the columns are computed by
     slower: DuckDBTable | None = None  # the same, by SQL that reads what a typed read refuses
+    pace: Pace = field(default_factory=Pace, compare=False)
+    reading: Reading = FOUND_OUT  # what the user said about how to read
     strays: tuple[tuple[str, str], ...] = ()  # columns of numbers with a word among them, and the word
     scratch: Any = None  # what keeps the scratch files that were written for a table
     reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
@@ -50,6 +60,8 @@ class DuckDBTable:
 
     def relation(self) -> Any:
         """The table as a DuckDB relation, created anew for each pass."""
+        if self.pace.slow is not None:
+            return self.pace.slow.relation()
         rows = self._rows()
         return rows if self.projection is None else rows.project(self.projection)
 
@@ -77,21 +89,38 @@ class DuckDBTable:
         return column.name if self.named else self.columns.index(column)
 
     def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
+        """After an error of DuckDB: whether text files are read in another way now, so that another try is worth it.
+
+        That is from clean copies, or by SQL that knows more of what is missing.
+        """
         text = None if self.reader is None else self.reader.text_files
-        return text is not None and text.fall_back(problem)
+        if text is None:
+            return False
+        return text.fall_back(problem) or ("converting column" in str(problem) and self._slow_down())
+
+    def _slow_down(self) -> bool:
+        from foldwise.data.typed_text import judged_again
+
+        if self.pace.slow is None:
+            self.pace.slow = judged_again(self)
+            return self.pace.slow is not None
+        if self.pace.slow.slower is not None:
+            return self.pace.slow._slow_down()
+        return True  # which reads nothing but text: the error is of a read that began before, in another thread
 
     def ask(self, query: Callable[[Any], T]) -> T:
-        """`query(relation)`, once more if rows far down in a text file need a clean copy; errors are those of DuckDB."""
+        """`query(relation)`, once more if rows far down in a text file take another way; errors are those of DuckDB."""
         try:
             return query(self.relation())
         except duckdb_errors() as problem:
             if not self.fall_back(problem):
                 raise
-        return query(self.relation())
+        return self.ask(query)  # there are two other ways, each of which is tried once
 
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
+        if self.pace.slow is not None:
+            return self.pace.slow.find_bad(chosen, where)
         words = dict(self.strays)
         if self.files is not None and self.reader is not None:
             for column in chosen:
@@ -103,6 +132,8 @@ class DuckDBTable:
 
     def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
         """Raise a DataError that explains an error from DuckDB."""
+        if self.pace.slow is not None:
+            self.pace.slow.explain(problem, chosen, where)
         misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
         if misfit is not None:
             raise DataError(
@@ -120,7 +151,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays", "reading")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:

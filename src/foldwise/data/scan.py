@@ -127,7 +127,7 @@ def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) ->
     with forks.importing:
         from foldwise.data import duckdb_source, tables, typed_text
     table = getattr(tables, way)(x, *reading)
-    return duckdb_source.open_source(typed_text.typed_text(table, *reading), **given)
+    return duckdb_source.open_source(typed_text.typed_text(table), **given)
 
 
 def _open_by_library(x: Any, given: dict[str, Any]) -> Source:

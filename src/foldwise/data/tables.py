@@ -83,7 +83,7 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
 def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """Files of any format."""
     if files.kind in _OWN:
-        return _with_nested(_OWN[files.kind](files, reading))
+        return _with_nested(replace(_OWN[files.kind](files, reading), reading=reading))
     database = Database(files.paths, memory=_memory_for_text(files))
     if files.kind == "csv":
         return _of_text(files, reading, database)
@@ -109,6 +109,7 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
         files=files,
         reader=reader,
         n_rows=n_rows,
+        reading=reading,
     )
     return _with_nested(table)
 
@@ -139,7 +140,6 @@ def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
     found = text_table(files, reading, database)
     database.seal()
     typed = found.typed()
-    key = "" if reading == FOUND_OUT else repr(reading)
     return DuckDBTable(
         files.where,
         database,
@@ -149,7 +149,7 @@ def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
         reader=typed,
         notes=found.notes,
         layout=found.layout.sentence,
-        key=key,
+        reading=reading,
     )
 
 

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_sql import Column, quoted
-from foldwise.data.duckdb_table import DuckDBTable
+from foldwise.data.duckdb_table import DuckDBTable, Pace
 from foldwise.data.first_rows import FirstRows
-from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
 
 _JUDGED = 20_480  # rows, which cost little to look at twice
@@ -29,33 +28,36 @@ def with_text_cells(table: DuckDBTable) -> DuckDBTable:
     if table.reader is None or not is_text(table):
         return table
     columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
-    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
+    return replace(table, columns=columns, reader=replace(table.reader, columns=columns), pace=Pace())
 
 
-def typed_text(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable:
+def typed_text(table: DuckDBTable) -> DuckDBTable:
     """The table with types, judged by its first rows; other tables have their types already."""
     if not is_text(table):
         return table
     text = with_text_cells(table)
     with FirstRows(text, most=_JUDGED) as first:
-        found = read_text(first.relation(), [quoted(column.sql) for column in text.columns], reading).columns
+        found = read_text(first.relation(), [quoted(column.sql) for column in text.columns], table.reading).columns
     if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
         return table
     return _typed(text, found)
 
 
-def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable | None:
+def judged_again(table: DuckDBTable) -> DuckDBTable | None:
     """The table with types that all its rows fit, after a row far down did not; None if its numbers are not plain after all.
 
     Rows that were read before keep their values: only that more cells are missing can have changed.
     """
     if table.slower is not None:
         return table.slower
-    if not is_text(table) or table.projection is not None:
+    if not is_text(table) or table.projection is not None or all(column.type == "VARCHAR" for column in table.columns):
         return None
     text = with_text_cells(table)
-    found = text.ask(lambda rows: read_text(rows, [quoted(column.sql) for column in text.columns], reading)).columns
+    cells = [quoted(column.sql) for column in text.columns]
+    found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
     for column, one in zip(table.columns, found, strict=True):
+        if column.type == "BOOLEAN" and not isinstance(one.format, BooleanFormat):
+            return None
         if column.type == "DOUBLE" and not (isinstance(one.format, NumberFormat) and one.format.plain):
             return None
         if column.type == "DOUBLE" and one.words:
@@ -78,7 +80,7 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
     select = [
         quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
     ]
-    return replace(slow, reader=reader, projection=", ".join(select), slower=slow)
+    return replace(slow, reader=reader, projection=", ".join(select), slower=slow, pace=Pace())
 
 
 def _is_typed(form: NumberFormat) -> bool:
