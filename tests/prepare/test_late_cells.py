@@ -8,6 +8,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.data import first_rows
+from foldwise.errors import DataError
 from foldwise.prepare.prepared import describing
 from foldwise.report.write_rows import write_transformed
 
@@ -78,3 +79,25 @@ def test_late_cell_when_levels_are_counted(tmp_path, few_rows_judged):
     assert len(source.recipe.having("used")[-1].levels.levels) == 2
     assert source.unseen() == []
     assert np.isnan(cells(source)).sum() == 2
+
+
+@pytest.mark.parametrize("sign", ["", "$"])  # read with types, and by SQL over text
+def test_late_word_is_told_with_its_place(tmp_path, few_rows_judged, sign):
+    path = tmp_path / "x.csv"
+    rows = [f"{'oops' if i == 10 else 'k'},{'oops' if i == _LATE else f'{sign}{i * 0.5}'},{i % 7 + 0.3}" for i in range(_ROWS)]
+    path.write_text("\n".join(["word,x,y", *rows]) + "\n")
+    source = fw.prepare(str(path))
+    with pytest.raises(DataError, match=rf"'oops' is not a number.*\(line {_LATE + 2}\).*whole=True.*as_=") as problem:
+        fw.KMeans(2, random_state=0).fit(source)
+    assert (problem.value.where, problem.value.row, problem.value.column) == (str(path), _LATE, "x")
+    fw.KMeans(2, missing="model", random_state=0).fit(fw.prepare(str(path), whole=True))
+
+
+def test_word_in_a_new_file_is_told_with_its_place(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("x,y\n" + "".join(f"{i * 0.5},{i % 7 + 0.1}\n" for i in range(40)))
+    new.write_text("x,y\n" + "".join(f"{'abc' if i == 20 else i * 0.5},{i % 7 + 0.1}\n" for i in range(40)))
+    model = fw.KMeans(2, random_state=0).fit(fw.prepare(str(old)))
+    with pytest.raises(DataError, match=r"'abc' is not a number.*\(line 22\)") as problem:
+        model.predict(str(new))
+    assert (problem.value.where, problem.value.row, problem.value.column) == (str(new), 20, "x")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import duckdb
 
 from foldwise.data import file_errors
+from foldwise.data.column_text import MISFIT
 from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import Column, Reader
 from foldwise.data.files import Files
@@ -17,7 +18,7 @@ from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.errors import DataError
 
-_MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
+_MISFIT = re.compile(rf"a cell {MISFIT} ([^:]*): (.*)", re.DOTALL)  # what the SQL of prepared columns says of a cell
 T = TypeVar("T")
 
 
@@ -62,10 +63,11 @@ class DuckDBTable:
         """The table as a DuckDB relation, created anew for each pass."""
         if self.pace.slow is not None:
             return self.pace.slow.relation()
-        rows = self._rows()
+        rows = self.as_given()
         return rows if self.projection is None else rows.project(self.projection)
 
-    def _rows(self) -> Any:
+    def as_given(self) -> Any:
+        """The rows before columns are computed, as a DuckDB relation."""
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
@@ -136,11 +138,7 @@ class DuckDBTable:
             self.pace.slow.explain(problem, chosen, where)
         misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
         if misfit is not None:
-            raise DataError(
-                f"a cell far down does not fit what the rows before have: {misfit[0]!r}",
-                where=self.where,
-                advice="whole=True judges the columns by all rows; as_={'name': 'category'} says what a column is",
-            ) from None
+            file_errors.misfit(self, misfit[1], misfit[2])
         if self.files is not None:
             try:
                 self.find_bad(chosen, where)
