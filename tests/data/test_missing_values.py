@@ -47,3 +47,17 @@ def test_word_for_missing_that_comes_late(put):
     path = put("x.csv", lines((i + 0.5, "unknown" if i == 25_000 else i) for i in range(30_000)))
     found = cells(fw.scan(path, missing_values=["unknown"]))
     assert np.flatnonzero(np.isnan(found[:, 1])).tolist() == [25_000]
+
+
+@pytest.mark.parametrize("way", [fw.scan, fw.prepare])
+@pytest.mark.parametrize(
+    ("cell", "meant"), [("NA", np.nan), ("", np.nan), ("${}.50", 0.5), ("{}.5", 0.5), ("{}%", 0.0)]
+)
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_files_of_which_one_has_other_cells(put, tmp_path, way, cell, meant, order):
+    put(f"{order[0]}.csv", lines((i * 0.5, i % 5 + 0.3) for i in range(20)))
+    put(f"{order[1]}.csv", lines((cell.format(i + 1), i % 5 + 0.3) for i in range(20)))
+    found = cells(way(str(tmp_path / "*.csv")))[:, 0]
+    plain, others = (found[:20], found[20:]) if order == "ab" else (found[20:], found[:20])
+    assert np.array_equal(plain, np.arange(20) * 0.5)
+    assert np.array_equal(others, np.arange(20) + 1 + meant if meant == meant else np.full(20, np.nan), equal_nan=True)

@@ -14,6 +14,7 @@ from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.duckdb_table import DuckDBTable, Pace
 from foldwise.data.first_rows import FirstRows
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
+from foldwise.data.text_table import TextFiles
 
 _JUDGED = 20_480  # rows, which cost little to look at twice
 
@@ -36,11 +37,24 @@ def typed_text(table: DuckDBTable) -> DuckDBTable:
     if not is_text(table):
         return table
     text = with_text_cells(table)
-    with FirstRows(text, most=_JUDGED) as first:
-        found = read_text(first.relation(), [quoted(column.sql) for column in text.columns], table.reading).columns
+    cells = [quoted(column.sql) for column in text.columns]
+    files = table.reader.text_files if table.reader is not None else None
+    unlike = {} if files is None else files.unlike()
+    if unlike:  # the files differ, perhaps only in what is missing or in signs, so that the first rows would not do
+        found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
+    else:
+        with FirstRows(text, most=_JUDGED) as first:
+            found = read_text(first.relation(), cells, table.reading).columns
+    for j, problem in unlike.items():
+        if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):
+            raise problem
     if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
         return table
     return _typed(text, found)
+
+
+def _types(files: TextFiles | None, j: int) -> list[str]:
+    return [] if files is None else [layout.types[j] for layout in files.layouts]
 
 
 def judged_again(table: DuckDBTable) -> DuckDBTable | None:
