@@ -115,7 +115,7 @@ class NumberFormat:
     @property
     def masks_numbers(self) -> bool:
         """Whether some of what is missing looks like a number, such as -9."""
-        return any(looks_like_number(word) for word in self._absent)
+        return any(is_number_word(word) for word in self._absent)
 
     @property
     def _number(self) -> str:
@@ -219,10 +219,10 @@ def _as_duckdb(text: str) -> float | None:
     return float(text.replace("_", "")) if _DUCKDB.fullmatch(text) else None
 
 
-def looks_like_number(word: str) -> bool:
+def is_number_word(word: str) -> bool:
     """Whether DuckDB would take a word, such as one for missing cells, for a number.
 
-    >>> looks_like_number("-9"), looks_like_number("NA"), looks_like_number("nan")
+    >>> is_number_word("-9"), is_number_word("NA"), is_number_word("nan")
     (True, False, False)
     """
     value = _as_duckdb(word.strip(BLANKS))

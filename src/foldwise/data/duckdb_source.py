@@ -6,6 +6,7 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -158,10 +159,14 @@ class DuckDBSource:
         return np.ascontiguousarray(found[:, 0])
 
     def fingerprint(self) -> str:
-        """The files' names, sizes and modification times (or the query), the columns and the condition."""
+        """The files' names, sizes and modification times (or the query), how they are read, the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
+        if self._table.reading.given:
+            shown += f" {self._table.reading.given}"
+        if self._table.projection is not None:
+            shown += f" computed {hashlib.sha256(self._table.projection.encode()).hexdigest()}"
         weight = None if self._weight is None else self._weight.name
         chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"

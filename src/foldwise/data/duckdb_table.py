@@ -46,6 +46,7 @@ class DuckDBTable:
     n_rows: int | None = None  # if that is known without reading
     notes: tuple[Note, ...] = ()  # how the data were understood
     layout: str = ""  # how a text file is laid out, in a few words
+    mask: str | None = None  # what is selected of the rows as they are stored, if numbers in them stand for missing
     projection: str | None = None  # expressions that the columns are computed by
     slower: DuckDBTable | None = None  # the same, by SQL that reads what a typed read refuses
     pace: Pace = field(default_factory=Pace, compare=False)
@@ -68,6 +69,10 @@ class DuckDBTable:
 
     def as_given(self) -> Any:
         """The rows before columns are computed, as a DuckDB relation."""
+        rows = self._stored()
+        return rows if self.mask is None else rows.project(self.mask)
+
+    def _stored(self) -> Any:
         if self.sql is not None:
             return self.database.cursor().sql(self.sql)
         if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
@@ -149,7 +154,7 @@ class DuckDBTable:
 
 
 # What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays", "reading")
+_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays", "reading", "mask")
 
 
 def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:

@@ -21,7 +21,7 @@ from foldwise.data.column_text import (
     NumberFormat,
     WordFormat,
     is_one_of,
-    looks_like_number,
+    is_number_word,
     trimmed,
 )
 from foldwise.data.first_rows import Cells, aggregates, counts_of
@@ -78,7 +78,7 @@ class _Seen:
 def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT) -> TextTable:
     """How the columns with these cells (SQL) are read, judged by all rows of a relation."""
     missing = (*TOKENS, *(reading.missing_values or ()))
-    numbers = [word for word in reading.missing_values or () if looks_like_number(word)]
+    numbers = [word for word in reading.missing_values or () if is_number_word(word)]
     if numbers:  # which would count as numbers
         cells = [f"(CASE WHEN {is_one_of(trimmed(cell), numbers)} THEN NULL ELSE {cell} END)" for cell in cells]
     seen = _first_look(relation, cells)
