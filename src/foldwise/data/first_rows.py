@@ -34,7 +34,7 @@ class FirstRows:
     def __init__(self, table: DuckDBTable, most: int | None = None) -> None:
         self.table = table
         wanted = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // max(len(table.columns), 1)))
-        self.most = wanted if most is None else most
+        self.most = wanted if most is None else min(wanted, most)
         self._cursor: Any = None
         self._name = f"foldwise_first_rows_{next(_numbers)}"
         self.rows = 0
