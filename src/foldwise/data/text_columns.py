@@ -20,8 +20,8 @@ from foldwise.data.column_text import (
     BooleanFormat,
     NumberFormat,
     WordFormat,
-    is_one_of,
     is_number_word,
+    is_one_of,
     trimmed,
 )
 from foldwise.data.first_rows import Cells, aggregates, counts_of

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from foldwise.data import column_selection
-from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_source import try_condition
+from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
