@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from foldwise.data.duckdb_source import DuckDBTable
-from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 
 MOST_ROWS = 1_000_000
 _MOST_CELLS = 24_000_000
@@ -18,11 +18,6 @@ _FEWEST_ROWS = 2_000
 FEW_COLUMNS = 60  # whose aggregates are asked for side by side
 _MOST_STACKED = 2000  # columns in one query
 _numbers = itertools.count()
-
-
-def cell_sql(column: Column) -> str:
-    """SQL for the cells of a text column."""
-    return f"({quoted(column.sql)} ->> '$')" if column.type == "JSON" else quoted(column.sql)
 
 
 class FirstRows:

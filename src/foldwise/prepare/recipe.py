@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import column_selection
-from foldwise.data.duckdb_source import DuckDBTable, open_source
+from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import TEXT, Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
