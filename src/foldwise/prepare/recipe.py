@@ -67,8 +67,8 @@ class Ingredient:
 class Recipe:
     """What becomes of each column of a table; `open` applies it to the same table or another one.
 
-    >>> import foldwise as fw
-    >>> fw.prepare({"id": ["a", "b", "c"], "x": [1.0, 2.5, 4.0]}).recipe
+    >>> import foldwise as fw, pandas as pd
+    >>> fw.prepare(pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.5, 4.0]})).recipe
     used: x
     identifiers: id
     """
@@ -147,7 +147,7 @@ _WIDTH = 100  # characters of names in a line
 def _listed(texts: Sequence[str]) -> str:
     """As many as fit into a line.
 
-    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-13:]
+    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-12:]
     ('a, b', 'x and 2 more')
     """
     shown = 1
