@@ -19,7 +19,7 @@ from foldwise.data.duckdb_sql import Column
 from foldwise.data.files import COMPRESSIONS, Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
-from foldwise.data.scan import is_query
+from foldwise.data.scan import is_dask, is_query
 from foldwise.data.text_table import text_table
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
@@ -68,6 +68,12 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
         return of_files(found_files.find(x), reading)
     if hasattr(x, "sql_query") and hasattr(x, "project"):
         return of_relation(x)
+    if is_dask(x):
+        raise DataError(
+            "columns of a Dask collection cannot be judged, since its parts are not here",
+            where="Dask collection",
+            advice="Pass x.compute(), or the files behind it; columns that are all numbers can be fitted as they are",
+        )
     if type(x).__name__ == "LazyFrame":
         x = x.collect()
     elif type(x).__name__ == "RecordBatchReader":
