@@ -34,3 +34,110 @@ def test_dask_frames_are_fitted_as_they_are_and_not_prepared() -> None:
     np.testing.assert_array_equal(prepared.predict(there), prepared.labels_)
     with pytest.raises(DataError, match=r"Dask collection.*x\.compute\(\)"):
         fw.prepare(there)
+
+
+@pytest.fixture
+def typed() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    n = 60
+    return pd.DataFrame(
+        {
+            "x": np.round(rng.normal(size=n), 3),
+            "zip": [10115, 10117, 10119] * (n // 3),
+            "ok": [True, False] * (n // 2),
+            "joined": pd.date_range("2024-01-01 05:00", periods=n, freq="25h"),
+        }
+    )
+
+
+def test_a_recipe_fitted_to_types_reads_them_as_text_alike(typed: pd.DataFrame, tmp_path: Path) -> None:
+    typed.to_parquet(tmp_path / "t.parquet")
+    typed.to_csv(tmp_path / "t.csv", index=False)
+    recipe = fw.prepare(tmp_path / "t.parquet", categories="encode", as_={"joined": "hour"}).recipe
+    wanted = rows_of(recipe.open(tmp_path / "t.parquet"))
+    again = recipe.open(tmp_path / "t.csv")
+    assert again.unseen() == []
+    np.testing.assert_array_equal(rows_of(again), wanted)
+    other = typed.assign(ok=["yes", "no"] * 30, x=[f"{value:.3f}".replace(".", ",") for value in typed["x"]])
+    other.to_csv(tmp_path / "o.csv", index=False, sep=";")
+    again = recipe.open(tmp_path / "o.csv")
+    assert again.unseen() == []
+    np.testing.assert_array_equal(rows_of(again), wanted)
+
+
+def test_missing_cells_of_text_are_missing_for_a_recipe_fitted_to_types(typed: pd.DataFrame, tmp_path: Path) -> None:
+    recipe = fw.prepare(typed, categories="encode").recipe
+    holes = typed.astype(object)
+    for row, name in enumerate(("x", "zip", "ok")):
+        holes.loc[row, name] = None
+    holes.to_csv(tmp_path / "t.csv", index=False, na_rep="NA")
+    source = recipe.open(tmp_path / "t.csv")
+    assert source.unseen() == []
+    found, wanted = rows_of(source), rows_of(recipe.open(typed))
+    np.testing.assert_array_equal(np.isnan(found[:3]).sum(axis=1), [1, 3, 2])
+    np.testing.assert_array_equal(found[3:], wanted[3:])
+    written(tmp_path / "w.csv", "x,zip,ok", ["1.5,10115,True", "abc,10117,False", *["2.5,10117,False"] * 20])
+    with pytest.raises(DataError):
+        rows_of(recipe.open(tmp_path / "w.csv"))
+
+
+def test_zeros_and_ones_are_the_same_levels_as_true_and_false(typed: pd.DataFrame) -> None:
+    recipe = fw.prepare(typed, categories="encode").recipe
+    ones = typed.assign(ok=typed["ok"].astype(int))
+    for fitted, new in ((recipe, ones), (fw.prepare(ones, categories="encode").recipe, typed)):
+        source = fitted.open(new)
+        assert source.unseen() == []
+        np.testing.assert_array_equal(rows_of(source), rows_of(recipe.open(typed)))
+
+
+def test_codes_with_a_point_are_the_levels_of_whole_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(60) % 7 + 0.5, "class": [1.0, 2.0, 3.0] * 20})
+    frame.loc[0, "class"] = np.nan  # so that pandas writes 1.0
+    frame.to_csv(tmp_path / "c.csv", index=False)
+    frame.to_parquet(tmp_path / "c.parquet")
+    ints = frame.astype({"class": "Int64"})
+    sources = [fw.prepare(data, categories="encode") for data in (tmp_path / "c.csv", tmp_path / "c.parquet", ints)]
+    for source in sources:
+        assert source.names == ("x", "class=1", "class=2", "class=3")
+        for other in (tmp_path / "c.csv", tmp_path / "c.parquet", ints):
+            assert source.recipe.open(other).unseen() == []
+            np.testing.assert_array_equal(rows_of(source.recipe.open(other)), rows_of(sources[0]))
+
+
+def test_codes_that_no_float_holds_are_told_apart(tmp_path: Path) -> None:
+    codes = [5, 90071992547409921, 90071992547409922]
+    path = written(tmp_path / "c.csv", "x,class", [f"{i % 7}.5,{codes[i % 3]}" for i in range(60)])
+    names = fw.prepare(path, categories="encode").names
+    assert names == ("x", *(f"class={code}" for code in codes))
+    frame = pd.read_csv(path)
+    assert fw.prepare(frame, categories="encode").names == names
+
+
+def test_zoned_moments_are_in_utc_on_every_machine(tmp_path: Path) -> None:
+    moments = pd.date_range("2024-01-01 00:30", periods=40, freq="7h", tz="UTC")
+    frame = pd.DataFrame({"x": np.arange(40) * 0.7, "t": moments.tz_convert("Asia/Tokyo")})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for data in (frame, tmp_path / "t.parquet"):
+        for part, wanted in (("hour", moments.hour), ("day", moments.day), ("month", moments.month)):
+            source = fw.prepare(data, as_={"t": part})
+            np.testing.assert_array_equal(rows_of(source)[:, 1], wanted)
+            # Of a moment with a zone, DuckDB's own parts and casts are those of the machine's zone.
+            types = dict(zip(source.table.relation().columns, map(str, source.table.relation().types), strict=True))
+            assert types["t"] == "TIMESTAMP"
+
+
+def test_categories_of_pandas_are_read_as_they_are_judged() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=40),
+            "g": pd.Categorical(["a", "NA", "b", "b"] * 10),
+            "p": pd.Categorical(["10%", "20%", "30%", "40%"] * 10),
+        }
+    )
+    source = fw.prepare(frame, categories="encode")
+    assert source.names == ("x", "g=a", "g=b", "p")
+    plain = fw.prepare(frame.astype({"g": str, "p": str}), categories="encode")
+    np.testing.assert_array_equal(rows_of(source), rows_of(plain))
+    assert rows_of(source)[:4, 3].tolist() == [10, 20, 30, 40]
+    assert np.isnan(rows_of(source)[1, 1:3]).all()

@@ -259,19 +259,36 @@ class BooleanFormat:
         raise MisfitError(word)
 
 
+def number_as_word(value: str) -> str:
+    """SQL for a number of type DOUBLE or FLOAT as a word: whole numbers without a point; NULL if it is NaN."""
+    whole = f"{value} = floor({value}) AND abs({value}) < 1e18"
+    words = f"WHEN {whole} THEN CAST(CAST({value} AS BIGINT) AS VARCHAR) ELSE CAST({value} AS VARCHAR)"
+    return f"CASE WHEN isnan({value}) THEN NULL {words} END"
+
+
+_DIGITS = "-?[1-9][0-9]*|0"  # as a column of whole numbers would have them
+
+
 @dataclass(frozen=True)
 class WordFormat:
-    """Words as they stand, without blanks around them.
+    """Words as they stand, without blanks around them; with `numbers`, those that are numbers as a typed column has them.
 
     >>> WordFormat().parse(" none "), WordFormat().parse("N/A")
     ('none', None)
+    >>> WordFormat().parse("1.0"), WordFormat(numbers=True).parse("1.0")
+    ('1.0', '1')
     """
 
     missing: tuple[str, ...] = WORD_TOKENS
+    numbers: bool = False
 
     def sql(self, cell: str) -> str:
         """SQL of type VARCHAR."""
-        return f"CASE WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {trimmed(cell)} END"
+        word = trimmed(cell)
+        if self.numbers:
+            digits = f"regexp_full_match({word}, {literal(_DIGITS)})"  # of which a number might not hold all
+            word = f"CASE WHEN {digits} THEN {word} ELSE coalesce({number_as_word(f'TRY_CAST({word} AS DOUBLE)')}, {word}) END"
+        return f"CASE WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {word} END"
 
     def misfit(self, cell: str) -> str:
         """Every cell fits."""
@@ -280,4 +297,9 @@ class WordFormat:
     def parse(self, text: str | None) -> str | None:
         """The word, None if it is missing."""
         word = "" if text is None else text.strip(BLANKS)
-        return None if word in ("", *self.missing) else word
+        if word in ("", *self.missing):
+            return None
+        value = _as_duckdb(word) if self.numbers and not re.fullmatch(_DIGITS, word) else None
+        if value is None or math.isnan(value):
+            return word
+        return str(int(value)) if abs(value) < 1e18 and value.is_integer() else repr(value)

@@ -25,7 +25,6 @@ from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
 _LONGEST_LINE = 1 << 24  # bytes
-_NESTED = ("STRUCT", "MAP", "UNION", "LIST", "VARIANT")
 
 
 def _own(module: str) -> Callable[[Files, Reading], DuckDBTable]:
@@ -134,7 +133,7 @@ def _memory_for_text(files: Files) -> str | None:
 
 def _with_nested(table: DuckDBTable) -> DuckDBTable:
     """The table with a note about columns of lists and objects."""
-    nested = [c.name for c in table.columns if c.type.endswith("]") or c.type.startswith(_NESTED)]
+    nested = [c.name for c in table.columns if c.is_nested]
     if not nested:
         return table
     text = f"lists or objects, of no use as they are: {', '.join(nested)}"

@@ -86,11 +86,6 @@ class Carried:
         return self.relation().__arrow_c_stream__()
 
 
-def is_nested(kind: str) -> bool:
-    """Whether cells of this SQL type are lists or objects, which have no place in a table of text."""
-    return kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION"))
-
-
 def prepared_of(source: Any) -> Prepared | None:
     """The prepared table behind a source, if there is one."""
     while source is not None and not isinstance(source, Prepared):
@@ -147,7 +142,7 @@ def carried_columns(source: Any, keep: str) -> Carried:
     assert prepared is not None
     recipe = prepared.recipe
     own = {column.name: column for column in recipe.columns}
-    names = [column.name for column in prepared.table.columns if not is_nested(column.type)]
+    names = [column.name for column in prepared.table.columns if not column.is_nested]
     if keep == "ids":
         names = [name for name in names if name in own and own[name].role in ("identifier", "label")]
     return Carried(prepared.table, tuple(names), prepared.condition)
