@@ -204,3 +204,11 @@ def test_options(put):
         scan(path, where=[True])
     with pytest.raises(DataError, match="0 sample"):
         read(path, where="b > 5")
+
+
+@pytest.mark.parametrize("word", ["TRUE", "false"])
+def test_truth_value_among_numbers(put, word):
+    rows = [f"{i}.5,{i}" for i in range(40)]
+    rows[30] = f"{word},1"
+    path = put("x.csv", "\n".join(["a,b", *rows]) + "\n")
+    refused(path, f"'{word}' is not a number", "line 32", where=path, row=30, column="a")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.reading import Reading
 from foldwise.data.scratch_table import ScratchTable, named, rows_per_batch

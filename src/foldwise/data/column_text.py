@@ -113,9 +113,9 @@ class NumberFormat:
         return self.decimal == "." and self.thousands != "."
 
     @property
-    def _masks_numbers(self) -> bool:
+    def masks_numbers(self) -> bool:
         """Whether some of what is missing looks like a number, such as -9."""
-        return any((value := _as_duckdb(word)) is not None and value == value for word in self._absent)
+        return any(is_number_word(word) for word in self._absent)
 
     @property
     def _number(self) -> str:
@@ -172,7 +172,7 @@ class NumberFormat:
         if len(known) < len(self.seen):  # to DuckDB, NaN is a number above all others
             quick = f"nullif({quick}, 'NaN')"
         found = f"coalesce({quick}, {slow})"
-        return f"CASE WHEN {absent} THEN NULL ELSE {found} END" if self._masks_numbers else found
+        return f"CASE WHEN {absent} THEN NULL ELSE {found} END" if self.masks_numbers else found
 
     def misfit(self, cell: str) -> str:
         """SQL: the cell is there and is no number."""
@@ -217,6 +217,16 @@ _DUCKDB = re.compile(
 def _as_duckdb(text: str) -> float | None:
     """What DuckDB's cast to DOUBLE makes of a text, None if it refuses."""
     return float(text.replace("_", "")) if _DUCKDB.fullmatch(text) else None
+
+
+def is_number_word(word: str) -> bool:
+    """Whether DuckDB would take a word, such as one for missing cells, for a number.
+
+    >>> is_number_word("-9"), is_number_word("NA"), is_number_word("nan")
+    (True, False, False)
+    """
+    value = _as_duckdb(word.strip(BLANKS))
+    return value is not None and not math.isnan(value)
 
 
 def _tidy(text: str) -> str:

@@ -9,8 +9,8 @@ import duckdb
 
 from foldwise.data import check
 from foldwise.data.duckdb_connection import ATTACHED, Database
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import Reading

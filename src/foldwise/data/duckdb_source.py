@@ -6,22 +6,20 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data import check, column_selection, file_errors, sql_rights
+from foldwise.data import check, column_selection, sql_rights
 from foldwise.data.block import DenseBlock
 from foldwise.data.duckdb_connection import Database, duckdb_errors
-from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, Reader, quoted
-from foldwise.data.files import Files
-from foldwise.data.notes import Note
+from foldwise.data.duckdb_sql import SNIFFED, TEXT, Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.rebatch import Part, grouped, rows_of
 from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
@@ -29,115 +27,6 @@ from foldwise.kernels.arrow import Batch, Stream
 
 _ALL = 2**62  # rows
 _WIDE = 1000  # columns
-_MISFIT = re.compile(r"this is (no|neither) .*: .*")  # what the SQL of prepared columns says of a cell (data/column_text.py)
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class DuckDBTable:
-    """A table to read: SQL or an in-process object, its columns, and the files behind it, if any."""
-
-    where: str
-    database: Database
-    columns: tuple[Column, ...]
-    sql: str | None = None
-    object: Any = None  # a data frame, or a DuckDB relation
-    named: bool = True
-    files: Files | None = None
-    reader: Reader | None = None
-    confined: bool = True  # whether settings of the database keep a condition from reading anything else
-    key: str = ""  # identifies a table without files in the fingerprint
-    n_rows: int | None = None  # if that is known without reading
-    notes: tuple[Note, ...] = ()  # how the data were understood
-    layout: str = ""  # how a text file is laid out, in a few words
-    projection: str | None = None  # expressions that the columns are computed by
-    slower: DuckDBTable | None = None  # the same, by SQL that reads what a typed read refuses
-    strays: tuple[tuple[str, str], ...] = ()  # columns of numbers with a word among them, and the word
-    scratch: Any = None  # what keeps the scratch files that were written for a table
-    reopen: Callable[[], DuckDBTable] | None = None  # writes them anew, in another process
-
-    def __reduce__(self) -> Any:
-        if self.reopen is not None:
-            return _reopened, (self.reopen, {name: getattr(self, name) for name in _KEPT})
-        return DuckDBTable, tuple(getattr(self, one.name) for one in fields(self))
-
-    def relation(self) -> Any:
-        """The table as a DuckDB relation, created anew for each pass."""
-        rows = self._rows()
-        return rows if self.projection is None else rows.project(self.projection)
-
-    def _rows(self) -> Any:
-        if self.sql is not None:
-            return self.database.cursor().sql(self.sql)
-        if self.files is not None and self.reader is not None:  # text files may be read from a copy by now
-            clause = self.reader.clause(self.files.paths)  # before the cursor, which may read the copies made by now
-            return self.database.cursor().sql(f"FROM {clause}")
-        return relation_of(self.object, self.database)
-
-    def selecting(self, expressions: Sequence[str], columns: tuple[Column, ...]) -> DuckDBTable:
-        """The table with columns that are computed from its own, and known by their names, even if these were made up."""
-        if self.projection is not None:
-            raise ValueError("the columns are computed already")
-        return replace(self, projection=", ".join(expressions), columns=columns, named=True)
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of all columns, if they have names."""
-        return tuple(column.name for column in self.columns) if self.named else None
-
-    def label(self, column: Column) -> str | int:
-        """How messages refer to a column."""
-        return column.name if self.named else self.columns.index(column)
-
-    def fall_back(self, problem: Exception) -> bool:
-        """After an error of DuckDB: whether clean copies of text files are read now, so that another try is worth it."""
-        text = None if self.reader is None else self.reader.text_files
-        return text is not None and text.fall_back(problem)
-
-    def ask(self, query: Callable[[Any], T]) -> T:
-        """`query(relation)`, once more if rows far down in a text file need a clean copy; errors are those of DuckDB."""
-        try:
-            return query(self.relation())
-        except duckdb_errors() as problem:
-            if not self.fall_back(problem):
-                raise
-        return query(self.relation())
-
-    def find_bad(self, chosen: list[Column], where: str | None) -> None:
-        """Raise for the first bad value in the files; return if there is none or the table has no files."""
-        words = dict(self.strays)
-        if self.files is not None and self.reader is not None:
-            for column in chosen:
-                if column.sql in words:
-                    file_errors.stray_word(self.files, self.reader, column, words[column.sql], self.database.query)
-        if self.projection is None and self.files is not None and self.reader is not None:
-            self.files.check_unchanged()
-            file_errors.first_bad(self.files, self.reader, chosen, where, self.database.query)
-
-    def explain(self, problem: Exception, chosen: list[Column], where: str | None) -> NoReturn:
-        """Raise a DataError that explains an error from DuckDB."""
-        misfit = _MISFIT.search(str(problem)) if self.projection is not None else None
-        if misfit is not None:
-            raise DataError(
-                f"a cell far down does not fit what the rows before have: {misfit[0]!r}",
-                where=self.where,
-                advice="whole=True judges the columns by all rows; as_={'name': 'category'} says what a column is",
-            ) from None
-        if self.files is not None:
-            try:
-                self.find_bad(chosen, where)
-            except duckdb.Error as other:
-                problem = other
-            file_errors.explain(self.files, problem)
-        raise DataError(str(problem).strip(), where=self.where) from None
-
-
-# What can be changed in a table with scratch files after it was opened.
-_KEPT = ("columns", "named", "key", "n_rows", "notes", "layout", "projection", "slower", "strays")
-
-
-def _reopened(reopen: Callable[[], DuckDBTable], kept: dict[str, Any]) -> DuckDBTable:
-    return replace(reopen(), **kept)
 
 
 class DuckDBSource:
@@ -182,15 +71,14 @@ class DuckDBSource:
         return found
 
     def _counted(self, relation: Any, most: int | None) -> int:
-        relation = relation if self._condition is None else relation.filter(self._condition)
+        relation = self._filtered(relation)
         relation = relation if most is None else relation.limit(most)
         return int(relation.aggregate("count(*)").fetchall()[0][0])
 
     def _needed(self) -> list[Column]:
         return self._chosen if self._weight is None else [*self._chosen, self._weight]
 
-    def _relation(self) -> Any:
-        relation = self._table.relation()
+    def _filtered(self, relation: Any) -> Any:
         return relation if self._condition is None else relation.filter(self._condition)
 
     def _batches(self, skipped: int, wanted: int | None) -> Iterator[Batch]:
@@ -201,7 +89,7 @@ class DuckDBSource:
         if needed == list(self._table.columns) and all(column.selected == quoted(column.sql) for column in needed):
             select = "*"  # planning takes time by the square of the number of columns that are named
         try:
-            relation = self._relation().project(select)
+            relation = self._filtered(self._table.relation()).project(select)
             if skipped or wanted is not None:
                 relation = relation.limit(_ALL if wanted is None else wanted, skipped)
             stream = Stream(relation.__arrow_c_stream__())
@@ -215,20 +103,10 @@ class DuckDBSource:
         except duckdb_errors() as problem:
             if self._table.files is not None:
                 self._table.files.check_unchanged()
-            if not self._table.fall_back(problem) and not self._judge_again():
+            if not self._table.fall_back(problem):
                 self._table.explain(problem, needed, self._condition)
-        # A clean copy has the same rows up to the one that DuckDB refused.
+        # Read in another way, the rows up to the one that DuckDB refused are the same.
         yield from self._batches(skipped + given, None if wanted is None else wanted - given)
-
-    def _judge_again(self) -> bool:
-        """After a cell of a text file that is no number: whether it and its like are missing cells, and are read so now."""
-        from foldwise.data.typed_text import judged_again
-
-        found = judged_again(self._table)
-        if found is None:
-            return False
-        self._table = found
-        return True
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -257,7 +135,7 @@ class DuckDBSource:
 
     def _wrong_count(self) -> NoReturn:
         assert self._weights is not None
-        n_rows = int(self._relation().aggregate("count(*)").fetchall()[0][0])
+        n_rows = self._table.ask(lambda relation: self._counted(relation, None))
         check.weight_count(len(self._weights), n_rows, self.where)
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
@@ -281,10 +159,14 @@ class DuckDBSource:
         return np.ascontiguousarray(found[:, 0])
 
     def fingerprint(self) -> str:
-        """The files' names, sizes and modification times (or the query), the columns and the condition."""
+        """The files' names, sizes and modification times (or the query), how they are read, the columns and the condition."""
         files = self._table.files
         stamps = zip(files.paths, files.stamps, strict=True) if files is not None else ()
         shown = str([(Path(path).name, *stamp) for path, stamp in stamps] or "") + self._table.key
+        if self._table.reading.given:
+            shown += f" {self._table.reading.given}"
+        if self._table.projection is not None:
+            shown += f" computed {hashlib.sha256(self._table.projection.encode()).hexdigest()}"
         weight = None if self._weight is None else self._weight.name
         chosen = [column.expression or column.sql for column in self._chosen]
         return f"table {shown} {chosen} where={self._condition!r} weights={weight!r} {self.dtype.name}"
@@ -315,7 +197,7 @@ def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, 
         table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     )
     chosen, left_out = _chosen(table, columns_, where, weight)
-    _try_condition(table, where)
+    try_condition(table, where)
     if weight is not None and not weight.is_number:
         table.find_bad([weight], where)
         raise DataError("the weights are not numbers", where=table.where, column=weight.name)
@@ -324,7 +206,8 @@ def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, 
         check.weight_count(len(given), table.n_rows, table.where)
     source = DuckDBSource(table, chosen, left_out, where, weight, given, check.float_dtype(dtype))
     if weight is not None:
-        counts = source._relation().filter(f"{quoted(weight.sql)} > 0").limit(1).project("1").fetchall()
+        positive = f"{quoted(weight.sql)} > 0"
+        counts = table.ask(lambda rows: source._filtered(rows).filter(positive).limit(1).project("1").fetchall())
         if not counts:
             raise DataError("all weights are zero", where=table.where, column=weight.name)
     return source
@@ -370,7 +253,8 @@ def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     return bool(2 * numbers > present)
 
 
-def _try_condition(table: DuckDBTable, where: str | None) -> None:
+def try_condition(table: DuckDBTable, where: str | None) -> None:
+    """Refuse a condition that DuckDB does not understand, or that reads what it may not."""
     if where is not None:
         try:
             _ = table.relation().filter(where).columns
@@ -390,11 +274,3 @@ def _has_rows(table: DuckDBTable) -> None:
         table.explain(problem, [column for column in table.columns if column.is_number], None)
     if not some:
         check.not_empty(0, len(table.columns), table.where)
-
-
-def relation_of(frame: Any, database: Database) -> Any:
-    """A data frame as a DuckDB relation; a relation is read through its own connection."""
-    if hasattr(frame, "sql_query"):
-        return frame
-    cursor = database.cursor()
-    return cursor.from_df(frame) if hasattr(frame, "iloc") else cursor.from_arrow(frame)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from foldwise.data import cells
-from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import Reading
@@ -47,8 +47,8 @@ def open_table(files: Files, reading: Reading) -> DuckDBTable:
 def _table(files: Files, reading: Reading, sheet: str, grid: Grid, found: Layout, notes: list[Note]) -> DuckDBTable:
     given = found.names if found.names is not None else [f"column{j}" for j in range(len(found.columns))]
     names, made_up = named(given, files.where)
-    tokens = cells.MISSING if reading.missing_values is None else frozenset(t.lower() for t in reading.missing_values)
-    seen = [cells.Census(tokens | {""}) for _ in names]
+    tokens = cells.MISSING | {token.strip().lower() for token in reading.missing_values or ()}
+    seen = [cells.Census(tokens) for _ in names]
     for census, j in zip(seen, found.columns, strict=True):
         census.update(grid[i][j] for i in found.rows)
     types = [census.type for census in seen]

@@ -7,16 +7,20 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from foldwise.data import check
+from foldwise.data.column_text import MISFIT
 from foldwise.data.compressed import opened
-from foldwise.data.duckdb_connection import literal
+from foldwise.data.duckdb_connection import duckdb_errors, literal
 from foldwise.data.duckdb_sql import Column, Reader, quoted
 from foldwise.data.files import Files
 from foldwise.errors import DataError
+
+if TYPE_CHECKING:
+    from foldwise.data.duckdb_table import DuckDBTable
 
 
 def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str | None, run: Any) -> None:
@@ -32,13 +36,59 @@ def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str
 
 def stray_word(files: Files, reader: Reader, column: Column, word: str, run: Any) -> None:
     """Raise for the first cell of a column of numbers that holds this word."""
+    found = _first_cell(files, reader, column, word, run)
+    if found is not None:
+        path, row = found
+        name = column.name if reader.named else [one.sql for one in reader.columns].index(column.sql)
+        check.not_a_number(word, None, where=path, row=row, column=name, extra=_line(path, reader, row, word))
+
+
+def _first_cell(files: Files, reader: Reader, column: Column, cell: str, run: Any) -> tuple[str, int] | None:
+    """The file and the row of the first cell that holds this text, apart from blanks."""
     for path in files.paths:
         numbered = f"SELECT row_number() OVER () - 1 AS fw_row, {quoted(column.sql)} AS cell"
         source = f"{numbered} FROM {reader.clause([path], text=True)}"
-        rows = run(f"SELECT fw_row FROM ({source}) WHERE trim(cell) = {literal(word)} LIMIT 1")
+        rows = run(f"SELECT fw_row FROM ({source}) WHERE trim(cell) = trim({literal(cell)}) LIMIT 1")
         if rows:
-            name = column.name if reader.named else [one.sql for one in reader.columns].index(column.sql)
-            _judge(path, reader, int(rows[0][0]), name, word)
+            return path, int(rows[0][0])
+    return None
+
+
+def misfit(table: DuckDBTable, wanted: str, cell: str) -> NoReturn:
+    """Raise for a cell that does not fit what its column was found to be, such as "a number"."""
+    column = _refusing(table, cell)
+    place, row, line = table.where, None, ""
+    if column is not None and table.files is not None and table.reader is not None:
+        found = _first_cell(table.files, table.reader, column, cell, table.database.query)
+        if found is not None:
+            place, row = found
+            line = _line(place, table.reader, row, cell)
+    name = "name" if column is None else column.name
+    raise DataError(
+        f"{cell[:60]!r} is not {wanted}, which this column has elsewhere{line}",
+        where=place,
+        row=row,
+        column=None if column is None else table.label(column),
+        advice=f"Correct it; or, when a model is fitted, let whole=True judge columns by all rows, or say what this one is: "
+        f"as_={{{name!r}: 'category'}}",
+    ) from None
+
+
+def _refusing(table: DuckDBTable, cell: str) -> Column | None:
+    """The column whose SQL refuses a cell."""
+    able = [column for column in table.columns if column.type != "VARCHAR"]
+    held = ", ".join(
+        f"coalesce(bool_or(trim(CAST({quoted(c.sql)} AS VARCHAR)) = trim({literal(cell)})), false)" for c in able
+    )
+    having = table.as_given().aggregate(held).fetchall()[0] if able else ()
+    some = [column for column, has in zip(able, having, strict=True) if has] or able
+    for column in some:
+        try:
+            table.relation().aggregate(f"count({quoted(column.sql)})").fetchall()
+        except duckdb_errors() as problem:
+            if MISFIT in str(problem):
+                return column
+    return None
 
 
 def _query(path: str, reader: Reader, chosen: Sequence[Column], where: str | None) -> str:

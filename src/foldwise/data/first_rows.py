@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 
 MOST_ROWS = 1_000_000
 _MOST_CELLS = 24_000_000

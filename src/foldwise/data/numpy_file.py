@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data import check
-from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.npy import header

@@ -46,9 +46,9 @@ def scan(
     >>> source.n_rows, source.n_columns, source.dtype
     (2, 2, dtype('float64'))
     """
-    if type(x) is np.ndarray and columns is None and where is None and weights is None and dtype is None:
-        return ArraySource(x)
     given = {"columns_": columns, "where": where, "weights": weights, "dtype": dtype}
+    if type(x) is np.ndarray and not options and reading is None and all(value is None for value in given.values()):
+        return ArraySource(x)
     source = _opened(x, given, reading_options(reading, options))
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
@@ -67,12 +67,19 @@ def _opened(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if isinstance(x, (np.ndarray, list, tuple)):
         if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
             return _open_files(x, given, reading)
+        _refuse_missing_values(reading, "an array")
         return open_array(x, **given)
     if isinstance(x, Source):
+        _refuse_missing_values(reading, "a source that is open")
         if any(value is not None for value in given.values()):
             raise ParameterError("columns, where, weights and dtype can be given only when a source is first opened")
         return x
-    return _open_by_library(x, given)
+    return _open_by_library(x, given, reading)
+
+
+def _refuse_missing_values(reading: Reading, what: str) -> None:
+    if reading.missing_values is not None:
+        raise ParameterError(f"missing_values cannot be said of {what}: put NaN in its cells, or pass a file or a frame.")
 
 
 def is_query(x: Any) -> bool:
@@ -116,7 +123,7 @@ def _homes(x: Any) -> set[str]:
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
-        return _table_source("of_query", x, given)
+        return _table_source("of_query", x, given, reading)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
     return _open_files(x, given, reading)
@@ -129,6 +136,7 @@ def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if found.kind == "npy":
         from foldwise.data.npy import open_npy
 
+        _refuse_missing_values(reading, "an array")
         return open_npy(found.paths[0], **given)
     return _table_source("of_files", found, given, reading)
 
@@ -138,12 +146,17 @@ def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) ->
     with forks.importing:
         from foldwise.data import duckdb_source, tables, typed_text
     table = getattr(tables, way)(x, *reading)
-    return duckdb_source.open_source(typed_text.typed_text(table, *reading), **given)
+    return duckdb_source.open_source(typed_text.typed_text(table), **given)
 
 
-def _open_by_library(x: Any, given: dict[str, Any]) -> Source:
+def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     """Recognise a library by the module of the object's class, without importing the library."""
     homes = _homes(x)
+    if reading.missing_values is not None and "scipy" not in homes and is_table_or_frame(x):
+        with forks.importing:
+            from foldwise.data import duckdb_source, tables
+        return duckdb_source.open_source(tables.open_table(x, reading), **given)
+    _refuse_missing_values(reading, f"data of type {type(x).__name__}")
     if "scipy" in homes and hasattr(x, "tocsr"):
         from foldwise.data.sparse import open_sparse
 

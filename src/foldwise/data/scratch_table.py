@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from foldwise.data import check, scratch
 from foldwise.data.atomic import explained
 from foldwise.data.duckdb_connection import Database, connect, literal, memory_for
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.errors import DataError

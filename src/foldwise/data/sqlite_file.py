@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 from foldwise.data import cells
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.excel import cell_notes
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
@@ -75,8 +75,8 @@ def _read(base: sqlite3.Connection, files: Files, reading: Reading, text: _Text 
     table, notes = _choice(base, tables, views, reading, files.where)
     given = [row[0] for row in base.execute(f"SELECT * FROM {quoted(table)} LIMIT 0").description]
     names, made_up = named(given, files.where)
-    tokens = cells.MISSING if reading.missing_values is None else frozenset(t.lower() for t in reading.missing_values)
-    seen = _censuses(base, table, given, tokens | {""})
+    tokens = cells.MISSING | {token.strip().lower() for token in reading.missing_values or ()}
+    seen = _censuses(base, table, given, tokens)
     types = [census.type for census in seen]
     quick = [cells.is_plain(census) for census in seen]
     written = ScratchTable(names, types)

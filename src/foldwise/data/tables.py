@@ -14,9 +14,10 @@ from foldwise import forks
 from foldwise.data import check, duckdb_sql, file_errors, sql_rights
 from foldwise.data import files as found_files
 from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal, memory_for
-from foldwise.data.duckdb_source import DuckDBTable, relation_of
 from foldwise.data.duckdb_sql import Column
+from foldwise.data.duckdb_table import DuckDBTable, relation_of
 from foldwise.data.files import COMPRESSIONS, Files
+from foldwise.data.missing_numbers import as_said
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_dask, is_query
@@ -57,7 +58,7 @@ _OWN = {
 def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """The table behind a path, a pattern, a list of paths, SQL text, a DuckDB relation or a data frame."""
     if is_query(x):
-        return of_query(x)
+        return of_query(x, reading)
     if isinstance(x, (str, os.PathLike)):
         if isinstance(x, str) and "://" in x:
             advice = "Try SQL text: SELECT * FROM 'address'"
@@ -66,7 +67,7 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
         return of_files(found_files.find(x), reading)
     if hasattr(x, "sql_query") and hasattr(x, "project"):
-        return of_relation(x)
+        return of_relation(x, reading)
     if is_dask(x):
         raise DataError(
             "columns of a Dask collection cannot be judged, since its parts are not here",
@@ -78,7 +79,7 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     elif type(x).__name__ == "RecordBatchReader":
         x = x.read_all()
     if hasattr(x, "iloc") or hasattr(x, "__arrow_c_stream__"):
-        return of_frame(x)
+        return of_frame(x, reading)
     raise DataError(
         f"data of type {type(x).__module__}.{type(x).__qualname__} are no table",
         advice="Pass a data frame, a path, a DuckDB relation or SQL text",
@@ -88,7 +89,7 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
 def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """Files of any format."""
     if files.kind in _OWN:
-        return _with_nested(_OWN[files.kind](files, reading))
+        return as_said(_with_nested(_OWN[files.kind](files, reading)), reading)
     database = Database(files.paths, memory=_memory_for_text(files))
     if files.kind == "csv":
         return _of_text(files, reading, database)
@@ -115,7 +116,7 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
         reader=reader,
         n_rows=n_rows,
     )
-    return _with_nested(table)
+    return as_said(_with_nested(table), reading)
 
 
 def _memory_for_text(files: Files) -> str | None:
@@ -144,7 +145,6 @@ def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
     found = text_table(files, reading, database)
     database.seal()
     typed = found.typed()
-    key = "" if reading == FOUND_OUT else repr(reading)
     return DuckDBTable(
         files.where,
         database,
@@ -154,11 +154,11 @@ def _of_text(files: Files, reading: Reading, database: Database) -> DuckDBTable:
         reader=typed,
         notes=found.notes,
         layout=found.layout.sentence,
-        key=key,
+        reading=reading,
     )
 
 
-def of_query(text: str) -> DuckDBTable:
+def of_query(text: str, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """The rows of a query: one statement, which may read whatever the user may, and writes nothing."""
     database = Database()
     try:
@@ -167,18 +167,19 @@ def of_query(text: str) -> DuckDBTable:
         found = _columns_of(database.cursor().sql(text), "SQL query")
     except duckdb.Error as problem:
         raise DataError(str(problem).strip(), where="SQL query") from None
-    return DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text)
+    return as_said(DuckDBTable("SQL query", database, found, sql=text, confined=False, key=text), reading)
 
 
-def of_relation(relation: Any) -> DuckDBTable:
+def of_relation(relation: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """A DuckDB relation, read through its own connection."""
     found = _columns_of(relation, "DuckDB relation")
     database = Database(files=())
     key = relation.sql_query()
-    return DuckDBTable("DuckDB relation", database, found, object=relation, confined=False, key=key)
+    table = DuckDBTable("DuckDB relation", database, found, object=relation, confined=False, key=key)
+    return as_said(table, reading)
 
 
-def of_frame(frame: Any) -> DuckDBTable:
+def of_frame(frame: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """A data frame of pandas, polars, or anything with an Arrow stream that can be read more than once."""
     if hasattr(frame, "iloc"):
         frame = _without_sparse_columns(frame)
@@ -196,7 +197,7 @@ def of_frame(frame: Any) -> DuckDBTable:
     named = check.names(own, "data frame") is not None
     if named and len(own) == len(found):  # DuckDB renames one of two names that differ only by case
         found = tuple(Column(name, column.sql, column.type) for name, column in zip(own, found, strict=True))
-    return DuckDBTable("data frame", database, found, object=frame, named=named)
+    return as_said(DuckDBTable("data frame", database, found, object=frame, named=named), reading)
 
 
 def _columns_of(relation: Any, where: str) -> tuple[Column, ...]:

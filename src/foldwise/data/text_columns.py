@@ -13,7 +13,17 @@ from typing import Any
 
 from foldwise.data.column_dates import DateFormat, candidates
 from foldwise.data.column_guess import FEW, FEW_SHARE, Guess, file_decimal, guess_boolean, guess_number, with_words
-from foldwise.data.column_text import BLANKS, TOKENS, WORD_TOKENS, BooleanFormat, NumberFormat, WordFormat
+from foldwise.data.column_text import (
+    BLANKS,
+    TOKENS,
+    WORD_TOKENS,
+    BooleanFormat,
+    NumberFormat,
+    WordFormat,
+    is_number_word,
+    is_one_of,
+    trimmed,
+)
 from foldwise.data.first_rows import Cells, aggregates, counts_of
 from foldwise.data.reading import FOUND_OUT, Reading
 
@@ -67,8 +77,11 @@ class _Seen:
 
 def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT) -> TextTable:
     """How the columns with these cells (SQL) are read, judged by all rows of a relation."""
-    seen = _first_look(relation, cells)
     missing = (*TOKENS, *(reading.missing_values or ()))
+    numbers = [word for word in reading.missing_values or () if is_number_word(word)]
+    if numbers:  # which would count as numbers
+        cells = [f"(CASE WHEN {is_one_of(trimmed(cell), numbers)} THEN NULL ELSE {cell} END)" for cell in cells]
+    seen = _first_look(relation, cells)
     _fetch_odd_cells(relation, [one for one in seen if one.plain < one.present or one.nan], missing)
     for one in seen:
         _without_query(one, missing)

@@ -59,16 +59,16 @@ class TextTable:
     layout: Layout  # of the first file
 
     def typed(self) -> Reader:
-        """The reader with the types that DuckDB can read the columns as, judged by the first rows of each file."""
+        """The reader with the types that DuckDB can read the columns as, judged by the first rows of each file.
+
+        A column that is not alike in all files is text, until its cells are looked at.
+        """
         text = self.reader.text_files
         assert text is not None
-        first, path = text.layouts[0], text.files.paths[0]
-        for other, place in zip(text.layouts[1:], text.files.paths[1:], strict=True):
-            for name, a, b in zip(first.names, first.types, other.types, strict=True):
-                if (a == "DOUBLE") != (b == "DOUBLE"):
-                    raise differ(path, place, name, f"it is {b} here but {a} in")
-        columns = zip(self.reader.columns, first.types, strict=True)
-        return replace(self.reader, columns=tuple(Column(c.name, c.sql, kind) for c, kind in columns))
+        unlike = text.unlike()
+        columns = zip(self.reader.columns, text.layouts[0].types, strict=True)
+        typed = tuple(Column(c.name, c.sql, "VARCHAR" if j in unlike else kind) for j, (c, kind) in enumerate(columns))
+        return replace(self.reader, columns=typed)
 
 
 def text_table(files: Files, reading: Reading, database: Database) -> TextTable:
@@ -160,6 +160,16 @@ class TextFiles:
                     raise differ(path, place, b, "its position differs from that in")
             if (other.header is None) != (first.header is None) or other.dialect != first.dialect:
                 raise DataError(f"the separator, quote character or header differs from {path}", where=place)
+
+    def unlike(self) -> dict[int, DataError]:
+        """Columns that have other types in some files, as far as first rows tell, with an error that says so."""
+        first, path = self.layouts[0], self.files.paths[0]
+        found: dict[int, DataError] = {}
+        for other, place in zip(self.layouts[1:], self.files.paths[1:], strict=True):
+            for j, (name, a, b) in enumerate(zip(first.names, first.types, other.types, strict=True)):
+                if a != b and j not in found:
+                    found[j] = differ(path, place, name, f"it is {b} here but {a} in")
+        return found
 
     def settle(self, columns: Sequence[Column]) -> None:
         """Decide whether DuckDB can read the files in place: it must give the same first rows."""

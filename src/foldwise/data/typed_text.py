@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable, Pace
 from foldwise.data.first_rows import FirstRows
-from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
+from foldwise.data.text_table import TextFiles
 
 _JUDGED = 20_480  # rows, which cost little to look at twice
 
@@ -29,33 +29,49 @@ def with_text_cells(table: DuckDBTable) -> DuckDBTable:
     if table.reader is None or not is_text(table):
         return table
     columns = tuple(replace(column, type="VARCHAR") for column in table.columns)
-    return replace(table, columns=columns, reader=replace(table.reader, columns=columns))
+    return replace(table, columns=columns, reader=replace(table.reader, columns=columns), pace=Pace())
 
 
-def typed_text(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable:
+def typed_text(table: DuckDBTable) -> DuckDBTable:
     """The table with types, judged by its first rows; other tables have their types already."""
     if not is_text(table):
         return table
     text = with_text_cells(table)
-    with FirstRows(text, most=_JUDGED) as first:
-        found = read_text(first.relation(), [quoted(column.sql) for column in text.columns], reading).columns
+    cells = [quoted(column.sql) for column in text.columns]
+    files = table.reader.text_files if table.reader is not None else None
+    unlike = {} if files is None else files.unlike()
+    if unlike:  # the files differ, perhaps only in what is missing or in signs, so that the first rows would not do
+        found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
+    else:
+        with FirstRows(text, most=_JUDGED) as first:
+            found = read_text(first.relation(), cells, table.reading).columns
+    for j, problem in unlike.items():
+        if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):
+            raise problem
     if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
         return table
     return _typed(text, found)
 
 
-def judged_again(table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable | None:
+def _types(files: TextFiles | None, j: int) -> list[str]:
+    return [] if files is None else [layout.types[j] for layout in files.layouts]
+
+
+def judged_again(table: DuckDBTable) -> DuckDBTable | None:
     """The table with types that all its rows fit, after a row far down did not; None if its numbers are not plain after all.
 
     Rows that were read before keep their values: only that more cells are missing can have changed.
     """
     if table.slower is not None:
         return table.slower
-    if not is_text(table) or table.projection is not None:
+    if not is_text(table) or table.projection is not None or all(column.type == "VARCHAR" for column in table.columns):
         return None
     text = with_text_cells(table)
-    found = text.ask(lambda rows: read_text(rows, [quoted(column.sql) for column in text.columns], reading)).columns
+    cells = [quoted(column.sql) for column in text.columns]
+    found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
     for column, one in zip(table.columns, found, strict=True):
+        if column.type == "BOOLEAN" and not isinstance(one.format, BooleanFormat):
+            return None
         if column.type == "DOUBLE" and not (isinstance(one.format, NumberFormat) and one.format.plain):
             return None
         if column.type == "DOUBLE" and one.words:
@@ -69,9 +85,7 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
     `slow` has them by SQL, and is what to go back to if a cell further down is missing in a way that was not seen before.
     `formats` are those of all columns, by their SQL names.
     """
-    plain = {
-        name: form for name, form in formats.items() if isinstance(form, NumberFormat) and form.plain and not form.words
-    }
+    plain = {name: form for name, form in formats.items() if isinstance(form, NumberFormat) and _is_typed(form)}
     nulls = tuple(dict.fromkeys(token for form in plain.values() for token in form.seen))
     if slow.reader is None or slow.projection is None or not plain or any(_is_a_level(one, formats) for one in nulls):
         return slow
@@ -80,7 +94,12 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
     select = [
         quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
     ]
-    return replace(slow, reader=reader, projection=", ".join(select), slower=slow)
+    return replace(slow, reader=reader, projection=", ".join(select), slower=slow, pace=Pace())
+
+
+def _is_typed(form: NumberFormat) -> bool:
+    """Whether DuckDB gives the numbers that are meant when it reads the file with types."""
+    return form.plain and not form.words and not form.masks_numbers
 
 
 def _is_a_level(token: str, formats: Mapping[str, Format | None]) -> bool:
@@ -97,7 +116,7 @@ def _read_as_it_is(column: Column, one: TextColumn) -> bool:
     """Whether DuckDB reads the cells as they are meant by the type that the column has."""
     form = one.format
     if isinstance(form, NumberFormat):
-        return form.plain and not form.seen and not form.words and column.type == "DOUBLE"
+        return _is_typed(form) and not form.seen and column.type == "DOUBLE"
     return isinstance(form, WordFormat) and column.type not in ("DOUBLE", "BOOLEAN")
 
 

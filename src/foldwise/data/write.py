@@ -35,6 +35,9 @@ class Beside(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as an Arrow stream."""
 
+    def fall_back(self, problem: Exception) -> bool:
+        """After an error of the stream: whether a new one is worth a try."""
+
 
 def open_writer(
     path: str | os.PathLike[str], names: Sequence[str], dtype: Any, beside: Beside | None = None
@@ -224,17 +227,30 @@ class _Table:
 
     def _take_beside(self, n_columns: int) -> None:
         """Keep the columns that go beside the rows, too, since joining by position needs two tables."""
-        given = self._connection.from_arrow(self._beside)
-        listed = ", ".join(f"{quoted(name)} AS b{j}" for j, name in enumerate(given.columns[:n_columns]))
-        self._connection.register("given", given)
-        self._connection.execute(f"CREATE TABLE scratch.main.beside AS SELECT {listed} FROM given")
-        self._connection.unregister("given")
+        assert self._beside is not None
+        self._connection.execute("COMMIT")  # an error of the stream would undo the rows as well
+        while not self._taken(self._beside, n_columns):
+            pass  # from the start, in another way
         count = self._connection.execute("SELECT count(*) FROM scratch.main.beside").fetchall()[0][0]
         if count != self._rows:
             raise DataError(
                 f"the data have {count} rows now, and had {self._rows} when they were used",
                 advice="A query must give the same rows each time: write its result to a file first",
             )
+
+    def _taken(self, beside: Beside, n_columns: int) -> bool:
+        given = self._connection.from_arrow(beside)
+        listed = ", ".join(f"{quoted(name)} AS b{j}" for j, name in enumerate(given.columns[:n_columns]))
+        self._connection.register("given", given)
+        try:
+            self._connection.execute(f"CREATE TABLE scratch.main.beside AS SELECT {listed} FROM given")
+        except duckdb_errors() as problem:
+            if not beside.fall_back(problem):
+                raise
+            return False
+        finally:
+            self._connection.unregister("given")
+        return True
 
     def close(self) -> None:
         self._connection.close()

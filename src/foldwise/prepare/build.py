@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from foldwise.data import column_selection
-from foldwise.data.duckdb_connection import duckdb_errors
-from foldwise.data.duckdb_source import DuckDBTable
+from foldwise.data.duckdb_source import try_condition
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
@@ -17,7 +17,7 @@ from foldwise.prepare.codes import PARTS, word_sql
 from foldwise.prepare.decide import decide
 from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.kinds import KINDS, Decision
-from foldwise.prepare.prepared import Prepared
+from foldwise.prepare.prepared import Prepared, answer
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
 
 _MOST_LEVELS = 1000
@@ -164,11 +164,8 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
     if not used:
         return recipe
     words = [word_sql(quoted(own[column.name].sql), column.sql_type(own[column.name])) for column in used]
-    relation = typed.relation() if where is None else typed.relation().filter(where)
-    try:
-        counts = relation.aggregate(", ".join(f"histogram({word})" for word in words)).fetchall()[0]
-    except duckdb_errors() as problem:
-        raise DataError(f"the levels of the categories cannot be counted: {problem}", where=table.where) from None
+    try_condition(typed, where)
+    counts = answer(typed, where, ", ".join(f"histogram({word})" for word in words))
     levels = {
         column.name: _levels(column, dict(count or {}), rare, table.where) for column, count in zip(used, counts, strict=True)
     }

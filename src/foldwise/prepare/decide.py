@@ -13,8 +13,8 @@ from typing import Any
 from foldwise.data.column_dates import DateFormat
 from foldwise.data.column_text import MISFIT, TOKENS, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_connection import duckdb_errors
-from foldwise.data.duckdb_source import DuckDBTable
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.first_rows import Cells, FirstRows, aggregates, counts_of, own_aggregates
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from foldwise.data.duckdb_source import DuckDBTable, open_source
+from foldwise.data.duckdb_connection import duckdb_errors
+from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.source import Piece, Source, View
 from foldwise.prepare.codes import code_sql, word_sql
 from foldwise.prepare.encode import UNSEEN, Levels, find_levels
@@ -48,8 +50,7 @@ class Prepared(View):
             cell = own[column.name]
             new = f"FILTER (({cell.expression}) = {UNSEEN})"
             parts += [f"list(DISTINCT CAST({quoted(cell.sql)} AS VARCHAR)) {new}", f"count(*) {new}"]
-        rows = self.table.relation() if self.condition is None else self.table.relation().filter(self.condition)
-        found = rows.aggregate(", ".join(parts)).fetchall()[0]
+        found = answer(self.table, self.condition, ", ".join(parts))
         pairs = zip(used, found[0::2], found[1::2], strict=True)
         return [(column.name, sorted(levels or []), int(count)) for column, levels, count in pairs if count]
 
@@ -85,6 +86,23 @@ class Carried:
         """The columns as an Arrow stream."""
         return self.relation().__arrow_c_stream__()
 
+    def fall_back(self, problem: Exception) -> bool:
+        """After an error while the columns were read: whether they can be read from the start once more."""
+        return self.table.fall_back(problem)
+
+
+def answer(table: DuckDBTable, condition: str | None, aggregates: str) -> tuple[Any, ...]:
+    """The aggregates of the rows that meet a condition."""
+
+    def asked(rows: Any) -> Any:
+        kept = rows if condition is None else rows.filter(condition)
+        return kept.aggregate(aggregates).fetchall()[0]
+
+    try:
+        return tuple(table.ask(asked))
+    except duckdb_errors() as problem:
+        table.explain(problem, list(table.columns), condition)
+
 
 def prepared_of(source: Any) -> Prepared | None:
     """The prepared table behind a source, if there is one."""
@@ -113,9 +131,7 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
         return None
     cells = [own[column.name] for column in chosen]
     words = [word_sql(quoted(cell.sql), cell.type) for cell in cells]
-    rows = prepared.table.relation()
-    rows = rows if prepared.condition is None else rows.filter(prepared.condition)
-    counts = rows.aggregate(", ".join(f"histogram({word})" for word in words)).fetchall()[0]
+    counts = answer(prepared.table, prepared.condition, ", ".join(f"histogram({word})" for word in words))
     levels, columns, labels = [], [], []
     for column, cell, word, count in zip(chosen, cells, words, counts, strict=True):
         if not count:

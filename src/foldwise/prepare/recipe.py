@@ -13,8 +13,9 @@ from foldwise.data import column_selection
 from foldwise.data.column_dates import DateFormat
 from foldwise.data.column_text import BooleanFormat, Format, NumberFormat
 from foldwise.data.duckdb_connection import duckdb_errors
-from foldwise.data.duckdb_source import DuckDBTable, open_source
+from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.first_rows import FirstRows
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
@@ -91,9 +92,8 @@ class Recipe:
 
     def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
-        how = self.reading if reading is None else reading
-        table = with_text_cells(x if isinstance(x, DuckDBTable) else open_table(x, how))
-        typed = self.typed(table, how)
+        table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
+        typed = self.typed(with_text_cells(table))
         used = self.having(USED)
         source: Source = open_source(
             typed, columns_=[column.name for column in used], where=where, weights=weights, dtype=None
@@ -102,12 +102,12 @@ class Recipe:
         seen = expanded(source, levels) if any(one is not None for one in levels) else source
         return Prepared(seen, self, typed, where, weights)
 
-    def typed(self, table: DuckDBTable, reading: Reading = FOUND_OUT) -> DuckDBTable:
+    def typed(self, table: DuckDBTable) -> DuckDBTable:
         """The table with every column of the recipe typed; those that are used can be selected as numbers."""
         present = {column.name: column for column in table.columns}
         check_present([column.name for column in self.having(USED)], table)
         columns, select = [], []
-        known = {column.name: column for column in self._formatted(table, reading)}
+        known = {column.name: column for column in self._formatted(table)}
         for name, column in present.items():
             own = known.get(name)
             if own is None:  # a column that the fit did not have
@@ -123,7 +123,7 @@ class Recipe:
         formats = {column.sql: known[column.name].format if column.name in known else None for column in table.columns}
         return read_directly(typed, formats)
 
-    def _formatted(self, table: DuckDBTable, reading: Reading) -> list[Ingredient]:
+    def _formatted(self, table: DuckDBTable) -> list[Ingredient]:
         """The columns, where those that have types in the table of the fit and are text in this one are judged by its cells."""
         own = {column.name: column for column in table.columns}
         typeless = [
@@ -136,7 +136,7 @@ class Recipe:
         try:
             with FirstRows(table, most=_JUDGED) as first:
                 cells = [text_sql(own[column.name]) for column in typeless]
-                found = read_text(first.relation(), cells, reading).columns
+                found = read_text(first.relation(), cells, table.reading).columns
         except duckdb_errors() as problem:
             table.explain(problem, [], None)
         formats = {column.name: _as_fitted(column.kind, one.format) for column, one in zip(typeless, found, strict=True)}
