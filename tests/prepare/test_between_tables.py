@@ -141,3 +141,44 @@ def test_categories_of_pandas_are_read_as_they_are_judged() -> None:
     np.testing.assert_array_equal(rows_of(source), rows_of(plain))
     assert rows_of(source)[:4, 3].tolist() == [10, 20, 30, 40]
     assert np.isnan(rows_of(source)[1, 1:3]).all()
+
+
+def test_words_asked_for_as_numbers_are_refused_with_a_cell(tmp_path: Path) -> None:
+    path = written(tmp_path / "w.csv", "x,g", [f"{i * 0.5},{'ab'[i % 2]}" for i in range(30)])
+    with pytest.raises(DataError, match=r"w\.csv, column 'g': the cells cannot be read as numbers: 'a' is none \(15 cells\)"):
+        fw.prepare(path, as_={"g": "number"})
+    with pytest.raises(DataError, match=r"column 'g': the cells cannot be read as numbers: 'a' is none"):
+        fw.prepare(pd.read_csv(path), as_={"g": "number"})
+
+
+def test_yes_and_no_asked_for_as_numbers_are_one_and_zero(tmp_path: Path) -> None:
+    path = written(tmp_path / "y.csv", "x,ok", [f"{i * 0.5},{'yes' if i % 3 else 'no'}" for i in range(30)])
+    source = fw.prepare(path, as_={"ok": "number"})
+    assert rows_of(source)[:4].tolist() == [[0, 0], [0.5, 1], [1, 1], [1.5, 0]]
+    typed = pd.DataFrame({"x": [1.5, 2.5], "ok": [True, False]})
+    assert rows_of(source.recipe.open(typed)).tolist() == [[1.5, 1], [2.5, 0]]
+
+
+def test_numbers_asked_for_have_the_missing_cells_that_the_user_says(tmp_path: Path) -> None:
+    rows = [f"{i * 0.5},{'unknown' if i == 4 else f'{i:05d}'}" for i in range(30)]
+    path = written(tmp_path / "z.csv", "x,zip", rows)
+    found = rows_of(fw.prepare(path, as_={"zip": "number"}, missing_values=["unknown"]))
+    np.testing.assert_array_equal(found[:6, 1], [0, 1, 2, 3, np.nan, 5])
+
+
+@pytest.mark.parametrize("categories", ["describe", "encode"])
+def test_only_zero_and_one_can_be_boolean(tmp_path: Path, categories: str) -> None:
+    for cells in ("0123", ("0.5", "1")):
+        path = written(tmp_path / "b.csv", "x,k", [f"{i * 0.5},{cells[i % len(cells)]}" for i in range(30)])
+        with pytest.raises(DataError, match=r"column 'k': the cells cannot be read as boolean.*not only 0 and 1"):
+            fw.prepare(path, as_={"k": "boolean"}, categories=categories)
+    path = written(tmp_path / "c.csv", "x,k", [f"{i * 0.5},{i % 2}.0" for i in range(30)])
+    assert fw.prepare(path, as_={"k": "boolean"}, categories="encode").names == ("x", "k=0", "k=1")
+
+
+@pytest.mark.parametrize("where", ["nonsense > 0", "x >", "random() < 0.5", "x > (SELECT 0)", 5])
+def test_a_wrong_condition_is_an_error_of_ours(typed: pd.DataFrame, tmp_path: Path, where: Any) -> None:
+    typed.to_parquet(tmp_path / "t.parquet")
+    for categories in ("describe", "encode"):
+        with pytest.raises(DataError, match="where="):
+            fw.prepare(f"SELECT * FROM '{tmp_path / 't.parquet'}'", categories=categories, where=where)

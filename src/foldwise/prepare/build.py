@@ -177,6 +177,9 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
 def _levels(column: Ingredient, counts: dict[str, int], rare: float, where: str) -> Levels:
     if not counts:
         raise DataError("this category has no level: all its cells are missing", where=where, column=column.name)
+    if column.kind == "boolean" and len(counts) > 2:
+        what = f"this column holds more than two values: {', '.join(sorted(map(str, counts))[:5])}"
+        raise DataError(what, where=where, column=column.name, advice=f"as_={{{column.name!r}: 'category'}}")
     found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare, fewest=2 if rare else 0)
     if len(found.levels) > _MOST_LEVELS:
         raise DataError(

@@ -75,6 +75,9 @@ def _decided(
     texts = [column for column in texts if column not in nested]
     text = read_text(rows, [text_sql(column) for column in texts], reading)
     found = dict(zip(texts, text.columns, strict=True))
+    for column in texts:
+        if asked.get(column.name) == "number":
+            _check_numbers(rows, column, found[column], table.where)
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
     if not whole or first.complete:
         profiles = profile(first, plans, histograms=whole)
@@ -277,6 +280,19 @@ def _expression(kind: Kind, column: Column, form: Format | None) -> str:
     return number if kind == "number" else f"({number} <> 0)"
 
 
+def _check_numbers(rows: Any, column: Column, text: TextColumn, where: str) -> None:
+    """Refuse words that are asked for as numbers."""
+    form, cell = format_for("number", text.format), text_sql(column)
+    bad = [] if isinstance(text.format, DateFormat) else counts_of(rows, cell, form.misfit(cell), 1)
+    if bad:
+        raise DataError(
+            f"the cells cannot be read as numbers: {bad[0][0]!r} is none ({bad[0][1]:,} cells)",
+            where=where,
+            column=column.name,
+            advice="missing_values=[...] says what is missing; categories='encode' uses words",
+        )
+
+
 def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
     names = [column.name for column in table.columns]
     for name, kind in asked.items():
@@ -294,6 +310,13 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
         "boolean": holds not in ("booleans", "numbers"),
         "date": holds != "dates",
     }
+    ends = facts.profile.minimum, facts.profile.maximum
+    if asked == "boolean" and holds == "numbers" and (not facts.profile.whole or not {*ends} <= {0, 1, None}):
+        raise DataError(
+            f"the cells cannot be read as boolean: they hold numbers from {ends[0]:g} to {ends[1]:g}, not only 0 and 1",
+            column=facts.name,
+            advice=f"as_={{{facts.name!r}: 'category'}} takes numbers for levels",
+        )
     if impossible.get(asked, holds == "nested"):
         kind = {
             "numbers": "numbers",
