@@ -11,6 +11,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.errors import DataError
+from foldwise.prepare.prepared import describing
 
 
 def rows_of(source: Any) -> Any:
@@ -182,3 +183,31 @@ def test_a_wrong_condition_is_an_error_of_ours(typed: pd.DataFrame, tmp_path: Pa
     for categories in ("describe", "encode"):
         with pytest.raises(DataError, match="where="):
             fw.prepare(f"SELECT * FROM '{tmp_path / 't.parquet'}'", categories=categories, where=where)
+
+
+@pytest.mark.parametrize("way", ["name", "array"])
+def test_weights_count_as_repetition_when_levels_are_found(tmp_path: Path, way: str) -> None:
+    rng = np.random.default_rng(2)
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "g": ["a", "b"] * (n // 2 - 2) + ["c", "d", "e", "f"],  # c and d weigh much, e nothing
+            "h": ["u", None, "v", "w"] * (n // 4),
+            "times": [1] * (n - 4) + [50, 50, 0, 1],
+        }
+    )
+    repeated = frame.loc[frame.index.repeat(frame["times"])].reset_index(drop=True)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options = {"weights": "times"} if way == "name" else {"weights": frame["times"].to_numpy(float), "exclude": "times"}
+    wanted = fw.prepare(repeated, categories="encode", exclude="times")
+    assert wanted.names == ("x", "g=a", "g=b", "g=c", "g=d", "g=f", "h=u", "h=v", "h=w")
+    for data in (frame, tmp_path / "t.csv"):
+        source = fw.prepare(data, categories="encode", **options)
+        assert source.names == wanted.names
+        levels = [[column.levels for column in one.recipe.columns if column.levels] for one in (source, wanted)]
+        assert levels[0] == levels[1]
+        described = describing(fw.prepare(data, **options)), describing(fw.prepare(repeated, exclude="times"))
+        assert described[0][1] == described[1][1]
+    kept = fw.prepare(frame, categories="encode", where="times > 0", weights="times")
+    assert kept.names == wanted.names
