@@ -82,6 +82,8 @@ def prepare(
     weight = weights if isinstance(weights, str) else None
     asked = _kinds(as_ or {})
     kinds = {name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()}
+    if weight in own:
+        kinds.setdefault(weight, "number")  # also if by itself it would be a running number, or constant
     found = decide(table, how, as_=kinds, whole=whole)
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
