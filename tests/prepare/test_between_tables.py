@@ -211,3 +211,33 @@ def test_weights_count_as_repetition_when_levels_are_found(tmp_path: Path, way: 
         assert described[0][1] == described[1][1]
     kept = fw.prepare(frame, categories="encode", where="times > 0", weights="times")
     assert kept.names == wanted.names
+
+
+@pytest.mark.parametrize(
+    ("cells", "unit"),
+    [(["0.1", "11%", "0.12", "13%"], "%"), (["5 kg", "6", "7 kg", "8.5"], "kg"), (["1,200", "3 k", "1,400", "5 k"], "k")],
+)
+def test_a_unit_that_some_cells_lack_makes_no_number(tmp_path: Path, cells: list[str], unit: str) -> None:
+    path = written(tmp_path / "u.csv", "x;p", [f"{i * 0.5};{cells[i % 4]}" for i in range(40)])
+    prepared = fw.prepare(path)
+    assert prepared.names == ("x",)
+    (told,) = [note.text for note in prepared.recipe.notes if note.topic == "mixed-units"]
+    assert told.endswith(f"p ({unit}, no unit)")
+
+
+def test_zeros_and_money_may_lack_their_sign(tmp_path: Path) -> None:
+    signs = [("%" if i % 3 else "", "$" if i % 2 else "", " EUR" if i % 2 else "") for i in range(40)]
+    rows = [f"{i * 0.5};{i % 3}{a};{b}{i}.25;{i % 9}.5{c}" for i, (a, b, c) in enumerate(signs)]
+    path = written(tmp_path / "z.csv", "x;p;m;e", rows)
+    found = rows_of(fw.prepare(path))
+    assert found[:3].tolist() == [[0, 0, 0.25, 0.5], [0.5, 1, 1.25, 1.5], [1, 2, 2.25, 2.5]]
+    new = written(tmp_path / "n.csv", "x;p;m;e", ["1.5;5%;1;1", "2.5;0.1;1;1"])
+    with pytest.raises(DataError, match=r"0\.1"):
+        rows_of(fw.prepare(path).recipe.open(new))
+
+
+@pytest.mark.parametrize("weight", ["1", "{}", "{:03d}"])
+def test_weights_in_text_are_numbers_whatever_they_look_like(tmp_path: Path, weight: str) -> None:
+    path = written(tmp_path / "w.csv", "x,w", [f"{i * 0.37},{weight.format(i + 1)}" for i in range(40)])
+    block = next(iter(fw.prepare(path, weights="w").pieces())).load()
+    assert block.weights[:2].tolist() == ([1, 1] if weight == "1" else [1, 2])
