@@ -5,9 +5,9 @@
 // Sums of up to 2^(52 - coarse) such parts are exact in float64. Adding and then subtracting grid.coarse = 1.5 * 2^52
 // * 2^-coarse rounds to a multiple of 2^-coarse.
 
-// Splits the weighted y of a row into its two parts. This must be the only place that does so: if the code existed
-// twice, the compiler might use a fused multiply-add in one copy and not in the other, and equal rows would have
-// unequal parts.
+// Splits the weighted y of a row into its two parts. This is the only place that does so, and `settle` keeps the compiler
+// from fusing a product with a sum in one inlined copy and not in another: equal rows would have unequal parts. (The product
+// with `scale`, a power of two, is exact, fused or not.)
 // If `observed`, missing cells count as y = 0.
 template <bool observed = false, class T>
 inline void split_row(const T *row, size_t d, double scale, const double *pivot, double factor, Grid grid, double *high,
@@ -17,6 +17,7 @@ inline void split_row(const T *row, size_t d, double scale, const double *pivot,
     size_t j = 0;
     for (; j + L <= d; j += L) {
         V y = (load_as<double>(row + j) * scale - load<V>(pivot + j)) * factor;
+        settle(y);
         if constexpr (observed) y = zero_if_nan(y);
         const V h = (y + grid.coarse) - grid.coarse;
         store(high + j, h);
@@ -24,6 +25,7 @@ inline void split_row(const T *row, size_t d, double scale, const double *pivot,
     }
     for (; j < d; ++j) {
         double y = (double(row[j]) * scale - pivot[j]) * factor;
+        settle(y);
         if constexpr (observed) y = y == y ? y : 0;
         const double h = (y + grid.coarse) - grid.coarse;
         high[j] = h;

@@ -50,5 +50,15 @@ template <> inline Vec<double> load_as<double>(const double *p) { return load<Ve
 // s - 0 equals s even for -0, and compiles to a broadcast alone; s + 0 would cost an addition.
 template <class T> inline Vec<T> broadcast(T s) { return s - Vec<T>{}; }
 
+// Rounds v here: what follows is not fused with the product that made it. Where a value must be the same in two copies of
+// a function, the compiler must not be free to fuse in one of them.
+template <class V> inline void settle(V &v) {
+#if defined(__x86_64__)
+    __asm__("" : "+x"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+}
+
 inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 inline size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }

@@ -1,7 +1,7 @@
 """Clusters of tables with cells removed at random against those of the complete table: adjusted Rand index, over 20 seeds.
 
-`KMeans` and `GaussianMixture` (one covariance type for each table, by BIC on the complete rows), with gaps left to the model, filled with
-means, or rows with gaps dropped (then the others' labels count, and rows with gaps are judged with means in their gaps).
+`KMeans` and `GaussianMixture` (one covariance type for each table, by BIC on the complete rows), with gaps left to the model,
+filled with means, or rows with gaps dropped (these are judged afterwards with means in their gaps).
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def main() -> None:
             kind = fw.choose_mixture(x, [k]).best_model.covariance_type
 
             def model(way: str, k: int = k, kind: str = kind, title: str = title) -> object:
-                return fw.KMeans(k, missing=way) if title == "KMeans" else fw.GaussianMixture(k, covariance_type=kind, missing=way)
+                if title == "KMeans":
+                    return fw.KMeans(k, missing=way)
+                return fw.GaussianMixture(k, covariance_type=kind, missing=way)
 
             true = model("error").fit(x).predict(x)
             for share in SHARES:

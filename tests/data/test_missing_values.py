@@ -87,7 +87,8 @@ def stored(frame, path):
     return str(path)
 
 
-NUMBERS = pd.DataFrame({"x": [1.5, 2.5, -9, 4.0, 0.25, 6.5] * 3, "n": np.arange(18) % 7 * 3 - 9, "y": np.arange(18) * 1.5 + 0.1})
+NUMBERS = pd.DataFrame({"x": [1.5, 2.5, -9, 4.0, 0.25, 6.5] * 3, "n": np.arange(18) % 7 * 3 - 9})
+NUMBERS["y"] = np.arange(18) * 1.5 + 0.1
 
 
 @pytest.mark.parametrize("way", [fw.scan, fw.prepare])

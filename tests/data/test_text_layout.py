@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -437,7 +438,7 @@ def test_types_and_tokens_can_be_given(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,NA\n?,x\n,3\n")
     found, database = opened(path)
-    clause = found.reader.clause([str(path)], types={"a": "DOUBLE"}, nulls=("NA", "?"))
+    clause = replace(found.reader, nulls=("NA", "?")).clause([str(path)], types={"a": "DOUBLE"})
     assert database.query(f"FROM {clause}") == [(1.0, None), (None, "x"), (None, "3")]
     query = f"SELECT sum(v) FROM (SELECT TRY_CAST(a AS DOUBLE) AS v FROM {found.reader.clause([str(path)])})"
     assert database.query(query) == [(1.0,)]  # which some versions of DuckDB would read strictly

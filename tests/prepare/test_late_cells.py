@@ -23,7 +23,8 @@ def few_rows_judged(monkeypatch):
 def written(path, late="NA", n=_ROWS, at=_LATE):
     """A table in which x, and z, which is not used, have one odd cell each far down."""
     i = np.arange(n)
-    table = pd.DataFrame({"id": [f"k{j}" for j in i], "x": i * 0.5, "y": i % 7 + 0.3, "z": i * 0.25, "g": np.where(i % 2, "a", "b")})
+    table = pd.DataFrame({"id": [f"k{j}" for j in i], "x": i * 0.5, "y": i % 7 + 0.3, "z": i * 0.25})
+    table["g"] = np.where(i % 2, "a", "b")
     table = table.astype({"x": object, "z": object})
     table.loc[at, "x"] = late
     table.loc[at + 5, "z"] = late

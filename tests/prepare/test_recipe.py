@@ -12,6 +12,7 @@ import pytest
 
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
+from foldwise.report.write_rows import write_transformed
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_errors_say_what_to_do(path: str, table: pd.DataFrame) -> None:
         fw.prepare(path, as_={"pet": "thing"})
     with pytest.raises(ParameterError, match="'describe' or 'encode'"):
         fw.prepare(path, categories="use")
-    with pytest.raises(ParameterError, match="there is no such option"):
+    with pytest.raises(ParameterError, match=r"prepare has no such option.*categories"):
         fw.prepare(path, headr=True)
     with pytest.raises(DataError, match=r"no column of numbers is left.*categories='encode'"):
         fw.prepare(table[["pet", "member"]])
@@ -175,3 +176,28 @@ def test_models_pickle_with_their_recipe(path: str) -> None:
     model = fw.KMeans(2, missing="model").fit(fw.prepare(path, categories="encode"))
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(path), model.labels_)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "jsonl", "parquet"])
+def test_names_that_differ_by_case_are_written(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({name: rng.normal(size=50) for name in ("x", "X", 'a"b', "c,d", "it's")})
+    table["g"], table["G"] = ["it's, so", 'say "hi"'] * 25, [None, "b"] * 25
+    source = fw.prepare(table)
+    model = fw.KMeans(2, random_state=0).fit(source)
+    out = tmp_path / f"out.{kind}"
+    assert write_transformed(model, source, out, keep="all") == 50
+    if kind == "parquet":
+        table = table.rename(columns={"X": "X_", "G": "G_"})
+        back = pd.read_parquet(out)
+    elif kind == "jsonl":
+        back = pd.read_json(out, lines=True, precise_float=True)
+    else:
+        back = pd.read_csv(out, sep="\t" if kind == "tsv" else ",")
+    assert list(back.columns)[: 1 + len(table.columns)] == ["row", *table.columns]
+    for name in table.columns:
+        if table[name].dtype == float:
+            assert np.array_equal(back[name], table[name])
+        else:
+            assert back[name].fillna("").tolist() == table[name].fillna("").tolist()
+    assert np.array_equal(back.cluster, model.labels_)

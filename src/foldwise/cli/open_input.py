@@ -42,8 +42,8 @@ def open_column(file: str, column: str | None, where: str | None, weights: str |
         if where is not None or weights is not None:
             return scan_quietly(file, columns=None if column is None else [_place(column)], where=where, weights=weights)
         return scan_column(file, column=None if column is None else _place(column))
-    columns = None if column is None else [_place(column)]
-    return prepare(file, columns=columns, where=where, weights=weights, reading=options.reading())
+    chosen: dict[str, Any] = {} if column is None else {"columns": [column], "as_": {column: "number"}}
+    return prepare(file, where=where, weights=weights, reading=options.reading(), **chosen)
 
 
 def _place(column: str) -> str | int:

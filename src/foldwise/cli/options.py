@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -57,7 +58,7 @@ class FileOptions:
         "The decimal mark of a text file.")] = None
     encoding: Annotated[str | None, Parameter(help=
         "The encoding of a text file, such as utf-8 or latin-1.")] = None
-    missing_values: Annotated[list[str] | None, Parameter(help=
+    missing_values: Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, help=
         "Words that stand for a missing cell, as in --missing-values unknown,-9; empty cells and NA always do.")] = None
     sheet: Annotated[str | None, Parameter(help=
         "The sheet of a workbook, by name or number.")] = None
@@ -105,7 +106,7 @@ class Input(FileOptions):
         "What to do about missing cells: leave them to the model, fill them with the mean of the column, drop their rows, "
         "or stop with an error.")] = "model"
     whole: Annotated[bool, Parameter(help=
-        "Judge what columns are by all rows, and not by the first million.")] = False
+        "Judge what columns are by all rows, and not by the first 100,000.")] = False
     where: Where = None
     weights: Weights = None
 
@@ -224,12 +225,12 @@ def number_or_range(text: str, option: str) -> int | range:
 
 
 def split(texts: list[str]) -> list[str]:
-    """Names separated by commas, or given one by one.
+    """Names separated by commas, or given one by one; one with a comma in double quotes.
 
-    >>> split(["a, b", "c"])
-    ['a', 'b', 'c']
+    >>> split(["a, b", "c", '"d, e",f'])
+    ['a', 'b', 'c', 'd, e', 'f']
     """
-    return [name.strip() for text in texts for name in text.split(",")]
+    return [name.strip() for record in csv.reader(texts, skipinitialspace=True) for name in record]
 
 
 def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,12 @@ def finish(
     `rows` says what --out has of each row (without it, --out has the JSON); `values` replace the report's own as JSON.
     """
     from foldwise import progress, save
+    from foldwise.cli.words import as_options
     from foldwise.data.atomic import replacing
     from foldwise.report.html import write_html
     from foldwise.report.json import as_dict
 
+    report = replace(report, data=[as_options(line) for line in report.data])
     values = as_dict(report) if values is None else values
     failure = show(as_json(values) if output.json else f"{report}\n")
     done = []

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data.column_text import TOKENS
+
 # What stands for a missing cell among numbers, dates and truth values.
-MISSING = frozenset(
-    ("", "na", "n/a", "n.a.", "nan", "null", "none", "#n/a", "#na", "#null!", "#div/0!", "#value!", "#num!")
-) | frozenset("-?.")
+MISSING = frozenset(("", *(token.lower() for token in TOKENS)))
 _LARGEST = 2**53  # beyond it, a float may stand for several integers
 
 

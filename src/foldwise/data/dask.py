@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data import check, column_selection
-from foldwise.data.block import Block, DenseBlock, join
+from foldwise.data.block import Block, DenseBlock
 from foldwise.data.block_grid import rows_per_block
 from foldwise.data.shard import LoadedBlocks
 from foldwise.data.source import Loaded, Piece, like
@@ -42,11 +42,16 @@ class Chunks:
                 waiting.append(DenseBlock(values[here : here + take], row, weights, self._finite))
                 have, here = have + take, here + take
                 if have == rows:
-                    yield join(waiting, start)
+                    yield self._joined(waiting, start)
                     start, have, waiting = start + rows, 0, []
             at += len(values)
         if waiting:
-            yield join(waiting, start)
+            yield self._joined(waiting, start)
+
+    def _joined(self, parts: list[Block], start: int) -> Block:
+        """Neighbouring rows as one block, still to be checked: whoever allows missing cells does so before."""
+        weights = None if self.weights is None else np.concatenate([part.weights for part in parts if part.weights is not None])
+        return DenseBlock(np.concatenate([part.unchecked for part in parts]), start, weights, self._finite)
 
     def _values(self, chunk: Any, at: int) -> NDArray[Any]:
         """The chosen columns of a chunk, which is an array or a pandas data frame."""

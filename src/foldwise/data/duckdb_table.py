@@ -127,7 +127,8 @@ class DuckDBTable:
     def find_bad(self, chosen: list[Column], where: str | None) -> None:
         """Raise for the first bad value in the files; return if there is none or the table has no files."""
         if self.pace.slow is not None:
-            return self.pace.slow.find_bad(chosen, where)
+            self.pace.slow.find_bad(chosen, where)
+            return
         words = dict(self.strays)
         if self.files is not None and self.reader is not None:
             for column in chosen:

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from foldwise.data.duckdb_sql import Column, quoted
+from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_table import DuckDBTable
 
 MOST_ROWS = 1_000_000
@@ -18,11 +18,6 @@ _FEWEST_ROWS = 2_000
 FEW_COLUMNS = 60  # whose aggregates are asked for side by side
 _MOST_STACKED = 2000  # columns in one query
 _numbers = itertools.count()
-
-
-def cell_sql(column: Column) -> str:
-    """SQL for the cells of a text column."""
-    return f"({quoted(column.sql)} ->> '$')" if column.type == "JSON" else quoted(column.sql)
 
 
 class FirstRows:
@@ -34,7 +29,7 @@ class FirstRows:
     def __init__(self, table: DuckDBTable, most: int | None = None) -> None:
         self.table = table
         wanted = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // max(len(table.columns), 1)))
-        self.most = wanted if most is None else most
+        self.most = wanted if most is None else min(wanted, most)
         self._cursor: Any = None
         self._name = f"foldwise_first_rows_{next(_numbers)}"
         self.rows = 0

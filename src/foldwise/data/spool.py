@@ -31,8 +31,8 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
     if not source.slow or source.sparse or isinstance(source, SpooledSource):  # a second spool would only copy
         yield source
         return
-    if isinstance(source, MappedSource) and source.n_columns > source.source.n_columns:
-        with spooled(source.source, limit) as narrow:  # what is made wider in memory need not be written
+    if type(source) is MappedSource and source.n_columns > source.source.n_columns:
+        with spooled(source.source, limit) as narrow:  # indicators are quickly made again of codes, and need not be written
             yield source.over(narrow)
         return
     spool = SpooledSource(source, limit)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-MISSING = frozenset(
-    ("", "na", "n/a", "nan", "null", "none", "#n/a", "-", "--", "?", ".", "nil", "#div/0!", "#value!", "#ref!", "#num!")
-)
+from foldwise.data.column_text import TOKENS
+
+MISSING = frozenset(("", "nil", *(token.lower() for token in TOKENS)))
 _NUMBER = re.compile(
     r"\(?[+\-\u2212]?\s?[$€£¥]?\s?[+\-]?(?:\d(?:[\d.,'\u00a0\u202f\u2009 ]*\d)?|[.,]\d+)[.,]?(?:[eE][+-]?\d+)?[\s\u00a0\u202f]?"
     r"(?:%|[$€£¥]|EUR|USD)?\)?|[+-]?(?:inf|infinity)",

@@ -163,6 +163,28 @@ _COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": 
 _INSERT_BYTES = 16 << 20  # each insert has a fixed cost, so small blocks are collected
 
 
+def _selection(kind: str, names: Sequence[str], cells: Sequence[str], table: str) -> tuple[str, str]:
+    """The query whose rows are written, and the format for COPY.
+
+    DuckDB would rename one of two columns whose names differ only by case, so that those of text are written as cells. In a
+    Parquet file, which DuckDB reads without regard to case as well, the second gets an underscore.
+    """
+    clash = len({name.lower() for name in names}) < len(names)
+    if clash and kind == "csv":
+        header = ", ".join(literal(name) for name in names)
+        texts = ", ".join(f"CAST({cell} AS VARCHAR)" for cell in cells)
+        return f"SELECT {header} UNION ALL SELECT {texts} FROM {table}", "FORMAT csv, HEADER false"
+    if clash and kind == "json":
+        pairs = ", ".join(f"{literal(name)}, {cell}" for name, cell in zip(names, cells, strict=True))
+        plainly = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01'"  # which JSON does not contain
+        return f"SELECT json_object({pairs}) FROM {table}", plainly
+    told: list[str] = []
+    for name in names:
+        told.append(unused(name, told) if clash else name)
+    shown = ", ".join(f"{cell} AS {quoted(name)}" for cell, name in zip(cells, told, strict=True))
+    return f"SELECT {shown} FROM {table}", _COPY[kind]
+
+
 class _Table:
     """Rows collected in a DuckDB table on disk and exported at the end, since Parquet files cannot be appended to."""
 
@@ -208,7 +230,7 @@ class _Table:
 
     def finish(self) -> None:
         self._insert()
-        options = _COPY[self._kind] + ", USE_TMP_FILE false"  # the file is a temporary one already
+        options = ", USE_TMP_FILE false"  # the file is a temporary one already
         if self._kind != "parquet":
             options += f", COMPRESSION {'gzip' if self._compressed else 'none'}"
         if self._tab:
@@ -216,14 +238,14 @@ class _Table:
         # NaN, where a cell is missing, is an empty cell of a text file and a NULL.
         kinds = [self._dtype[j] for j in range(len(self._names))] if self._dtype.names else [self._dtype] * len(self._names)
         cells = [f"nullif(c{j}, 'NaN')" if kind.kind == "f" else f"c{j}" for j, kind in enumerate(kinds)]
-        shown = [f"{cell} AS {quoted(name)}" for cell, name in zip(cells, self._names, strict=True)]
-        table = "scratch.main.rows"
+        names, table = list(self._names), "scratch.main.rows"
         if self._beside is not None:
-            own = [f"b{j} AS {quoted(name)}" for j, name in enumerate(self._beside.names)]
-            shown, table = own + shown, f"scratch.main.beside POSITIONAL JOIN {table}"
+            own = list(self._beside.names)
             self._take_beside(len(own))
-        select = f"SELECT {', '.join(shown)} FROM {table}"
-        self._connection.execute(f"COPY ({select}) TO {literal(self._part)} ({options})")
+            names, cells = own + names, [f"b{j}" for j in range(len(own))] + cells
+            table = f"scratch.main.beside POSITIONAL JOIN {table}"
+        select, form = _selection(self._kind, names, cells, table)
+        self._connection.execute(f"COPY ({select}) TO {literal(self._part)} ({form}{options})")
 
     def _take_beside(self, n_columns: int) -> None:
         """Keep the columns that go beside the rows, too, since joining by position needs two tables."""

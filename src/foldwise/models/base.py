@@ -116,7 +116,8 @@ def remember_columns(estimator: Any, source: Source) -> None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    estimator.__dict__.pop("recipe_", None)
+    for name in ("recipe_", "fill_values_"):  # of a fit before
+        estimator.__dict__.pop(name, None)
     if getattr(source, "recipe", None) is not None:
         estimator.recipe_ = source.recipe  # type: ignore[attr-defined]
     estimator.__dict__.pop("indicators_", None)

@@ -21,7 +21,7 @@ from foldwise.data.missing import AllowMissing, FillMissing, allow_missing
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
-from foldwise.models.base import open_for_use
+from foldwise.models.base import open_for_use, with_missing
 from foldwise.stats.array_sum import ArraySum
 
 _SHOWN = 8  # columns in the printed form
@@ -114,6 +114,26 @@ def _with_gaps(source: Source) -> Source:
     while isinstance(source, MappedSource) and isinstance(source.change, (FillMissing, AllowMissing)):
         source = source.source
     return allow_missing(source)
+
+
+@dataclass(frozen=True)
+class _Complete:
+    """Missing cells at what the model expects there."""
+
+    fill: Any
+
+    def __call__(self, block: Block) -> Block:
+        rows = block.dense()
+        missing = np.isnan(rows)
+        return block.with_rows(np.where(missing, self.fill(rows)[0], rows).astype(rows.dtype)) if missing.any() else block
+
+
+def completed(model: Any, source: Source) -> Source:
+    """New rows for a fitted model, with missing cells at what it expects there: for pictures of the rows."""
+    seen = with_missing(model, source)
+    if getattr(model, "missing", "error") != "model" or source.sparse or not hasattr(model, "_impute_block"):
+        return seen
+    return MappedSource(seen, _Complete(model._impute_block))
 
 
 # ---------------------------------------------------------------- models with centres

@@ -54,6 +54,7 @@ class Session:
     scale: Floats | None = None
     observed: ObservedColumns | None = None  # what is missing in the rows as given, however it is dealt with
     missing: ObservedColumns | None = None  # the same if the model has to deal with NaN in its blocks
+    fill: Floats | None = None  # what is put into missing cells, also of rows to come
 
     @property
     def source(self) -> Source:
@@ -113,6 +114,8 @@ class Session:
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
+        if self.fill is not None:
+            self.model.fill_values_ = self.fill
         if not quiet:
             outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
 
@@ -147,11 +150,9 @@ def session(
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state))
         seen, complete = opened.data, passes
-        model.__dict__.pop("fill_values_", None)
         if policy != "error" and not source.sparse:
             found = passes.fold(ObservedColumns.of)
-            if policy != "model":
-                model.fill_values_ = found.mean  # also for rows to come
+            opened.fill = None if policy == "model" else found.mean
             if found.cells:
                 opened.observed = _some_observed(found, passes.source)
             if opened.observed is not None and policy == "model":

@@ -17,11 +17,13 @@ from foldwise.prepare.codes import PARTS, word_sql
 from foldwise.prepare.count_levels import count_levels
 from foldwise.prepare.decide import decide
 from foldwise.prepare.encode import Levels, find_levels
-from foldwise.prepare.kinds import KINDS, Decision
+from foldwise.prepare.kinds import Decision
 from foldwise.prepare.prepared import Prepared
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
 
 _MOST_LEVELS = 1000
+_FEW_LEVELS = 12
+_JUDGED = 100_000  # rows, which cost little beside reading a large file
 
 
 def prepare(
@@ -53,7 +55,7 @@ def prepare(
     as_ : what columns are, as in {"zip": "category"}: number, category, boolean, identifier, date, text; or, for a date, what
         of it is used: "number" (days), "year", "month", "day", "weekday", "hour".
     rare : levels with a smaller share of the rows are pooled, with categories="encode".
-    whole : columns are judged by all rows, and not by the first million.
+    whole : columns are judged by all rows, and not by the first 100,000.
     where, weights : as for `fw.scan`.
     reading, or its fields as options : how a file is to be read: header, delimiter, decimal, encoding, missing_values, sheet,
         table, skip, comment.
@@ -71,6 +73,11 @@ def prepare(
     """
     if categories not in ("describe", "encode"):
         raise ParameterError(f"categories={categories!r}: must be 'describe' or 'encode'.")
+    unknown = [name for name in options if name not in Reading.__dataclass_fields__]
+    if unknown:
+        known = ["columns", "exclude", "ids", "labels", "as_", "categories", "rare", "whole", "where", "weights", "reading"]
+        known += Reading.__dataclass_fields__
+        raise ParameterError(f"{unknown[0]}: fw.prepare has no such option. It has {', '.join(known)}.")
     how = reading_options(reading, options)
     table = open_table(x, how)
     given = {"exclude": _names(exclude), "ids": _names(ids), "labels": _names(labels), "as_": list(as_ or {})}
@@ -84,7 +91,7 @@ def prepare(
     kinds = {name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()}
     if weight in own:
         kinds.setdefault(weight, "number")  # also if by itself it would be a running number, or constant
-    found = decide(table, how, as_=kinds, whole=whole)
+    found = decide(table, how, as_=kinds, whole=whole, rows=None if whole else _JUDGED)
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
     )
@@ -107,7 +114,7 @@ def _chosen(columns: Any, table: DuckDBTable) -> list[str]:
 
 
 def _kinds(asked: Mapping[str, str]) -> dict[str, str]:
-    allowed = [*KINDS, *(part for part in PARTS if part not in KINDS)]
+    allowed = ["number", "category", "boolean", "identifier", "date", "text", *(part for part in PARTS if part != "number")]
     for name, kind in asked.items():
         if kind not in allowed:
             raise ParameterError(f"as_={{{name!r}: {kind!r}}}: a column can be {', '.join(allowed)}.")
@@ -125,6 +132,8 @@ def _ingredient(
 ) -> Ingredient:
     """What is done with a column."""
     role, reason, part = _usual(one.kind, categories), one.reason, None
+    if role in (USED, DESCRIBING) and one.kind == "category" and not one.asked and _hardly_repeats(one):
+        role = LEFT_OUT  # a level for nearly every row describes nothing
     if one.kind == "date" and asked in PARTS:
         role, part = USED, asked
     for name, wanted in (("exclude", LEFT_OUT), ("ids", IDENTIFIER), ("labels", LABEL)):
@@ -141,6 +150,10 @@ def _ingredient(
         if role != USED:
             raise _not_usable(one, role, where)
     return Ingredient(one.name, one.kind, role, reason, one.format, None, part)
+
+
+def _hardly_repeats(one: Decision) -> bool:
+    return one.profile.distinct > _FEW_LEVELS and one.profile.distinct > one.profile.present / 2
 
 
 def _usual(kind: str, categories: str) -> str:

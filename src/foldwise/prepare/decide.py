@@ -54,13 +54,18 @@ class Decisions:
 
 
 def decide(
-    table: DuckDBTable, reading: Reading = FOUND_OUT, *, as_: Mapping[str, str] | None = None, whole: bool = False
+    table: DuckDBTable,
+    reading: Reading = FOUND_OUT,
+    *,
+    as_: Mapping[str, str] | None = None,
+    whole: bool = False,
+    rows: int | None = None,
 ) -> Decisions:
-    """What each column is. `as_` has kinds that the user asks for, by name."""
+    """What each column is. `as_` has kinds that the user asks for, by name; `rows` is how many of the first rows are judged."""
     table = with_text_cells(table)
     _check_asked(as_ or {}, table)
     try:
-        with FirstRows(table) as first:
+        with FirstRows(table, rows) as first:
             return _decided(table, reading, as_ or {}, first, whole)
     except duckdb_errors() as problem:
         table.explain(problem, [], None)

@@ -90,7 +90,7 @@ class Levels:
         if not self.pooled:
             return None
         shown = ", ".join(self.pooled[:_SHOWN]) + (", ..." if len(self.pooled) > _SHOWN else "")
-        share = f"{100 * float(self.shares[-1]):.2g} % of the rows"
+        share = f"{100 * float(self.shares[-1]):.2g} % of the known cells"
         return Note(
             "rare-levels", f"{self.name}: {len(self.pooled)} rare levels pooled into {self.other!r} ({share}): {shown}"
         )

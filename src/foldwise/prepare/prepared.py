@@ -29,6 +29,9 @@ class Prepared(View):
         super().__init__(source, recipe=recipe, left_out=tuple(c.name for c in recipe.having("left out")))
         self.recipe, self.table, self.condition, self.weights = recipe, table, condition, weights
 
+    def __repr__(self) -> str:
+        return f"{self.where}\n{self.recipe!r}"
+
     @property
     def slow(self) -> bool:
         """Whether decoding costs much more than reading."""

@@ -13,6 +13,7 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.mapped import MappedSource
 from foldwise.data.source import Source
 from foldwise.models.base import with_missing
+from foldwise.models.impute import completed
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent, whole_percent
@@ -54,9 +55,7 @@ def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], c
 
 def strongest(differences: Floats, most: int) -> list[int]:
     """The columns in which a cluster differs most, as far as it differs at all."""
-    if np.isnan(differences).any():
-        return []
-    order = np.argsort(-np.abs(differences), kind="stable")[:most]
+    order = np.argsort(-np.abs(np.nan_to_num(differences)), kind="stable")[:most]
     return [int(j) for j in order if abs(differences[j]) >= _LEAST]
 
 
@@ -66,7 +65,7 @@ def traits(differences: Floats, names: list[str]) -> str:
     >>> traits(np.array([1.24, 0.01, -0.9]), ["alcohol", "ash", "hue"])
     'alcohol +1.2, hue -0.9'
     """
-    if np.isnan(differences).any():
+    if np.isnan(differences).all():
         return "(empty)"
     listed = strongest(differences, _TRAITS)
     return ", ".join(f"{names[j]} {differences[j]:+.1f}" for j in listed) or "(close to the overall mean)"
@@ -181,7 +180,7 @@ def filled_from_centres(model: Any, source: Source, labels: NDArray[Any]) -> Sou
     """Rows to draw: with missing="model", a missing cell is where the model expects it."""
     seen = with_missing(model, source)
     if getattr(model, "missing", "error") != "model" or source.sparse or not hasattr(model, "centers_in_data_units"):
-        return seen
+        return completed(model, source)
     return MappedSource(seen, _FromCentres(np.asarray(model.centers_in_data_units()), labels))
 
 

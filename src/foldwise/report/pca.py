@@ -8,6 +8,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
+from foldwise.models.impute import completed
 from foldwise.models.pca import rank
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent
@@ -105,7 +106,7 @@ def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
     """The rows on the first two components, and the columns with the largest loadings."""
     if pca.n_components_ < 2:
         return None
-    seen = Projection(pca, source)
+    seen = Projection(pca, completed(pca, source))
     strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
     ends = seen.directions[:, strongest] / (float(np.abs(seen.directions[:, strongest]).max()) or 1.0) * 0.8
     return seen.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])

@@ -8,6 +8,8 @@ from foldwise.fold.manifest import Manifest
 from foldwise.report.formats import counted
 from foldwise.report.values import Column, Table
 
+_TOLD = ("identifier", "constant", "empty-column", "left-out", "nested")  # topics of notes that the roles of columns tell
+
 
 def about(model: Any, work: str) -> list[str]:
     """One line on the data, one on the work done, and what was left out, repaired or cut short."""
@@ -39,7 +41,8 @@ def told(source: Any) -> list[str]:
     rows = prepared.table.n_rows if prepared.condition is None else None
     known = ([] if rows is None else [counted(rows, "row")]) + [counted(len(recipe.columns), "column")]
     layout = f" ({prepared.table.layout})" if prepared.table.layout else ""
-    return [f"{source.where}: {', '.join(known)}{layout}", *recipe.lines(), *(f"note: {note}" for note in recipe.notes)]
+    notes = [f"note: {note}" for note in recipe.notes if note.topic not in _TOLD]
+    return [f"{source.where}: {', '.join(known)}{layout}", *recipe.lines(), *notes]
 
 
 def passes(ran: Manifest) -> str:
