@@ -13,6 +13,7 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    described,
     means_table,
     plane_chart,
     scaled,
@@ -22,7 +23,6 @@ from foldwise.report.formats import counted, number, percent, short_number
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
-from foldwise.selection.describe import describe_clusters
 from foldwise.selection.profile import Profile, profile
 
 _MOST_SEPARATING = 6
@@ -35,7 +35,7 @@ def cluster_report(model: Any, source: Source) -> Report:
     The rows, which must be those of the fit, are passed over two or three times, and a few times more for a page.
     """
     found, names, k = profile(model, source), column_names(model), model.n_clusters
-    described = describe_clusters(source, model.labels_, k)
+    categories = described(model, source, model.labels_, k)
     units = ", in scaled columns" if model.scale_ is not None else ""
     clusters = clusters_table(
         found,
@@ -60,10 +60,10 @@ def cluster_report(model: Any, source: Source) -> Report:
     return Report(
         f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}",
         about(model, _work(model)),
-        [*_facts(model, found), *agreement_facts(described)],
+        [*_facts(model, found), *agreement_facts(categories)],
         [
             clusters,
-            *categories_table(described),
+            *categories_table(categories),
             plane,
             Group([*convergence, _separation(found, names)], only="page"),
             trait_panels(found, names),

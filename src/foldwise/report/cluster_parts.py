@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.mapped import MappedSource
+from foldwise.data.missing import allow_missing, incomplete_rows
 from foldwise.data.source import Source
+from foldwise.fold.passes import Passes
 from foldwise.models.base import with_missing
 from foldwise.models.impute import completed
 from foldwise.models.pca import PCA
@@ -21,7 +23,7 @@ from foldwise.report.projection import MOST_POINTS, Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Table
-from foldwise.selection.describe import CategoryCounts
+from foldwise.selection.describe import CategoryCounts, describe_clusters
 from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
 
@@ -135,6 +137,14 @@ def categories_table(found: list[CategoryCounts]) -> list[Table]:
     columns += [Column(head, values[:, i].tolist(), whole_percent) for i, head in enumerate(heads)]
     caption = "The share of each level among the rows of each cluster where it is known. Categories were not used to find them."
     return [Table("Categories by cluster", columns, caption, most=60, wide=True)]
+
+
+def described(model: Any, source: Source, labels: NDArray[Any], groups: int) -> list[CategoryCounts]:
+    """How the categories of a table go with the clusters of the rows in the fit."""
+    if getattr(model, "missing", "error") == "drop":  # rows that were left out describe nothing
+        gaps = Passes(allow_missing(source), n_threads=model.n_threads).rows(incomplete_rows)
+        labels = np.where(gaps, -1, labels)
+    return describe_clusters(source, labels, groups)
 
 
 def agreement_facts(found: list[CategoryCounts]) -> list[Fact]:

@@ -14,6 +14,7 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    described,
     means_table,
     plane_chart,
     scaled,
@@ -24,7 +25,6 @@ from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.choose_mixture import MixtureChoice
-from foldwise.selection.describe import describe_clusters
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
 
 
@@ -35,7 +35,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
     """
     found, names = mixture_profile(model, source), column_names(model)
     k = len(found.means)
-    described = describe_clusters(source, found.labels, k)
+    categories = described(model, source, found.labels, k)
     clusters = clusters_table(
         found,
         names,
@@ -51,7 +51,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
     parts: list[Part] = [] if choice is None else _choice(choice)
     parts += [
         clusters,
-        *categories_table(described),
+        *categories_table(categories),
         plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses),
         Group([certainty, *_merging(model)]),
         trait_panels(found, names),
@@ -60,7 +60,7 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    return Report(title, _about(model, choice), [*_facts(model, found), *agreement_facts(described)], parts, told(source))
+    return Report(title, _about(model, choice), [*_facts(model, found), *agreement_facts(categories)], parts, told(source))
 
 
 def _about(model: Any, choice: MixtureChoice | None) -> list[str]:

@@ -11,14 +11,17 @@ from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.models.pca import rank
 from foldwise.report.charts import scree
-from foldwise.report.formats import number, percent
+from foldwise.report.formats import number, percent, whole_percent
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
+from foldwise.selection.describe import describe_components
 
 _MOST_COMPONENTS = 30
 _MOST_ARROWS = 12
 _LOADINGS = 4
+_MOST_CATEGORIES, _MOST_LEVELS = 6, 6
+_LEAST = 0.05  # share of a component's variance between levels, below which a category says nothing of it
 
 
 def pca_report(pca: Any, source: Source) -> Report:
@@ -57,12 +60,33 @@ def pca_report(pca: Any, source: Source) -> Report:
         about(pca, pca.manifest_.algorithm),
         parts=[
             components,
+            *_categories(pca, source),
             plane,
             Group([scree_chart] if advice is None else [scree_chart, advice]),
             run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
         data=told(source),
     )
+
+
+def _categories(pca: Any, source: Source) -> list[Table]:
+    """Where the levels of the categories that go with the components most lie along them."""
+    found = [one for one in describe_components(pca, source) if one.is_label or one.explained.max(initial=0.0) >= _LEAST]
+    if not found:
+        return []
+    rows = []
+    for one in found[:_MOST_CATEGORIES]:
+        order = np.argsort(-one.shares, kind="stable")[:_MOST_LEVELS]
+        for i, j in enumerate(order):
+            rows.append((one.name if i == 0 else "", one.levels[j], float(one.shares[j]), *one.means[j].tolist()))
+    names = list(pca.get_feature_names_out())
+    columns = [Column("category", [row[0] for row in rows], left=True), Column("level", [row[1] for row in rows], left=True)]
+    columns.append(Column("share", [row[2] for row in rows], whole_percent))
+    columns += [
+        Column(names[k], [row[3 + k] for row in rows], "{:+.2f}".format) for k in range(len(rows[0]) - 3)
+    ]
+    caption = "Mean scores of the rows of each level, in standard deviations. Categories were not used to find the components."
+    return [Table("Categories along the components", columns, caption, most=60, wide=True)]
 
 
 def top_loadings(loadings: Floats, names: list[str]) -> str:

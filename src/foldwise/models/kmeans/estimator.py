@@ -145,7 +145,7 @@ class KMeans(CentreModel):
             fit.finish(
                 found.outcome,
                 f"k-means ({self.algorithm}{', searched in memory' if found.searched else ''})",
-                data.n,
+                data.counted if self.missing == "drop" else data.n,
                 resumed_at=found.resumed_at,
                 repairs=found.repairs,
                 warning=f"KMeans (n_clusters={self.n_clusters})",

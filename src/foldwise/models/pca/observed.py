@@ -25,7 +25,7 @@ from foldwise.stats.moments import Moments
 from foldwise.stats.observed import ObservedColumns
 from foldwise.stats.two_part_mean import moved
 
-NAME = "em"  # in the manifest
+NAME = "EM over the observed cells"  # in the manifest
 _MAX_ITER = 1000
 _MOST_COLUMNS = 16_384
 _CONSTANT = 1e-6  # the prior variance of a constant column among others in common units: positive, and next to nothing
