@@ -130,6 +130,15 @@ def test_booleans_and_words_in_sql_and_python_agree(connection: Any, cells: list
         assert by_sql(connection, form, cells) == by_python(form, cells)
 
 
+ODD = ["1.0", "01", " 2. ", "x", "1e3", "NA", "-0"]
+
+
+@given(st.lists(st.floats().map(repr) | st.integers().map(str) | st.sampled_from(ODD)))
+def test_numbers_as_words_in_sql_and_python_agree(connection: Any, cells: list[str]) -> None:
+    form = WordFormat(numbers=True)
+    assert by_sql(connection, form, cells) == by_python(form, cells)
+
+
 DATES = ["%m/%d/%Y", "%d.%m.%Y", "%d %b %Y", "%Y-%m", "%Y/%m/%d %H:%M", "%b %d, %Y", "%d-%m-%Y %I:%M:%S %p"]
 
 

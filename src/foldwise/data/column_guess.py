@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from foldwise.data.column_text import BLANKS, TOKENS, BooleanFormat, MisfitError, NumberFormat
+from foldwise.data.column_text import BLANKS, CURRENCIES, SYMBOLS, TOKENS, BooleanFormat, MisfitError, NumberFormat
 
 PAIRS = (
     ("yes", "no"),
@@ -24,36 +24,15 @@ FEW = 10  # different words among numbers that are still taken for remarks
 FEW_SHARE = 0.1  # and the share of cells that they may take
 
 _SIGN = "[+\u2212\u2013-]?"
-_SYMBOLS = "$€£¥₹₽₩₪₺₴฿"
-_CODES = (
-    *(
-        "USD",
-        "EUR",
-        "GBP",
-        "JPY",
-        "CHF",
-        "CAD",
-        "AUD",
-        "NZD",
-        "SEK",
-        "NOK",
-        "DKK",
-        "PLN",
-        "CZK",
-        "HUF",
-        "INR",
-        "CNY",
-        "BRL",
-    ),
-    *("MXN", "ZAR", "kr", "Kr", "Fr.", "Rs", "Rs."),
-)
-_PREFIX = rf"(?:[A-Z]{{0,3}}[{_SYMBOLS}]|{'|'.join(map(re.escape, _CODES))})"
-_UNIT = rf"[A-Za-zÀ-ÿ°º%‰µμΩ{_SYMBOLS}][A-Za-zÀ-ÿ°%‰µμΩ/²³·^.\- ]{{0,14}}[23]?"
+_PREFIX = rf"(?:[A-Z]{{0,3}}[{SYMBOLS}]|{'|'.join(map(re.escape, CURRENCIES[len(SYMBOLS) :]))})"
+_UNIT = rf"[A-Za-zÀ-ÿ°º%‰µμΩ{SYMBOLS}][A-Za-zÀ-ÿ°%‰µμΩ/²³·^.\- ]{{0,14}}[23]?"
 _DIGITS = r"(?:[0-9](?:[0-9.,'\u2019_ \u00a0\u202f\u2007\u2009]*[0-9.,])?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
 _LOOSE = re.compile(
     rf"(?P<open>\()?\s*{_SIGN}\s*(?P<prefix>{_PREFIX})?\s*{_SIGN}\s*(?P<digits>{_DIGITS})\s*(?P<suffix>{_UNIT})?\s*(?P<close>\))?"
 )
 _NO_UNITS = {"st", "nd", "rd", "th", "am", "pm", "a.m.", "p.m."}
+
+NO_UNIT = "no unit"  # beside units, for cells that have none
 
 Mark = Literal[",", ".", None]
 
@@ -73,6 +52,11 @@ class Guess:
     points: bool = False
     commas: bool = False
     units: tuple[str, ...] = ()  # all that occur, if there are several
+
+    @property
+    def unit(self) -> str:
+        """The suffix, unless that is a currency: without it, a number may mean something else."""
+        return "" if self.suffix in CURRENCIES else self.suffix
 
     def format(self, file_decimal: str, missing: tuple[str, ...] = TOKENS) -> NumberFormat:
         """The format, where the decimal mark of the file decides what the cells leave open."""
@@ -95,7 +79,7 @@ def guess_number(cells: Iterable[tuple[str, int]], numbers: int) -> Guess | None
     prefixes: Counter[str] = Counter()
     suffixes: Counter[str] = Counter()
     proofs: Counter[str] = Counter()
-    spaces, parentheses, points, commas, total = "", False, False, False, numbers
+    spaces, parentheses, points, commas, total, lacking = "", False, False, False, numbers, False
     for cell, count in cells:
         total += count
         found = _LOOSE.fullmatch(cell.strip(BLANKS))
@@ -106,7 +90,9 @@ def guess_number(cells: Iterable[tuple[str, int]], numbers: int) -> Guess | None
             continue
         seen += count
         prefixes[found["prefix"] or ""] += count
-        suffixes[(found["suffix"] or "").strip()] += count
+        suffix = (found["suffix"] or "").strip()
+        suffixes[suffix] += count
+        lacking = lacking or (not suffix and re.search("[1-9]", digits) is not None)
         parentheses = parentheses or bool(found["open"])
         if gap := re.search(r"[0-9]([ '\u2019\u00a0\u202f\u2007\u2009])[0-9]", digits):
             spaces = "'" if gap.group(1) in "'\u2019" else " "
@@ -124,7 +110,8 @@ def guess_number(cells: Iterable[tuple[str, int]], numbers: int) -> Guess | None
     decimal: Mark = None
     if proofs:
         decimal = "," if proofs[","] > proofs["."] else "."
-    return Guess(prefix, suffix, parentheses, spaces, decimal, points, commas, units if several else ())
+    guess = Guess(prefix, suffix, parentheses, spaces, decimal, points, commas, units if several else ())
+    return replace(guess, units=(*units, NO_UNIT)) if lacking and guess.unit else guess
 
 
 def _decimal_mark(digits: str) -> Mark:

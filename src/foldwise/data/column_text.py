@@ -29,6 +29,13 @@ _MINUS = "\u2212\u2013-"  # in a class of characters the plain one has to be las
 _BLANK = f"[ \\t{_WIDE_BLANKS}]*"
 THOUSANDS = {",": ",", ".": ".", " ": f" {_WIDE_BLANKS}", "'": "'\u2019"}  # marks that are taken for one another
 
+SYMBOLS = "$€£¥₹₽₩₪₺₴฿"
+CURRENCIES = (
+    *SYMBOLS,
+    *("USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "INR", "CNY", "BRL"),
+    *("MXN", "ZAR", "kr", "Kr", "Fr.", "Rs", "Rs."),
+)
+
 Cell: TypeAlias = float | bool | str | None
 
 
@@ -81,8 +88,8 @@ class NumberFormat:
     """How the numbers of a column are written.
 
     `thousands` is the mark between groups of three digits; a space stands for all kinds of spaces, an apostrophe for both.
-    `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off, and may be lacking. Percent keeps the printed
-    figure. `words` are cells that hold no number, are known, and count as missing. `seen` are missing cells as they stand in
+    `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off. A currency may be lacking; a unit may not, but for
+    zero, since who knows what a number without it means. Percent keeps the printed figure. `words` are cells that hold no number, are known, and count as missing. `seen` are missing cells as they stand in
     the file; a query that knows them is faster. NaN is missing; in SQL one that was not seen stays NaN, which blocks of rows
     take for missing as well.
 
@@ -110,7 +117,11 @@ class NumberFormat:
     @property
     def _quick(self) -> bool:
         """Whether whatever DuckDB's cast reads is right."""
-        return self.decimal == "." and self.thousands != "."
+        return self.decimal == "." and self.thousands != "." and self._may_lack_suffix
+
+    @property
+    def _may_lack_suffix(self) -> bool:
+        return not self.suffix or self.suffix in CURRENCIES
 
     @property
     def masks_numbers(self) -> bool:
@@ -134,6 +145,8 @@ class NumberFormat:
         before = f"(?:{sign}{prefix}{_BLANK}|{prefix}{_BLANK}{sign}|{sign})" if prefix else sign
         after = f"(?:{_BLANK}{suffix})?" if suffix else ""
         cell = f"{before}{self._number}{after}"
+        if not self._may_lack_suffix:
+            cell = f"(?:{before}{self._number}{_BLANK}{suffix}|{before}0+(?:{re.escape(self.decimal)}0*)?)"
         return f"(?:{cell}|[(]{_BLANK}{cell}{_BLANK}[)])" if self.parentheses else cell
 
     @property
@@ -269,19 +282,36 @@ class BooleanFormat:
         raise MisfitError(word)
 
 
+def number_as_word(value: str) -> str:
+    """SQL for a number of type DOUBLE or FLOAT as a word: whole numbers without a point; NULL if it is NaN."""
+    whole = f"{value} = floor({value}) AND abs({value}) < 1e18"
+    words = f"WHEN {whole} THEN CAST(CAST({value} AS BIGINT) AS VARCHAR) ELSE CAST({value} AS VARCHAR)"
+    return f"CASE WHEN isnan({value}) THEN NULL {words} END"
+
+
+_DIGITS = "-?[1-9][0-9]*|0"  # as a column of whole numbers would have them
+
+
 @dataclass(frozen=True)
 class WordFormat:
-    """Words as they stand, without blanks around them.
+    """Words as they stand, without blanks around them; with `numbers`, those that are numbers as a typed column has them.
 
     >>> WordFormat().parse(" none "), WordFormat().parse("N/A")
     ('none', None)
+    >>> WordFormat().parse("1.0"), WordFormat(numbers=True).parse("1.0")
+    ('1.0', '1')
     """
 
     missing: tuple[str, ...] = WORD_TOKENS
+    numbers: bool = False
 
     def sql(self, cell: str) -> str:
         """SQL of type VARCHAR."""
-        return f"CASE WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {trimmed(cell)} END"
+        word = trimmed(cell)
+        if self.numbers:
+            digits = f"regexp_full_match({word}, {literal(_DIGITS)})"  # of which a number might not hold all
+            word = f"CASE WHEN {digits} THEN {word} ELSE coalesce({number_as_word(f'TRY_CAST({word} AS DOUBLE)')}, {word}) END"
+        return f"CASE WHEN {is_missing(cell, self.missing)} THEN NULL ELSE {word} END"
 
     def misfit(self, cell: str) -> str:
         """Every cell fits."""
@@ -290,4 +320,9 @@ class WordFormat:
     def parse(self, text: str | None) -> str | None:
         """The word, None if it is missing."""
         word = "" if text is None else text.strip(BLANKS)
-        return None if word in ("", *self.missing) else word
+        if word in ("", *self.missing):
+            return None
+        value = _as_duckdb(word) if self.numbers and not re.fullmatch(_DIGITS, word) else None
+        if value is None or math.isnan(value):
+            return word
+        return str(int(value)) if abs(value) < 1e18 and value.is_integer() else repr(value)

@@ -189,15 +189,11 @@ def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, 
     """Choose the columns, find the weights and test the condition, for every kind of table."""
     if where is None and table.files is not None:
         _has_rows(table)
-    if where is not None and not isinstance(where, str):
-        raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
-    if where is not None:
-        sql_rights.check_steady(where, table.where)
+    try_condition(table, where)
     weight = (
         table.columns[column_selection.find(weights, table.names, table.where)] if isinstance(weights, str) else None
     )
     chosen, left_out = _chosen(table, columns_, where, weight)
-    try_condition(table, where)
     if weight is not None and not weight.is_number:
         table.find_bad([weight], where)
         raise DataError("the weights are not numbers", where=table.where, column=weight.name)
@@ -253,9 +249,12 @@ def _mostly_numbers(table: DuckDBTable, column: Column) -> bool:
     return bool(2 * numbers > present)
 
 
-def try_condition(table: DuckDBTable, where: str | None) -> None:
-    """Refuse a condition that DuckDB does not understand, or that reads what it may not."""
+def try_condition(table: DuckDBTable, where: Any) -> None:
+    """Refuse a condition that DuckDB does not understand, that reads what it may not, or that is not steady."""
+    if where is not None and not isinstance(where, str):
+        raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
     if where is not None:
+        sql_rights.check_steady(where, table.where)
         try:
             _ = table.relation().filter(where).columns
             if not table.confined:

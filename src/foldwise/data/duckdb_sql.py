@@ -21,6 +21,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"HUGEINT", "UHUGEINT", "BIGNUM"}
 _PLAIN = _INTEGERS | {"FLOAT", "DOUBLE", "BOOLEAN"}
 TEXT = {"VARCHAR", "JSON"}
+_NESTED = ("STRUCT", "MAP", "UNION", "LIST", "VARIANT")
 _NO_TYPE = '"NULL"'
 _SMALL = 30_000_000  # bytes of JSON, all of which are looked at for types
 _MOST_OF_A_LINE = 1 << 20  # characters, in which to look for names
@@ -40,6 +41,11 @@ class Column:
     def is_number(self) -> bool:
         """Whether its values can be converted to floats."""
         return self.type in _PLAIN or self.type in _WIDE or self.type.startswith("DECIMAL")
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether its cells are lists or objects."""
+        return self.type.endswith("]") or self.type.startswith(_NESTED)
 
     @property
     def selected(self) -> str:

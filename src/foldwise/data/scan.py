@@ -105,9 +105,20 @@ def is_table_or_frame(x: Any) -> bool:
         return False
     if isinstance(x, (str, os.PathLike, list, tuple)):
         return is_table(x)
+    if is_dask(x):  # its parts are not here
+        return False
     return type(x).__name__ == "LazyFrame" or any(
         hasattr(x, way) for way in ("iloc", "__arrow_c_stream__", "sql_query")
     )
+
+
+def is_dask(x: Any) -> bool:
+    """Whether `x` is a collection of Dask, told without importing it."""
+    return bool(_homes(x) & {"dask", "dask_expr"}) and hasattr(x, "to_delayed")
+
+
+def _homes(x: Any) -> set[str]:
+    return {str(base.__module__).partition(".")[0] for base in type(x).__mro__}
 
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
@@ -140,8 +151,8 @@ def _table_source(way: str, x: Any, given: dict[str, Any], *reading: Reading) ->
 
 def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     """Recognise a library by the module of the object's class, without importing the library."""
-    homes = {str(base.__module__).partition(".")[0] for base in type(x).__mro__}
-    if reading.missing_values is not None and not homes & {"scipy", "dask", "dask_expr"} and is_table_or_frame(x):
+    homes = _homes(x)
+    if reading.missing_values is not None and "scipy" not in homes and is_table_or_frame(x):
         with forks.importing:
             from foldwise.data import duckdb_source, tables
         return duckdb_source.open_source(tables.open_table(x, reading), **given)
@@ -150,7 +161,7 @@ def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
         from foldwise.data.sparse import open_sparse
 
         return open_sparse(x, **given)
-    if homes & {"dask", "dask_expr"} and hasattr(x, "to_delayed"):
+    if is_dask(x):
         from foldwise.data.dask import open_dask
 
         return open_dask(x, **given)

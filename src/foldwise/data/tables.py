@@ -20,13 +20,12 @@ from foldwise.data.files import COMPRESSIONS, Files
 from foldwise.data.missing_numbers import as_said
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
-from foldwise.data.scan import is_query
+from foldwise.data.scan import is_dask, is_query
 from foldwise.data.text_table import text_table
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
 _LONGEST_LINE = 1 << 24  # bytes
-_NESTED = ("STRUCT", "MAP", "UNION", "LIST", "VARIANT")
 
 
 def _own(module: str) -> Callable[[Files, Reading], DuckDBTable]:
@@ -69,6 +68,12 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
         return of_files(found_files.find(x), reading)
     if hasattr(x, "sql_query") and hasattr(x, "project"):
         return of_relation(x, reading)
+    if is_dask(x):
+        raise DataError(
+            "columns of a Dask collection cannot be judged, since its parts are not here",
+            where="Dask collection",
+            advice="Pass x.compute(), or the files behind it; columns that are all numbers can be fitted as they are",
+        )
     if type(x).__name__ == "LazyFrame":
         x = x.collect()
     elif type(x).__name__ == "RecordBatchReader":
@@ -129,7 +134,7 @@ def _memory_for_text(files: Files) -> str | None:
 
 def _with_nested(table: DuckDBTable) -> DuckDBTable:
     """The table with a note about columns of lists and objects."""
-    nested = [c.name for c in table.columns if c.type.endswith("]") or c.type.startswith(_NESTED)]
+    nested = [c.name for c in table.columns if c.is_nested]
     if not nested:
         return table
     text = f"lists or objects, of no use as they are: {', '.join(nested)}"

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foldwise.data.column_dates import DateFormat, candidates
-from foldwise.data.column_guess import FEW, FEW_SHARE, Guess, file_decimal, guess_boolean, guess_number, with_words
+from foldwise.data.column_guess import (
+    FEW,
+    FEW_SHARE,
+    NO_UNIT,
+    Guess,
+    file_decimal,
+    guess_boolean,
+    guess_number,
+    with_words,
+)
 from foldwise.data.column_text import (
     BLANKS,
     TOKENS,
@@ -20,6 +29,7 @@ from foldwise.data.column_text import (
     BooleanFormat,
     NumberFormat,
     WordFormat,
+    is_missing,
     is_number_word,
     is_one_of,
     trimmed,
@@ -92,6 +102,7 @@ def read_text(relation: Any, cells: Sequence[str], reading: Reading = FOUND_OUT)
         if one.made is None:
             _, others = one.split(missing)
             one.guess = guess_number(others, one.plain)
+    _find_lacking_units(relation, seen, missing)
     decimal = reading.decimal or file_decimal(one.guess for one in seen if one.guess is not None)
     for one in seen:
         if one.made is None:
@@ -161,6 +172,16 @@ def _without_query(one: _Seen, missing: tuple[str, ...]) -> None:
 def words_missing(missing: tuple[str, ...]) -> tuple[str, ...]:
     """The tokens in a column of words, where "none" is one of them, unless the user says that it is missing."""
     return (*WORD_TOKENS, *missing[len(TOKENS) :])
+
+
+def _find_lacking_units(relation: Any, seen: Sequence[_Seen], missing: tuple[str, ...]) -> None:
+    """Numbers with a unit beside plain ones, which may be anything (0.1 and 11%), unless these are zero."""
+    suspects = [one for one in seen if one.guess is not None and one.guess.unit and not one.guess.units and one.plain]
+    bare = f"{_PLAIN} <> 0 AND NOT isnan({_PLAIN}) AND NOT {is_missing('{x}', missing)}"
+    counts = aggregates(relation, [Cells(one.cell) for one in suspects], [f"count(*) FILTER ({bare})"])
+    for one, (count,) in zip(suspects, counts, strict=True):
+        if count and one.guess is not None:
+            one.guess = replace(one.guess, units=(one.guess.suffix, NO_UNIT))
 
 
 def _date(relation: Any, one: _Seen, missing: tuple[str, ...]) -> TextColumn | None:

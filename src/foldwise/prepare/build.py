@@ -14,10 +14,11 @@ from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare.codes import PARTS, word_sql
+from foldwise.prepare.count_levels import count_levels
 from foldwise.prepare.decide import decide
 from foldwise.prepare.encode import Levels, find_levels
 from foldwise.prepare.kinds import Decision
-from foldwise.prepare.prepared import Prepared, answer
+from foldwise.prepare.prepared import Prepared
 from foldwise.prepare.recipe import DESCRIBING, IDENTIFIER, LABEL, LEFT_OUT, USED, WEIGHT, Ingredient, Recipe
 
 _MOST_LEVELS = 1000
@@ -88,6 +89,8 @@ def prepare(
     weight = weights if isinstance(weights, str) else None
     asked = _kinds(as_ or {})
     kinds = {name: "date" if kind in PARTS and kind != "number" else kind for name, kind in asked.items()}
+    if weight in own:
+        kinds.setdefault(weight, "number")  # also if by itself it would be a running number, or constant
     found = decide(table, how, as_=kinds, whole=whole, rows=None if whole else _JUDGED)
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
@@ -95,7 +98,7 @@ def prepare(
     recipe = Recipe(ingredients, categories, found.notes, how)
     table = replace(found.table, n_rows=found.rows)
     if categories == "encode":
-        recipe = _with_levels(recipe, table, where, rare)
+        recipe = _with_levels(recipe, table, where, weights, rare)
     return recipe.open(table, where=where, weights=weights)
 
 
@@ -169,8 +172,8 @@ def _not_usable(one: Decision, role: str, where: str) -> DataError:
     return DataError(what, where=where, column=one.name, advice=advice)
 
 
-def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: float) -> Recipe:
-    """The recipe with the levels of all categories that are used, which takes one query."""
+def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, weights: Any, rare: float) -> Recipe:
+    """The recipe with the levels of all categories that are used, which takes one query, and with weights a pass."""
     typed = recipe.without_levels().typed(table)
     own = {column.name: column for column in table.columns}
     used = [column for column in recipe.having(USED) if column.kind in ("category", "boolean")]
@@ -178,19 +181,22 @@ def _with_levels(recipe: Recipe, table: DuckDBTable, where: str | None, rare: fl
         return recipe
     words = [word_sql(quoted(own[column.name].sql), column.sql_type(own[column.name])) for column in used]
     try_condition(typed, where)
-    counts = answer(typed, where, ", ".join(f"histogram({word})" for word in words))
+    counts = count_levels(typed, [own[column.name] for column in used], words, where, weights)
     levels = {
-        column.name: _levels(column, dict(count or {}), rare, table.where) for column, count in zip(used, counts, strict=True)
+        column.name: _levels(column, count, rare, table.where) for column, count in zip(used, counts, strict=True)
     }
     told = tuple(one.note for one in levels.values() if one.note is not None)
     columns = tuple(replace(column, levels=levels.get(column.name)) for column in recipe.columns)
     return replace(recipe, columns=columns, notes=recipe.notes + told)
 
 
-def _levels(column: Ingredient, counts: dict[str, int], rare: float, where: str) -> Levels:
+def _levels(column: Ingredient, counts: dict[str, float], rare: float, where: str) -> Levels:
     if not counts:
         raise DataError("this category has no level: all its cells are missing", where=where, column=column.name)
-    found = find_levels(column.name, {str(level): float(n) for level, n in counts.items()}, rare=rare, fewest=2 if rare else 0)
+    if column.kind == "boolean" and len(counts) > 2:
+        what = f"this column holds more than two values: {', '.join(sorted(counts)[:5])}"
+        raise DataError(what, where=where, column=column.name, advice=f"as_={{{column.name!r}: 'category'}}")
+    found = find_levels(column.name, counts, rare=rare, fewest=2 if rare else 0)
     if len(found.levels) > _MOST_LEVELS:
         raise DataError(
             f"{len(found.levels)} levels are too many for a category",

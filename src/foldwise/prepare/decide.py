@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data.column_dates import DateFormat
-from foldwise.data.column_text import MISFIT, BooleanFormat, Format, NumberFormat, WordFormat
+from foldwise.data.column_text import MISFIT, TOKENS, BooleanFormat, Format, NumberFormat, WordFormat
 from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.duckdb_table import DuckDBTable
@@ -22,10 +22,10 @@ from foldwise.data.text_columns import TextColumn, read_text, words_missing
 from foldwise.data.typed_text import with_text_cells
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare import column_notes, duplicates, sentinels
+from foldwise.prepare.codes import ZONED, held, text_sql, value_sql, word_sql
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
 from foldwise.prepare.profile import ColumnProfile, Holds, Plan, profile
 
-_NESTED = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "GEOMETRY", "VARIANT")
 _UNIQUE = 0.8  # estimated share of different values from which it is counted whether all differ
 _MOST_COUNTED = 100  # columns
 _FEW_LEVELS = 50
@@ -75,11 +75,14 @@ def _decided(
     table: DuckDBTable, reading: Reading, asked: Mapping[str, str], first: FirstRows, whole: bool
 ) -> Decisions:
     rows = first.relation()
-    texts = [column for column in table.columns if _holds(column) == "text"]
+    texts = [column for column in table.columns if held(column) == "text"]
     nested = _nested_json(rows, texts)
     texts = [column for column in texts if column not in nested]
-    text = read_text(rows, [cell(column) for column in texts], reading)
+    text = read_text(rows, [text_sql(column) for column in texts], reading)
     found = dict(zip(texts, text.columns, strict=True))
+    for column in texts:
+        if asked.get(column.name) == "number":
+            _check_numbers(rows, column, found[column], table.where)
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
     if not whole or first.complete:
         profiles = profile(first, plans, histograms=whole)
@@ -93,7 +96,7 @@ def _decided(
             plans = [plan(column, found.get(column), column in nested) for column in table.columns]
             profiles = profile(first, plans, table.relation())
     facts = _facts(first, table.columns, plans, profiles, found)
-    decisions = [_decision(one, plan_, asked.get(one.name)) for one, plan_ in zip(facts, plans, strict=True)]
+    decisions = [_decision(one, asked.get(one.name)) for one in facts]
     decisions = _with_levels(rows, decisions)
     numbers = [j for j, one in enumerate(decisions) if one.kind == "number"]
     marked: list[tuple[sentinels.Sentinel, ...]] = [()] * len(decisions)
@@ -105,7 +108,7 @@ def _decided(
         facts,
         decisions,
         marked,
-        _pairs(rows, decisions, plans),
+        _pairs(rows, decisions),
         decimal=text.decimal,
         stored=len(texts) < len(table.columns),
     )
@@ -119,34 +122,13 @@ def _fitting_all(
     """Columns in which a cell further down does not fit, judged again by all rows."""
     columns = [column for column, one in found.items() if not isinstance(one.format, WordFormat)]
     wanted = [(f"count(*) FILTER ({found[column].format.misfit('{x}')})",) for column in columns]
-    counts = own_aggregates(relation, [Cells(cell(column)) for column in columns], wanted)
+    counts = own_aggregates(relation, [Cells(text_sql(column)) for column in columns], wanted)
     late = [column for column, (count,) in zip(columns, counts, strict=True) if count]
-    again = read_text(relation, [cell(column) for column in late], replace(reading, decimal=reading.decimal or decimal))
+    again = read_text(relation, [text_sql(column) for column in late], replace(reading, decimal=reading.decimal or decimal))
     return found | dict(zip(late, again.columns, strict=True))
 
 
 # What the cells hold
-
-
-def cell(column: Column) -> str:
-    """SQL for the cells of a text column."""
-    name = quoted(column.sql)
-    if column.type == "VARCHAR":
-        return name
-    return f"({name} ->> '$')" if column.type == "JSON" else f"CAST({name} AS VARCHAR)"
-
-
-def _holds(column: Column) -> Holds | str:
-    kind = column.type
-    if kind.endswith("]") or kind.startswith(_NESTED):
-        return "nested"
-    if kind == "BOOLEAN":
-        return "booleans"
-    if column.is_number:
-        return "numbers"
-    if kind.startswith("TIMESTAMP") or kind == "DATE":
-        return "dates"
-    return "text"
 
 
 def _nested_json(rows: Any, columns: Sequence[Column]) -> list[Column]:
@@ -158,8 +140,8 @@ def _nested_json(rows: Any, columns: Sequence[Column]) -> list[Column]:
 
 def plan(column: Column, text: TextColumn | None, nested: bool = False) -> Plan:
     """What a column holds and the SQL of its values."""
-    name, held = quoted(column.sql), _holds(column)
-    if nested or held == "nested":
+    name, holding = quoted(column.sql), held(column)
+    if nested or holding == "nested":
         return Plan("nested", Cells(name))
     if text is not None:
         form = text.format
@@ -170,25 +152,13 @@ def plan(column: Column, text: TextColumn | None, nested: bool = False) -> Plan:
             holds = "dates"
         elif isinstance(form, BooleanFormat):
             holds = "booleans"
-        return Plan(holds, Cells(cell(column), form.sql("{x}")))
-    if held == "numbers":
+        return Plan(holds, Cells(text_sql(column), form.sql("{x}")))
+    if holding == "numbers":
         return Plan("numbers", Cells(name, "nullif(CAST({x} AS DOUBLE), 'NaN')"))
-    if held == "dates":
-        zoned = column.type == "TIMESTAMP WITH TIME ZONE"
+    if holding == "dates":
+        zoned = column.type == ZONED
         return Plan("dates", Cells(name, "make_timestamp(epoch_us({x}))" if zoned else "CAST({x} AS TIMESTAMP)"))
     return Plan("booleans", Cells(name))
-
-
-def _words(column: Column, plan_: Plan, text: TextColumn | None) -> str:
-    """SQL for the values of a column as words."""
-    name = quoted(column.sql)
-    if text is not None:
-        return _word_format(text.format).sql(cell(column))
-    if column.type in ("DOUBLE", "FLOAT"):
-        whole = f"{name} = floor({name}) AND abs({name}) < 1e18"
-        words = f"WHEN {whole} THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR)"
-        return f"CASE WHEN isnan({name}) THEN NULL {words} END"
-    return f"CAST({name} AS VARCHAR)"
 
 
 # Deciding
@@ -246,42 +216,46 @@ def _runs(rows: Any, value: str) -> bool:
     return bool(low == high)
 
 
-def _decision(facts: Facts, plan_: Plan, asked: str | None) -> Decision:
+def _decision(facts: Facts, asked: str | None) -> Decision:
     kind, reason = kind_of(facts)
     if asked is not None:
         kind, reason = _as_asked(asked, facts), "as asked"
-    form = facts.text.format if facts.text is not None else None
+    found = facts.text.format if facts.text is not None else None
+    form = None if found is None or kind == "nested" else format_for(kind, found)
     unit = (form.prefix or form.suffix) if isinstance(form, NumberFormat) else ""
-    zoned = form.zoned if isinstance(form, DateFormat) else facts.column.type == "TIMESTAMP WITH TIME ZONE"
+    zoned = form.zoned if isinstance(form, DateFormat) else facts.column.type == ZONED
     return Decision(
         facts.name,
         kind,
         reason,
         facts.column,
-        _expression(kind, facts, plan_),
+        _expression(kind, facts.column, form),
         facts.profile,
         unit if kind == "number" else "",
         zoned and kind == "date",
         asked is not None,
-        _format(kind, facts),
+        form,
     )
 
 
-def _format(kind: Kind, facts: Facts) -> Format | None:
-    """How the cells of a text column are read as what they are."""
-    if facts.text is None or kind == "nested":
-        return None
-    form = facts.text.format
-    if kind == "number":
-        return form if isinstance(form, NumberFormat) else NumberFormat()
-    if kind == "boolean":
-        return form if isinstance(form, BooleanFormat | NumberFormat) else BooleanFormat("true", "false")
-    return form if kind == "date" else _word_format(form)
+def format_for(kind: str, found: Format) -> Format:
+    """How the cells of a text column are read as a kind, if by themselves they have this format."""
+    if kind == "number" and not isinstance(found, NumberFormat | BooleanFormat):
+        return NumberFormat(missing=_tokens(found))
+    if kind == "boolean" and not isinstance(found, NumberFormat | BooleanFormat):
+        return BooleanFormat("true", "false", _tokens(found))
+    if kind == "date" and not isinstance(found, DateFormat):
+        return DateFormat(missing=_tokens(found))
+    if kind in ("number", "boolean", "date") or isinstance(found, WordFormat):
+        return found
+    if kind == "category" and isinstance(found, NumberFormat) and found.plain:  # codes, by which 1.0 is 1
+        return WordFormat(found.missing, numbers=True)
+    return WordFormat(words_missing(found.missing))
 
 
-def _word_format(form: Format) -> WordFormat:
-    """The same cells as words, among which "none" is one."""
-    return form if isinstance(form, WordFormat) else WordFormat(words_missing(form.missing))
+def _tokens(found: Format) -> tuple[str, ...]:
+    """All that is missing besides words, and what the user says."""
+    return tuple(dict.fromkeys((*TOKENS, *found.missing)))
 
 
 def _with_levels(rows: Any, decisions: list[Decision]) -> list[Decision]:
@@ -298,19 +272,30 @@ def _with_levels(rows: Any, decisions: list[Decision]) -> list[Decision]:
     return decisions
 
 
-def _expression(kind: Kind, facts: Facts, plan_: Plan) -> str:
-    value = _value(plan_)
-    if kind == "number":
-        if plan_.holds == "words":
-            return NumberFormat().sql(cell(facts.column))
-        return value if plan_.holds == "numbers" else f"CAST({value} AS DOUBLE)"
-    if kind == "boolean":
-        return value if plan_.holds == "booleans" else f"({value} <> 0)"
+def _expression(kind: Kind, column: Column, form: Format | None) -> str:
+    """SQL for the values of a column, of the type that its kind has (see `Decision`)."""
+    value, sql_type = value_sql(column, form)
     if kind == "date":
-        return value
-    if kind == "nested":
-        return f"CAST({quoted(facts.column.sql)} AS VARCHAR)"
-    return _words(facts.column, plan_, facts.text)
+        return value if sql_type == "TIMESTAMP" else f"CAST({value} AS TIMESTAMP)"
+    if kind not in ("number", "boolean"):
+        return word_sql(value, sql_type)
+    if sql_type == "BOOLEAN":
+        return value if kind == "boolean" else f"CAST({value} AS DOUBLE)"
+    number = value if form is not None else f"nullif(CAST({value} AS DOUBLE), 'NaN')"
+    return number if kind == "number" else f"({number} <> 0)"
+
+
+def _check_numbers(rows: Any, column: Column, text: TextColumn, where: str) -> None:
+    """Refuse words that are asked for as numbers."""
+    form, cell = format_for("number", text.format), text_sql(column)
+    bad = [] if isinstance(text.format, DateFormat) else counts_of(rows, cell, form.misfit(cell), 1)
+    if bad:
+        raise DataError(
+            f"the cells cannot be read as numbers: {bad[0][0]!r} is none ({bad[0][1]:,} cells)",
+            where=where,
+            column=column.name,
+            advice="missing_values=[...] says what is missing; categories='encode' uses words",
+        )
 
 
 def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
@@ -324,13 +309,20 @@ def _check_asked(asked: Mapping[str, str], table: DuckDBTable) -> None:
 
 
 def _as_asked(asked: str, facts: Facts) -> Kind:
-    held = facts.profile.holds
+    holds = facts.profile.holds
     impossible = {
-        "number": held == "nested",
-        "boolean": held not in ("booleans", "numbers"),
-        "date": held != "dates",
+        "number": holds == "nested",
+        "boolean": holds not in ("booleans", "numbers"),
+        "date": holds != "dates",
     }
-    if impossible.get(asked, held == "nested"):
+    ends = facts.profile.minimum, facts.profile.maximum
+    if asked == "boolean" and holds == "numbers" and (not facts.profile.whole or not {*ends} <= {0, 1, None}):
+        raise DataError(
+            f"the cells cannot be read as boolean: they hold numbers from {ends[0]:g} to {ends[1]:g}, not only 0 and 1",
+            column=facts.name,
+            advice=f"as_={{{facts.name!r}: 'category'}} takes numbers for levels",
+        )
+    if impossible.get(asked, holds == "nested"):
         kind = {
             "numbers": "numbers",
             "dates": "dates",
@@ -339,16 +331,16 @@ def _as_asked(asked: str, facts: Facts) -> Kind:
             "nested": "lists or objects",
         }
         raise DataError(
-            f"the cells cannot be read as {asked}: they hold {kind[held]}",
+            f"the cells cannot be read as {asked}: they hold {kind[holds]}",
             column=facts.name,
             advice="Leave the column as it is, or convert it before reading",
         )
-    if asked == "number" and held == "dates":  # a date that is used as a number stays one
+    if asked == "number" and holds == "dates":  # a date that is used as a number stays one
         return "date"
     return next(kind for kind in KINDS if kind == asked)
 
 
-def _pairs(rows: Any, decisions: Sequence[Decision], plans: Sequence[Plan]) -> list[duplicates.Pair]:
+def _pairs(rows: Any, decisions: Sequence[Decision]) -> list[duplicates.Pair]:
     numbers = {j: one.expression for j, one in enumerate(decisions) if one.kind == "number"}
     levels = {
         j: f"CAST({one.expression} AS VARCHAR)"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.source import Piece, Source, View
 from foldwise.prepare.codes import code_sql, word_sql
+from foldwise.prepare.count_levels import answer, count_levels
 from foldwise.prepare.encode import UNSEEN, Levels, find_levels
 
 if TYPE_CHECKING:
@@ -94,24 +94,6 @@ class Carried:
         return self.table.fall_back(problem)
 
 
-def answer(table: DuckDBTable, condition: str | None, aggregates: str) -> tuple[Any, ...]:
-    """The aggregates of the rows that meet a condition."""
-
-    def asked(rows: Any) -> Any:
-        kept = rows if condition is None else rows.filter(condition)
-        return kept.aggregate(aggregates).fetchall()[0]
-
-    try:
-        return tuple(table.ask(asked))
-    except duckdb_errors() as problem:
-        table.explain(problem, list(table.columns), condition)
-
-
-def is_nested(kind: str) -> bool:
-    """Whether cells of this SQL type are lists or objects, which have no place in a table of text."""
-    return kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION"))
-
-
 def prepared_of(source: Any) -> Prepared | None:
     """The prepared table behind a source, if there is one."""
     while source is not None and not isinstance(source, Prepared):
@@ -139,14 +121,14 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
         return None
     cells = [own[column.name] for column in chosen]
     words = [word_sql(quoted(cell.sql), cell.type) for cell in cells]
-    counts = answer(prepared.table, prepared.condition, ", ".join(f"histogram({word})" for word in words))
+    counts = count_levels(prepared.table, cells, words, prepared.condition, prepared.weights)
     levels, columns, labels = [], [], []
     for column, cell, word, count in zip(chosen, cells, words, counts, strict=True):
         if not count:
             continue
-        numbers = sorted(map(float, count.values()), reverse=True)
+        numbers = sorted(count.values(), reverse=True)
         rare = 0.0 if len(numbers) <= _MOST_LEVELS else (numbers[_MOST_LEVELS - 2] - 0.5) / sum(numbers)
-        known = find_levels(column.name, {str(k): float(v) for k, v in count.items()}, order="frequency", rare=rare, fewest=0)
+        known = find_levels(column.name, count, order="frequency", rare=rare, fewest=0)
         levels.append(known)
         labels.append(column.role == "label")
         columns.append(replace(cell, type="DOUBLE", expression=code_sql(word, known)))
@@ -166,7 +148,7 @@ def carried_columns(source: Any, keep: str) -> Carried:
     assert prepared is not None
     recipe = prepared.recipe
     own = {column.name: column for column in recipe.columns}
-    names = [column.name for column in prepared.table.columns if not is_nested(column.type)]
+    names = [column.name for column in prepared.table.columns if not column.is_nested]
     if keep == "ids":
         names = [name for name in names if name in own and own[name].role in ("identifier", "label")]
     return Carried(prepared.table, tuple(names), prepared.condition)

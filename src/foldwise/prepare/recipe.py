@@ -10,16 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import column_selection
+from foldwise.data.column_dates import DateFormat
+from foldwise.data.column_text import BooleanFormat, Format, NumberFormat
+from foldwise.data.duckdb_connection import duckdb_errors
 from foldwise.data.duckdb_source import open_source
-from foldwise.data.duckdb_sql import TEXT, Column, quoted
+from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.duckdb_table import DuckDBTable
+from foldwise.data.first_rows import FirstRows
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Source
 from foldwise.data.tables import open_table
-from foldwise.data.typed_text import is_text, read_directly, type_of, with_text_cells
+from foldwise.data.text_columns import AnyFormat, read_text
+from foldwise.data.typed_text import is_text, read_directly, with_text_cells
 from foldwise.errors import DataError
-from foldwise.prepare.codes import code_sql, part_sql, word_sql
+from foldwise.prepare.codes import code_sql, held, part_sql, text_sql, value_sql, word_sql
+from foldwise.prepare.decide import format_for
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -31,8 +37,8 @@ USED, DESCRIBING, IDENTIFIER, LABEL, WEIGHT, LEFT_OUT = "used", "describing", "i
 class Ingredient:
     """A column in a recipe: what it is, what is done with it, and why.
 
-    `format` tells how its cells are read if they are text. `levels` are those of a category that is used; `part` is what is
-    used of a date ("number" is the days since 1970).
+    `format` tells how its cells are read if they are text; it is None if the fit had them typed. `levels` are those of a
+    category that is used; `part` is what is used of a date ("number" is the days since 1970).
     """
 
     name: str
@@ -45,31 +51,28 @@ class Ingredient:
 
     def sql(self, column: Column) -> str:
         """SQL for the value of a cell, typed."""
-        cell = f"({quoted(column.sql)} ->> '$')" if column.type == "JSON" else quoted(column.sql)
-        return str(self.format.sql(cell)) if self.format is not None and column.type in TEXT else cell
+        return value_sql(column, self.format)[0]
 
     def number_sql(self, column: Column) -> str | None:
         """SQL of type DOUBLE, over the typed column, for what the model sees; None if that is the column itself."""
         cell, kind = quoted(column.sql), self.sql_type(column)
         if self.levels is not None:
-            return code_sql(word_sql(cell, kind), self.levels)
+            return code_sql(word_sql(cell, kind), self.levels, boolean=self.kind == "boolean")
         if self.part is not None:
             return part_sql(cell, self.part)
         return None if Column("", "", kind).is_number else f"CAST({cell} AS DOUBLE)"
 
     def sql_type(self, column: Column) -> str:
-        """The type of what `sql` gives, as far as it is known."""
-        if self.format is None or column.type not in TEXT:
-            return column.type
-        return type_of(self.format)
+        """The type of what `sql` gives."""
+        return value_sql(column, self.format)[1]
 
 
 @dataclass(frozen=True)
 class Recipe:
     """What becomes of each column of a table; `open` applies it to the same table or another one.
 
-    >>> import foldwise as fw
-    >>> fw.prepare({"id": ["a", "b", "c"], "x": [1.0, 2.5, 4.0]}).recipe
+    >>> import foldwise as fw, pandas as pd
+    >>> fw.prepare(pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.5, 4.0]})).recipe
     used: x
     identifiers: id
     """
@@ -90,8 +93,7 @@ class Recipe:
     def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
-        table = with_text_cells(table)
-        typed = self.typed(table)
+        typed = self.typed(with_text_cells(table))
         used = self.having(USED)
         source: Source = open_source(
             typed, columns_=[column.name for column in used], where=where, weights=weights, dtype=None
@@ -105,7 +107,7 @@ class Recipe:
         present = {column.name: column for column in table.columns}
         check_present([column.name for column in self.having(USED)], table)
         columns, select = [], []
-        known = {column.name: column for column in self.columns}
+        known = {column.name: column for column in self._formatted(table)}
         for name, column in present.items():
             own = known.get(name)
             if own is None:  # a column that the fit did not have
@@ -120,6 +122,25 @@ class Recipe:
             return typed
         formats = {column.sql: known[column.name].format if column.name in known else None for column in table.columns}
         return read_directly(typed, formats)
+
+    def _formatted(self, table: DuckDBTable) -> list[Ingredient]:
+        """The columns, where those that have types in the table of the fit and are text in this one are judged by its cells."""
+        own = {column.name: column for column in table.columns}
+        typeless = [
+            column
+            for column in self.columns
+            if column.format is None and column.kind != "nested" and column.name in own and held(own[column.name]) == "text"
+        ]
+        if not typeless:
+            return list(self.columns)
+        try:
+            with FirstRows(table, most=_JUDGED) as first:
+                cells = [text_sql(own[column.name]) for column in typeless]
+                found = read_text(first.relation(), cells, table.reading).columns
+        except duckdb_errors() as problem:
+            table.explain(problem, [], None)
+        formats = {column.name: _as_fitted(column.kind, one.format) for column, one in zip(typeless, found, strict=True)}
+        return [replace(column, format=formats.get(column.name, column.format)) for column in self.columns]
 
     def without_levels(self) -> Recipe:
         """The same with categories as they are, before their levels are known."""
@@ -142,13 +163,23 @@ class Recipe:
         return "\n".join(self.lines())
 
 
+_JUDGED = 20_480  # rows of a new table whose cells show how they are written
 _WIDTH = 100  # characters of names in a line
+
+
+def _as_fitted(kind: str, found: AnyFormat) -> Format:
+    """How text is read as a column that had a type of its own in the fit; a word among numbers is an error then."""
+    if isinstance(found, NumberFormat | DateFormat):
+        found = replace(found, words=())
+    if kind == "category" and isinstance(found, BooleanFormat):  # as the fit had true and false
+        return found
+    return format_for(kind, found)
 
 
 def _listed(texts: Sequence[str]) -> str:
     """As many as fit into a line.
 
-    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-13:]
+    >>> _listed(["a", "b"]), _listed(["x" * 60, "y" * 60, "z"])[-12:]
     ('a, b', 'x and 2 more')
     """
     shown = 1
