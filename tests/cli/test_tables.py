@@ -56,9 +56,47 @@ def test_out_carries_rows_identifiers_and_labels(people: Path, tmp_path: Path, c
     assert main(["pca", str(people), "--keep", "all", "--out", str(out)]) == 0
     found = rows(out)
     assert list(found[0]) == ["row", "key", "Größe", "pet", "since", "pca0"]
-    assert found[0]["Größe"] == "1200.5"
-    assert found[7]["Größe"] == ""
-    assert found[3]["since"].startswith("2021-03-04")
+    assert found[0]["Größe"] == "1.200,5"  # as it stands in the file
+    assert found[7]["Größe"] == "n/a"
+    assert found[3]["since"] == "04.03.2021"
+    duckdb = pytest.importorskip("duckdb")
+    assert main(["pca", str(people), "--keep", "all", "--out", str(tmp_path / "o.parquet")]) == 0
+    stored = duckdb.sql(f"FROM '{tmp_path / 'o.parquet'}' LIMIT 1").fetchall()[0]
+    assert stored[:3] == (0, "k00", 1200.5)
+
+
+@pytest.mark.parametrize("name", ["fw_row_number", "row", "c0", "carried by foldwise 0", "cluster"])
+def test_columns_may_have_any_name(name: str, tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text(f'id,{name},b\n' + "".join(f"k{i},{i * i + 7},{i % 5}.5\n" for i in range(20)))
+    assert main(["cluster", str(path), "-k", "2", "--where", "b < 4", "--keep", "all", "--out", str(out)]) == 0
+    with open(out) as file:
+        lines = list(csv.reader(file))[1:]
+    assert [line[1:3] for line in lines] == [[f"k{i}", str(i * i + 7)] for i in range(20) if i % 5 < 4]
+
+
+def test_long_identifiers_are_not_changed(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("order,v\n" + "".join(f"{12345678901234567 + i % 9},{i}.5\n" for i in range(20)))
+    assert main(["cluster", str(path), "-k", "2", "--id", "order", "--columns", "v", "--out", str(out)]) == 0
+    assert [row["order"] for row in rows(out)] == [str(12345678901234567 + i % 9) for i in range(20)]
+
+
+def test_new_rows_may_have_another_dialect(tmp_path: Path) -> None:
+    first, new, model, out = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.fw", tmp_path / "o.csv"
+    first.write_text("x,y\n" + "".join(f"{i}.25,{i % 7}.5\n" for i in range(30)))
+    new.write_text("y;x\n" + "".join(f"{i % 7},5;{i},25\n" for i in range(30)))
+    assert main(["cluster", str(first), "-k", "3", "--model", str(model), "--out", str(out)]) == 0
+    wanted = rows(out)
+    assert main(["apply", str(model), str(new), "--out", str(out)]) == 0
+    assert rows(out) == wanted
+
+
+def test_a_condition_that_cannot_tell_columns_apart_is_refused(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("k;SIZE;size\na;1;2\nb;2;5\nc;9;8\nd;10;3\n")
+    assert main(["cluster", str(path), "-k", "2", "--where", '"size" < 4']) == 2
+    assert "SQL ignores case" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["o.parquet", "o.jsonl", "o.csv.gz"])

@@ -255,12 +255,26 @@ def try_condition(table: DuckDBTable, where: Any) -> None:
         raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
     if where is not None:
         sql_rights.check_steady(where, table.where)
+        _check_cases(table)
         try:
             _ = table.relation().filter(where).columns
             if not table.confined:
                 sql_rights.check_condition(where, table.where, Database(files=()).query)
         except duckdb.Error as problem:
             raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
+
+
+def _check_cases(table: DuckDBTable) -> None:
+    """Refuse a condition where SQL, which ignores case, could take one column for another."""
+    seen: dict[str, str] = {}
+    for column in table.columns:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            raise DataError(
+                f"where= cannot tell {other!r} from {column.name!r}: SQL ignores case",
+                where=table.where,
+                advice="Rename one of these columns",
+            )
 
 
 def _has_rows(table: DuckDBTable) -> None:

@@ -10,6 +10,7 @@ from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_table import DuckDBTable
 from foldwise.data.source import Piece, Source, View
+from foldwise.data.typed_text import is_text
 from foldwise.prepare.codes import code_sql, word_sql
 from foldwise.prepare.count_levels import answer, count_levels
 from foldwise.prepare.encode import UNSEEN, Levels, find_levels
@@ -17,6 +18,7 @@ from foldwise.prepare.encode import UNSEEN, Levels, find_levels
 if TYPE_CHECKING:
     from foldwise.prepare.recipe import Recipe
 
+_CARRIED = "carried by foldwise "  # and a number: no column of a file is called so
 ROW = "row"  # the column with the number of the row in the data as given, counted from 0
 
 
@@ -62,12 +64,14 @@ class Prepared(View):
 class Carried:
     """Columns of a table, in the order of the rows that were used, to be written beside what a model says of each row.
 
-    The first is the number of the row in the data as given.
+    The first is the number of the row in the data as given. Of a text file, cells are written as they stand there, so that they
+    can be joined to it, unless they are to have types.
     """
 
     table: DuckDBTable
     columns: tuple[str, ...]
     condition: str | None
+    typed: tuple[str, ...] = ()
 
     @property
     def names(self) -> Sequence[str]:
@@ -78,12 +82,17 @@ class Carried:
 
     def relation(self) -> Any:
         """The columns, named c0, c1, ..."""
-        own = {column.name: column.sql for column in self.table.columns}
-        chosen = ", ".join(f"{quoted(own[name])} AS c{j + 1}" for j, name in enumerate(self.columns))
-        number = "row_number() OVER () - 1 AS fw_row_number"
-        rows = self.table.relation().project(f"{number}, *")
+        table = self.table.slower or self.table  # which has the cells of text files as text
+        own = {column.name: column.sql for column in table.columns}
+        plain = is_text(table) and table.projection is not None
+        carried = {name: quoted(f"{_CARRIED}{j + 1}") for j, name in enumerate(self.columns)}
+        cells = [f"{quoted(own[name])} AS {carried[name]}" for name in self.columns if plain and name not in self.typed]
+        select = [f"row_number() OVER () - 1 AS {quoted(_CARRIED + '0')}", *cells, (table.projection or "*") if plain else "*"]
+        rows = (table.as_given() if plain else table.relation()).project(", ".join(select))
         kept = rows if self.condition is None else rows.filter(self.condition)
-        return kept.project("fw_row_number AS c0" + (f", {chosen}" if chosen else ""))
+        taken = [carried[name] if plain and name not in self.typed else quoted(own[name]) for name in self.columns]
+        chosen = [f"{one} AS c{j + 1}" for j, one in enumerate(taken)]
+        return kept.project(", ".join([f"{quoted(_CARRIED + '0')} AS c0", *chosen]))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as an Arrow stream."""
@@ -142,13 +151,18 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
     return codes, list(zip(levels, labels, strict=True))
 
 
-def carried_columns(source: Any, keep: str) -> Carried:
-    """The identifiers and labels of a prepared table, or with keep="all" all its columns, as they are in the table."""
+def carried_columns(source: Any, keep: str, *, typed: bool = False) -> Carried:
+    """The identifiers and labels of a prepared table, or with keep="all" all its columns, as they are in the table.
+
+    With `typed`, cells of a text file that are neither identifiers nor labels have their types.
+    """
     prepared = prepared_of(source)
     assert prepared is not None
     recipe = prepared.recipe
     own = {column.name: column for column in recipe.columns}
     names = [column.name for column in prepared.table.columns if not column.is_nested]
+    named = [name for name in names if name in own and own[name].role in ("identifier", "label")]
     if keep == "ids":
-        names = [name for name in names if name in own and own[name].role in ("identifier", "label")]
-    return Carried(prepared.table, tuple(names), prepared.condition)
+        return Carried(prepared.table, tuple(named), prepared.condition)
+    as_values = tuple(name for name in names if typed and name not in named)
+    return Carried(prepared.table, tuple(names), prepared.condition, as_values)

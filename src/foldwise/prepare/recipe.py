@@ -93,7 +93,7 @@ class Recipe:
     def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
-        typed = self.typed(with_text_cells(table))
+        typed = self.typed(with_text_cells(table), new=table is not x)
         used = self.having(USED)
         source: Source = open_source(
             typed, columns_=[column.name for column in used], where=where, weights=weights, dtype=None
@@ -102,12 +102,15 @@ class Recipe:
         seen = expanded(source, levels) if any(one is not None for one in levels) else source
         return Prepared(seen, self, typed, where, weights)
 
-    def typed(self, table: DuckDBTable) -> DuckDBTable:
-        """The table with every column of the recipe typed; those that are used can be selected as numbers."""
+    def typed(self, table: DuckDBTable, *, new: bool = False) -> DuckDBTable:
+        """The table with every column of the recipe typed; those that are used can be selected as numbers.
+
+        In a `new` text file, numbers may be written in another way than in that of the fit.
+        """
         present = {column.name: column for column in table.columns}
         check_present([column.name for column in self.having(USED)], table)
         columns, select = [], []
-        known = {column.name: column for column in self._formatted(table)}
+        known = {column.name: column for column in self._formatted(table, new)}
         for name, column in present.items():
             own = known.get(name)
             if own is None:  # a column that the fit did not have
@@ -123,20 +126,24 @@ class Recipe:
         formats = {column.sql: known[column.name].format if column.name in known else None for column in table.columns}
         return read_directly(typed, formats)
 
-    def _formatted(self, table: DuckDBTable) -> list[Ingredient]:
-        """The columns, where those that have types in the table of the fit and are text in this one are judged by its cells."""
+    def _formatted(self, table: DuckDBTable, new: bool) -> list[Ingredient]:
+        """The columns, where those whose cells the fit's format does not read are judged by the cells of this table.
+
+        That is where the table of the fit had types and this one is text, or has numbers that are written in another way.
+        """
         own = {column.name: column for column in table.columns}
-        typeless = [
-            column
-            for column in self.columns
-            if column.format is None and column.kind != "nested" and column.name in own and held(own[column.name]) == "text"
-        ]
-        if not typeless:
+        text = [c for c in self.columns if c.kind != "nested" and c.name in own and held(own[c.name]) == "text"]
+        numbers = [c for c in text if new and c.kind == "number" and isinstance(c.format, NumberFormat)]
+        typeless = [c for c in text if c.format is None]
+        if not typeless and not numbers:
             return list(self.columns)
         try:
             with FirstRows(table, most=_JUDGED) as first:
+                misfits = [f"count(*) FILTER ({c.format.misfit(text_sql(own[c.name]))})" for c in numbers]
+                counts = first.relation().aggregate(", ".join(misfits)).fetchall()[0] if misfits else ()
+                typeless += [column for column, count in zip(numbers, counts, strict=True) if count]
                 cells = [text_sql(own[column.name]) for column in typeless]
-                found = read_text(first.relation(), cells, table.reading).columns
+                found = read_text(first.relation(), cells, table.reading).columns if cells else ()
         except duckdb_errors() as problem:
             table.explain(problem, [], None)
         formats = {column.name: _as_fitted(column.kind, one.format) for column, one in zip(typeless, found, strict=True)}
