@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import foldwise as fw
-from foldwise.errors import ParameterError
+from foldwise.errors import DataError, ParameterError
 
 
 def cells(source):
@@ -57,7 +57,7 @@ def test_word_for_missing_that_comes_late(put):
 
 @pytest.mark.parametrize("way", [fw.scan, fw.prepare])
 @pytest.mark.parametrize(
-    ("cell", "meant"), [("NA", np.nan), ("", np.nan), ("${}.50", 0.5), ("{}.5", 0.5), ("{}%", 0.0)]
+    ("cell", "meant"), [("NA", np.nan), ("", np.nan), ("${}.50", 0.5), ("{}.5", 0.5)]
 )
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_files_of_which_one_has_other_cells(put, tmp_path, way, cell, meant, order):
@@ -67,6 +67,16 @@ def test_files_of_which_one_has_other_cells(put, tmp_path, way, cell, meant, ord
     plain, others = (found[:20], found[20:]) if order == "ab" else (found[20:], found[:20])
     assert np.array_equal(plain, np.arange(20) * 0.5)
     assert np.array_equal(others, np.arange(20) + 1 + meant if meant == meant else np.full(20, np.nan), equal_nan=True)
+
+
+def test_files_of_which_one_has_a_unit(put, tmp_path):
+    put("a.csv", lines((i * 0.5, i % 5 + 0.3) for i in range(20)))
+    put("b.csv", lines((f"{i + 1}%", i % 5 + 0.3) for i in range(20)))
+    with pytest.raises(DataError, match="column 'x': the files do not have the same columns"):
+        fw.scan(str(tmp_path / "*.csv"))
+    prepared = fw.prepare(str(tmp_path / "*.csv"))
+    assert prepared.names == ("y",)
+    assert "x (%, no unit)" in next(note.text for note in prepared.recipe.notes if note.topic == "mixed-units")
 
 
 def stored(frame, path):

@@ -89,10 +89,9 @@ class NumberFormat:
 
     `thousands` is the mark between groups of three digits; a space stands for all kinds of spaces, an apostrophe for both.
     `prefix` and `suffix` (a currency sign, a unit, a percent sign) come off. A currency may be lacking; a unit may not, but for
-    zero, since who knows what a number without it means. Percent keeps the printed figure. `words` are cells that hold no
+    zero, since a number without it may mean something else. Percent keeps the printed figure. `words` are cells that hold no
     number, are known, and count as missing. `seen` are missing cells as they stand in the file; a query that knows them is
-    faster. NaN is missing; in SQL one that was not seen stays NaN, which blocks of rows
-    take for missing as well.
+    faster. NaN is missing; in SQL one that was not seen stays NaN, which blocks of rows take for missing as well.
 
     >>> price = NumberFormat(thousands=",", prefix="$", parentheses=True)
     >>> price.parse("$1,234.50"), price.parse("(12)"), price.parse("-$5"), price.parse("NA")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def first_bad(files: Files, reader: Reader, chosen: Sequence[Column], where: str | None, run: Any) -> None:
     """Raise for the first value of the chosen columns, in file order, that is not a finite number."""
-    for path in files.paths:
+    for path in files.paths if chosen else ():
         rows = run(_query(path, reader, chosen, where))
         if not rows:
             continue
