@@ -51,7 +51,7 @@ class TestLevels:
         assert found.codes == {"a": 0, "b": 1, "e": 2, "c": 3, "d": 3}
         assert found.note is not None
         assert found.note.topic == "rare-levels"
-        assert found.note.text == "x: 2 rare levels pooled into 'other' (1.4 % of the rows): c, d"
+        assert found.note.text == "x: 2 rare levels pooled into 'other' (1.4 % of the known cells): c, d"
 
     def test_levels_of_few_rows_are_pooled(self) -> None:
         assert find_levels("x", {"a": 6, "b": 1, "c": 1}).levels == ("a", "other")

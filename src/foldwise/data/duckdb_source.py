@@ -6,6 +6,7 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
+import re
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -255,7 +256,7 @@ def try_condition(table: DuckDBTable, where: Any) -> None:
         raise DataError("where= for a table must be SQL text", where=table.where, advice='For instance where="x > 0"')
     if where is not None:
         sql_rights.check_steady(where, table.where)
-        _check_cases(table)
+        _check_cases(table, where)
         try:
             _ = table.relation().filter(where).columns
             if not table.confined:
@@ -264,12 +265,13 @@ def try_condition(table: DuckDBTable, where: Any) -> None:
             raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
 
 
-def _check_cases(table: DuckDBTable) -> None:
+def _check_cases(table: DuckDBTable, where: str) -> None:
     """Refuse a condition where SQL, which ignores case, could take one column for another."""
     seen: dict[str, str] = {}
     for column in table.columns:
         other = seen.setdefault(column.name.lower(), column.name)
-        if other != column.name:
+        named = re.search(rf"(?<!\w){re.escape(column.name)}(?!\w)", where, re.IGNORECASE)
+        if other != column.name and named:
             raise DataError(
                 f"where= cannot tell {other!r} from {column.name!r}: SQL ignores case",
                 where=table.where,

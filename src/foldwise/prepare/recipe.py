@@ -146,7 +146,11 @@ class Recipe:
                 found = read_text(first.relation(), cells, table.reading).columns if cells else ()
         except duckdb_errors() as problem:
             table.explain(problem, [], None)
-        formats = {column.name: _as_fitted(column.kind, one.format) for column, one in zip(typeless, found, strict=True)}
+        formats = {
+            column.name: _as_fitted(column.kind, one.format)
+            for column, one in zip(typeless, found, strict=True)
+            if column.format is None or isinstance(one.format, NumberFormat)  # cells of a number that are none are told
+        }
         return [replace(column, format=formats.get(column.name, column.format)) for column in self.columns]
 
     def without_levels(self) -> Recipe:
