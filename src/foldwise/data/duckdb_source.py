@@ -6,8 +6,8 @@ Memory therefore holds the batches of the blocks in flight and whatever DuckDB i
 
 from __future__ import annotations
 
-import re
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
