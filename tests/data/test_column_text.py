@@ -257,3 +257,11 @@ def test_infinity_stays_and_nan_is_missing(connection: Any) -> None:
         == by_python(seen, ["inf", "nan", "-inf"])
         == [math.inf, None, -math.inf]
     )
+
+
+def test_a_mark_before_an_exponent_is_the_decimal_mark(connection: Any) -> None:
+    relation = connection.sql("SELECT unnest(['1,374e-01', '-4,342e+05', '6,760E-01', '1,000e+00']) AS x")
+    found = read_text(relation, ["x"])
+    assert found.decimal == ","
+    form = found.columns[0].format
+    assert by_sql(connection, form, ["1,374e-01", "-4,342e+05"]) == [0.1374, -434200.0]
