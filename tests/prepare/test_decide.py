@@ -238,3 +238,30 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_in_a_notebook() -> None:
     page = fw.look(pd.DataFrame({"a<b": [1.5, 2.5, 3.5]}))._repr_html_()
     assert "a&lt;b" in page
+
+
+def look_at(path: Path, text: str, **options: Any) -> Any:
+    path.write_text(text)
+    return fw.look(path, **options)
+
+
+def test_numbers_whose_mark_may_be_either_are_told(tmp_path: Path) -> None:
+    rows = "a{0}b\n1,234{0}5\n5,678{0}6\n2,345{0}7\n"
+    found = look_at(tmp_path / "a.csv", rows.format(";"))
+    assert found["a"].kind == "number"
+    assert "a ('1,234' was taken for 1234)" in topics(found)["ambiguous-numbers"]
+    assert "ambiguous-numbers" not in topics(fw.look(tmp_path / "a.csv", decimal=","))
+    assert "ambiguous-numbers" not in topics(look_at(tmp_path / "b.csv", 'a,b\n"1,234",5\n"5,678",6\n'))
+    assert "ambiguous-numbers" not in topics(look_at(tmp_path / "c.csv", "a;b\n1,234;5\n1,234,567;6\n"))
+
+
+def test_accounts_of_twenty_digits_are_identifiers(tmp_path: Path) -> None:
+    text = "account;v\n" + "".join(f"1234567890123456789{j};{j * 1.5}\n" for j in range(10))
+    found = look_at(tmp_path / "a.csv", text)
+    assert (found["account"].kind, found["account"].profile.distinct) == ("identifier", 10)
+
+
+def test_missing_numbers_of_the_user_are_told(tmp_path: Path) -> None:
+    found = look_at(tmp_path / "a.csv", "a,b\n-9,7\n4,5\n-9,3\n1,1\n", missing_values=["-9"])
+    assert "a ('-9' 2)" in topics(found)["missing-tokens"]
+    assert found["a"].profile.missing == 2

@@ -74,9 +74,9 @@ class Guess:
     commas: bool = False
     units: tuple[str, ...] = ()  # all that occur, if there are several
 
-    def format(self, file_decimal: str, missing: tuple[str, ...] = TOKENS) -> NumberFormat:
-        """The format, where the decimal mark of the file decides what the cells leave open."""
-        decimal = self.decimal or (file_decimal if self.points or self.commas else ".")
+    def format(self, file_decimal: str, missing: tuple[str, ...] = TOKENS, *, given: bool = False) -> NumberFormat:
+        """The format, where the decimal mark of the file decides what the cells leave open, or all if it was `given`."""
+        decimal = (not given and self.decimal) or (file_decimal if self.points or self.commas else ".")
         other = "." if decimal == "," else ","
         grouped = self.points if other == "." else self.commas
         thousands = self.spaces or (other if grouped else "")

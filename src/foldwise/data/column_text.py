@@ -219,6 +219,12 @@ def _as_duckdb(text: str) -> float | None:
     return float(text.replace("_", "")) if _DUCKDB.fullmatch(text) else None
 
 
+def is_plain(text: str) -> bool:
+    """Whether DuckDB reads a text as a number, and not as NaN."""
+    value = _as_duckdb(text.strip(BLANKS))
+    return value is not None and not math.isnan(value)
+
+
 def _tidy(text: str) -> str:
     """SQL for a text with an ordinary minus sign."""
     return f"replace({text}, '\u2212', '-')"

@@ -28,8 +28,12 @@ def notes(
     *,
     decimal: str,
     stored: bool,
+    commas: bool = False,
 ) -> tuple[Note, ...]:
-    """The notes about the columns of a table; `stored`: it keeps types, so that numbers as text are worth a word."""
+    """The notes about the columns of a table; `stored`: it keeps types, so that numbers as text are worth a word.
+
+    `commas`: cells are separated by commas, so that one within a cell hardly is a decimal mark.
+    """
     both = list(zip(facts, decisions, strict=True))
     made = [
         _note("decimal-comma", "the decimal mark is a comma" if decimal == "," else ""),
@@ -63,6 +67,11 @@ def notes(
         ),
         _listed(
             "ambiguous-dates", "day and month could be the other way round: {}", [_ambiguous(one, d) for one, d in both]
+        ),
+        _listed(
+            "ambiguous-numbers",
+            "the mark may be the decimal one or stand between thousands (decimal='.' or decimal=',' says which): {}",
+            [] if commas else [_ambiguous_number(one, d) for one, d in both],
         ),
         _names("nested", "lists or objects, left out: {}", decisions, lambda d: d.kind == "nested"),
         _names("left-out", "not used as numbers unless asked for: {}", decisions, lambda d: d.kind in ("date", "text")),
@@ -161,6 +170,14 @@ def _sparse(decision: Decision) -> str:
     return (
         f"{decision.name} ({100 * share:.0f} %)" if share >= MOSTLY and decision.kind not in ("empty", "nested") else ""
     )
+
+
+def _ambiguous_number(facts: Facts, decision: Decision) -> str:
+    text = facts.text
+    if text is None or not text.ambiguous or not isinstance(text.format, NumberFormat) or decision.kind != "number":
+        return ""
+    value = text.format.parse(text.ambiguous)
+    return f"{decision.name} ({text.ambiguous!r} was taken for {value:.15g})"
 
 
 def _ambiguous(facts: Facts, decision: Decision) -> str:

@@ -108,9 +108,16 @@ def _decided(
         _pairs(rows, decisions, plans),
         decimal=text.decimal,
         stored=len(texts) < len(table.columns),
+        commas=_has_commas(table),
     )
     n_rows = profiles[0].rows if profiles and (whole or first.complete) else table.n_rows
     return Decisions(table, n_rows, tuple(decisions), (*table.notes, *told), first.rows)
+
+
+def _has_commas(table: DuckDBTable) -> bool:
+    """Whether the table is of text files whose cells are separated by commas."""
+    files = table.reader.text_files if table.reader is not None else None
+    return files is not None and files.layouts[0].dialect.delimiter == ","
 
 
 def _fitting_all(
@@ -121,7 +128,7 @@ def _fitting_all(
     wanted = [(f"count(*) FILTER ({found[column].format.misfit('{x}')})",) for column in columns]
     counts = own_aggregates(relation, [Cells(cell(column)) for column in columns], wanted)
     late = [column for column, (count,) in zip(columns, counts, strict=True) if count]
-    again = read_text(relation, [cell(column) for column in late], replace(reading, decimal=reading.decimal or decimal))
+    again = read_text(relation, [cell(column) for column in late], reading, decimal=decimal)
     return found | dict(zip(late, again.columns, strict=True))
 
 
