@@ -497,3 +497,31 @@ def test_find_gives_text_files(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\n1\t2\n")
     assert find(tmp_path / "x.tsv").kind == "csv"
     assert os.path.basename(find(tmp_path / "x.tsv").paths[0]) == "x.tsv"
+
+
+@pytest.mark.parametrize(
+    ("content", "header"),
+    [
+        ("age,height,agree\n72,177.6,disagree\n65,157.2,agree\n30,163,neutral\n", True),
+        ("age,agree\n72,disagree\n65,agree\n30,neutral\n", True),
+        ("red,agree\n72,disagree\nred,agree\n30,neutral\n", False),
+        ("unknown,red,dog\n5,blue,cat\n6,red,dog\n", False),
+        ("1.5,26-Jul-76\n2.5,27-Aug-77\n3.5,1-Jan-80\n", False),
+        ('1.5;"March 04, 2017"\n2.5;"May 05, 2018"\n3.5;"June 17, 2019"\n', False),
+        ("06/16/1980 08:35 AM,2.5\n12/16/1998 11:01 PM,3.5\n12/17/1998 10:01 PM,4.5\n", False),
+        ("Anna,2020-01-05\nBert,2020-02-06\nCarl,2020-03-07\n", False),
+        ("12.5 kg,2.5\n13.5 kg,3.5\n14 kg,4.5\n", False),
+        ("$12.50,x\n$13.50,y\n$14,z\n", False),
+        ("-1.374e-01,x\n2.5e+01,y\n3.5e-01,z\n", False),
+        ("yes,1.5\nno,2.5\nno,3.5\n", False),
+        ("date,weight\n26-Jul-76,12.5 kg\n27-Aug-77,13 kg\n", True),
+        ("name,2020-01,2020-02\nx,5,6\ny,7,8\n", True),
+        ("wave,400.5,401\nx,5,6\ny,7,8\n", True),
+    ],
+)
+def test_the_first_line_is_data_or_a_header(tmp_path, content, header):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    names, got, _ = cells(path)
+    assert (names is not None) == header
+    assert len(got) == len(content.splitlines()) - header

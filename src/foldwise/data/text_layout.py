@@ -6,7 +6,7 @@ The rules, in the order in which they are applied (each can be overruled by `Rea
 - the delimiter is the one by which the lines are cut most evenly;
 - lines of one cell above the table are titles;
 - the first line is a header if a cell of it is neither a number nor missing, unless its words come again below in the same
-  columns (or words of the same form: P001, P002);
+  columns, or cells of the same form do (P001, P002; dates; 12.5 kg), and these are not outvoted by words above mere numbers;
 - a line of units below the header is no row;
 - a header that is one cell shorter than the rows has no cell for the names of the rows.
 """
@@ -243,16 +243,24 @@ def _is_header(top: Sequence[str], below: Sequence[Sequence[str]], width: int) -
     numeric = cell_kinds.numeric_columns(others, width)
     if len(others) < len(below) and not any(numeric[j] for j in words if j < width):
         return False  # a row like others
-    if _recurs(top, others):
-        return False
-    return not all(_has_shape(top[j], [row[j] for row in others if len(row) > j]) for j in words)
+    columns = [
+        (cell, [row[j] for row in others if len(row) > j and not is_missing(row[j])]) for j, cell in enumerate(top)
+    ]
+    names = sum(is_word(cell) and bool(below) and all(map(is_number, below)) for cell, below in columns)
+    again = sum(is_word(cell) and cell.strip() in map(str.strip, below) for cell, below in columns)
+    alike = sum(_has_shape(cell, below) for cell, below in columns)
+    # A name may happen to be a value as well; a cell that is written like those below is hardly a name.
+    return names > again + alike if alike else names >= again if names else not again
 
 
 def _has_shape(cell: str, below: Sequence[str]) -> bool:
-    """Whether a word with digits, such as P001 or a date, looks like most of those below."""
+    """Whether a cell with digits, such as P001, a date or a number with a unit, looks like most of those below."""
     own = cell_kinds.shape(cell)
-    there = [text for text in below if not is_missing(text)]
-    return "9" in own and 5 * sum(cell_kinds.shape(text) == own for text in there) >= 4 * max(len(there), 1)
+    if cell_kinds.is_yes_or_no(cell):
+        return bool(below) and all(map(cell_kinds.is_yes_or_no, below))
+    return (
+        "9" in own and own != "9" and 5 * sum(cell_kinds.shape(text) == own for text in below) >= 4 * max(len(below), 1)
+    )
 
 
 def _without_trailing(rows: Sequence[Sequence[str]], width: int, header: int | None = None) -> tuple[int, bool]:
