@@ -18,6 +18,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 _DIGITS = re.compile(r"(?:(?<!\w)[+\-\u2212])?\d(?:[\d.,'\u00a0\u202f\u2009 ]*\d)?")
 _MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_EXPONENT = re.compile(r"(?<=\d)[eE][+-]?\d+$")
 _HALF_OF_DAY = re.compile(r"(?<=\d) ?[ap]\.?m\.?$", re.IGNORECASE)
 _YES_OR_NO = frozenset(("yes", "no", "true", "false", "y", "n", "t", "f", "on", "off", "ja", "nein", "oui", "non"))
 _MARKED = re.compile(r"#(?:N/A|NA|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)(?![\w/])")
@@ -76,7 +77,7 @@ def shape(cell: str) -> str:
     >>> [shape(cell) for cell in ("P001", "12.5 kg", "26-Jul-76", "March 04, 2017", "06/16/1980 08:35 AM")]
     ['P9', '9 kg', '9-Jan-9', 'Jan 9', '9/9/9:9 am']
     """
-    cell = _HALF_OF_DAY.sub(" am", cell.strip())
+    cell = _EXPONENT.sub("e9", _HALF_OF_DAY.sub(" am", cell.strip()))
     return _DIGITS.sub("9", _MONTH.sub("Jan", cell) if any(map(str.isdigit, cell)) else cell)
 
 
