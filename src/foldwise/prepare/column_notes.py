@@ -48,6 +48,7 @@ def notes(
             "may stand for missing: {}",
             [_sentinel(d.name, found) for d, found in zip(decisions, sentinels, strict=True)],
         ),
+        _listed("infinite", "infinite numbers, which models refuse: {}", [_infinite(d) for d in decisions]),
         _listed(
             "mixed-units",
             "several units in a column, so that it is not taken for numbers: {}",
@@ -133,6 +134,11 @@ def _shape(word: str) -> tuple[int, bool, bool]:
 
 def _sentinel(name: str, found: Sequence[Sentinel]) -> str:
     return f"{', '.join(f'{one.value} of {name} ({one.count:,} cells)' for one in found)}" if found else ""
+
+
+def _infinite(decision: Decision) -> str:
+    count = decision.profile.infinite
+    return f"{decision.name} ({count:,} {'cell' if count == 1 else 'cells'})" if count else ""
 
 
 def _units(facts: Facts) -> str:

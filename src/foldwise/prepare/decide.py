@@ -21,7 +21,7 @@ from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import TextColumn, read_text, words_missing
 from foldwise.data.typed_text import with_text_cells
 from foldwise.errors import DataError, ParameterError
-from foldwise.prepare import column_notes, duplicates, sentinels
+from foldwise.prepare import column_notes, days, duplicates, sentinels
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
 from foldwise.prepare.profile import ColumnProfile, Holds, Plan, profile
 
@@ -80,6 +80,7 @@ def _decided(
     texts = [column for column in texts if column not in nested]
     text = read_text(rows, [cell(column) for column in texts], reading)
     found = dict(zip(texts, text.columns, strict=True))
+    found |= days.find(rows, table.columns, found, asked)
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
     if not whole or first.complete:
         profiles = profile(first, plans, histograms=whole)
@@ -140,6 +141,8 @@ def cell(column: Column) -> str:
     name = quoted(column.sql)
     if column.type == "VARCHAR":
         return name
+    if column.is_number:
+        return days.digits(column)
     return f"({name} ->> '$')" if column.type == "JSON" else f"CAST({name} AS VARCHAR)"
 
 

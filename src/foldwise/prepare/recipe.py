@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldwise.data import column_selection
+from foldwise.data.column_dates import DateFormat
 from foldwise.data.duckdb_source import DuckDBTable, open_source
 from foldwise.data.duckdb_sql import TEXT, Column, quoted
 from foldwise.data.notes import Note
@@ -19,6 +20,7 @@ from foldwise.data.tables import open_table
 from foldwise.data.typed_text import is_text, read_directly, type_of, with_text_cells
 from foldwise.errors import DataError
 from foldwise.prepare.codes import code_sql, part_sql, word_sql
+from foldwise.prepare.days import digits
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
@@ -45,7 +47,13 @@ class Ingredient:
     def sql(self, column: Column) -> str:
         """SQL for the value of a cell, typed."""
         cell = f"({quoted(column.sql)} ->> '$')" if column.type == "JSON" else quoted(column.sql)
-        return str(self.format.sql(cell)) if self.format is not None and column.type in TEXT else cell
+        if self.format is None or not self._reads(column):
+            return cell
+        return str(self.format.sql(digits(column) if column.is_number else cell))
+
+    def _reads(self, column: Column) -> bool:
+        """Whether the format is for such a column: text, or whole numbers that are days."""
+        return column.type in TEXT or (column.is_number and isinstance(self.format, DateFormat))
 
     def number_sql(self, column: Column) -> str | None:
         """SQL of type DOUBLE, over the typed column, for what the model sees; None if that is the column itself."""
@@ -58,7 +66,7 @@ class Ingredient:
 
     def sql_type(self, column: Column) -> str:
         """The type of what `sql` gives, as far as it is known."""
-        if self.format is None or column.type not in TEXT:
+        if self.format is None or not self._reads(column):
             return column.type
         return type_of(self.format)
 
