@@ -582,3 +582,9 @@ def test_the_delimiter_that_excel_is_told(tmp_path, first):
     assert got == [["1,5", "2,25"], ["3,5", "4,25"]]
     assert "title-rows" not in notes
     assert cells(path, Reading(delimiter=";"))[1] == got
+
+
+def test_a_row_of_nothing_but_tabs_is_a_row(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("a\tb\tc\n1\t2\t3\n\t\t\n\n4\t5\t6\n")
+    assert cells(path)[1] == [["1", "2", "3"], ["", "", ""], ["4", "5", "6"]]
