@@ -266,3 +266,93 @@ def test_infinity_stays_and_nan_is_missing(connection: Any) -> None:
         == by_python(seen, ["inf", "nan", "-inf"])
         == [math.inf, None, -math.inf]
     )
+
+
+def test_a_mark_before_an_exponent_is_the_decimal_mark(connection: Any) -> None:
+    relation = connection.sql("SELECT unnest(['1,374e-01', '-4,342e+05', '6,760E-01', '1,000e+00']) AS x")
+    found = read_text(relation, ["x"])
+    assert found.decimal == ","
+    form = found.columns[0].format
+    assert by_sql(connection, form, ["1,374e-01", "-4,342e+05"]) == [0.1374, -434200.0]
+
+
+@pytest.mark.parametrize("token", ["NaN", "nan"])
+def test_nan_is_missing_among_dates_and_words_for_yes_and_no(connection: Any, token: str) -> None:
+    dates, yes, numbers = read(
+        connection,
+        d=["2020-01-01", token, "2020-01-03", token],
+        b=["yes", token, "no", token],
+        n=["1", token, "2", "x"] + ["3"] * 20,
+    ).columns
+    assert isinstance(dates.format, DateFormat)
+    assert isinstance(yes.format, BooleanFormat)
+    assert isinstance(numbers.format, NumberFormat)
+    assert [one.tokens for one in (dates, yes, numbers)] == [{token: 2}, {token: 2}, {token: 1}]
+    assert by_sql(connection, dates.format, [token]) == by_sql(connection, yes.format, [token]) == [None]
+    assert numbers.words == {"x": 1}
+
+
+def test_a_column_of_nan_is_one_of_numbers(connection: Any) -> None:
+    (found,) = read(connection, x=["NaN", "nan", "NA"]).columns
+    assert isinstance(found.format, NumberFormat)
+
+
+def test_more_digits_than_a_double_has_are_words(connection: Any) -> None:
+    accounts: list[str | None] = [f"1234567890123456789{j}" for j in range(10)]
+    account, few, decimals = read(
+        connection,
+        account=[*accounts, "NA"],
+        few=["5", "7", "12345678901234567", "8"] + ["9"] * 7,
+        decimals=["0.12345678901234567890"] * 11,
+    ).columns
+    assert isinstance(account.format, WordFormat)
+    assert account.long_digits == 10
+    assert isinstance(few.format, NumberFormat)  # a number that lost digits, among others
+    assert isinstance(decimals.format, NumberFormat)
+
+
+def test_the_decimal_mark_of_the_user_decides(connection: Any) -> None:
+    cells: dict[str, list[str | None]] = {"a": ["1,5", "2,25", "3,5"], "b": ["1.5", "2.25", "3.5"], "c": ["1,234"] * 3}
+    a, b, c = read(connection, Reading(decimal="."), **cells).columns
+    assert isinstance(a.format, WordFormat)
+    assert [one.format.parse(cell) for one, cell in ((b, "2.25"), (c, "1,234"))] == [2.25, 1234.0]
+    a, b, c = read(connection, Reading(decimal=","), **cells).columns
+    assert isinstance(b.format, WordFormat)
+    assert [one.format.parse(cell) for one, cell in ((a, "2,25"), (c, "1,234"))] == [2.25, 1.234]
+    (late,) = read(connection, Reading(decimal=","), x=["1.234", "5", "7.5"] + ["8"] * 40).columns
+    assert late.words == {"7.5": 1}
+    assert by_sql(connection, late.format, ["1.234", "7.5", "8"]) == [1234.0, None, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"a": ["1,234", "5,678"], "b": ["5", "6"]}, {"a": "1,234"}),
+        ({"a": ["1,234", "5,678"], "b": ["74.891", "74.892"]}, {"a": "1,234", "b": "74.891"}),
+        ({"a": ["$1,234", "5"], "b": ["x", "y"]}, {"a": "$1,234"}),
+        ({"a": ["1,234", "5,678"], "b": ["0.5", "6"]}, {}),
+        ({"a": ["1,234", "5,678"], "b": ["0,5", "6"]}, {}),
+        ({"a": ["1,234", "1,234,567"]}, {}),
+        ({"a": ["1,234", "1,234.5"]}, {}),
+        ({"a": ["1.234", "5.678"]}, {}),  # plain numbers
+        ({"a": ["1 234", "5 678"]}, {}),
+    ],
+)
+def test_a_mark_that_may_be_either_is_remembered(
+    connection: Any, columns: dict[str, list[str | None]], found: dict[str, str]
+) -> None:
+    made = read(connection, **columns).columns
+    assert {name: one.ambiguous for name, one in zip(columns, made, strict=True) if one.ambiguous} == found
+
+
+def test_missing_numbers_of_the_user_are_counted(connection: Any) -> None:
+    numbers, yes = read(
+        connection,
+        Reading(missing_values=("-9", "-99")),
+        x=["-9", "7", " -9", "5", "-99"],
+        y=["yes", "no", "-9", "no", ""],
+    ).columns
+    assert numbers.tokens == {"-9": 2, "-99": 1}
+    assert by_sql(connection, numbers.format, ["-9", " -9", "7", "-99"]) == [None, None, 7.0, None]
+    assert isinstance(yes.format, BooleanFormat)
+    assert yes.tokens == {"-9": 1}

@@ -498,3 +498,94 @@ def test_find_gives_text_files(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\n1\t2\n")
     assert find(tmp_path / "x.tsv").kind == "csv"
     assert os.path.basename(find(tmp_path / "x.tsv").paths[0]) == "x.tsv"
+
+
+@pytest.mark.parametrize(
+    ("content", "header"),
+    [
+        ("age,height,agree\n72,177.6,disagree\n65,157.2,agree\n30,163,neutral\n", True),
+        ("age,agree\n72,disagree\n65,agree\n30,neutral\n", True),
+        ("red,agree\n72,disagree\nred,neutral\n30,agree\n", False),
+        ("unknown,red,dog\n5,blue,cat\n6,red,dog\n", False),
+        ("1.5,26-Jul-76\n2.5,27-Aug-77\n3.5,1-Jan-80\n", False),
+        ('1.5;"March 04, 2017"\n2.5;"May 05, 2018"\n3.5;"June 17, 2019"\n', False),
+        ("06/16/1980 08:35 AM,2.5\n12/16/1998 11:01 PM,3.5\n12/17/1998 10:01 PM,4.5\n", False),
+        ("Anna,2020-01-05\nBert,2020-02-06\nCarl,2020-03-07\n", False),
+        ("12.5 kg,2.5\n13.5 kg,3.5\n14 kg,4.5\n", False),
+        ("$12.50,x\n$13.50,y\n$14,z\n", False),
+        ("-1.374e-01,x\n2.5e+01,y\n3.5e-01,z\n", False),
+        ("yes,1.5\nno,2.5\nno,3.5\n", False),
+        ("date,weight\n26-Jul-76,12.5 kg\n27-Aug-77,13 kg\n", True),
+        ("name,2020-01,2020-02\nx,5,6\ny,7,8\n", True),
+        ("wave,400.5,401\nx,5,6\ny,7,8\n", True),
+    ],
+)
+def test_the_first_line_is_data_or_a_header(tmp_path, content, header):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    names, got, _ = cells(path)
+    assert (names is not None) == header
+    assert len(got) == len(content.splitlines()) - header
+
+
+@pytest.mark.parametrize(
+    ("content", "width"),
+    [
+        ("a|b|c\nx|t|67 993 936.47\ny|f|36 060 512.92\nz|f|33 558 953.06\n", 3),
+        ("x|t|67 993 936.47\ny|f|36 060 512.92\nz|f|33 558 953.06\n", 3),
+        ("a\tb\nx\t72,973.70 £\ny\t2,973.70 £\nz\t1,973.70 £\n", 2),
+        ("alpha\tbeta\t1,5\ngamma\tdelta\t2,5\n", 3),
+        ("46 320.27,0.43 mg/L\n6 320.27,1.43 mg/L\n7 320.27,2.43 mg/L\n", 2),
+        ("a,b\n46 320.27,0.43 mg/L\n6 320.27,1.43 mg/L\n7 320.27,2.43 mg/L\n", 2),
+        ("a;b\nx;August 22, 1982\ny;May 23, 1983\n", 2),
+        ("x;August 22, 1982\ny;May 23, 1983\n", 2),
+        ("x;20 Jun 1994\ny;21 Jul 1995\n", 2),
+        ("1,alpha;x,3\n2,beta;x,4\n5,gamma;x,6\n", 3),
+        ("x y z\n1,5 2,5 3,5\n4,5 5,5 6,5\n", 3),
+        ("x y\n1 2\n3 4\n", 2),
+    ],
+)
+def test_delimiters_that_are_no_part_of_cells_win(tmp_path, content, width):
+    path = tmp_path / "x.csv"
+    path.write_text(content, "utf-8")
+    _, got, _ = cells(path)
+    assert {len(row) for row in got} == {width}
+
+
+@pytest.mark.parametrize(
+    ("content", "want", "comments"),
+    [
+        ("a;b\n#N/A;3\n1;2\n4;5\n", [["#N/A", "3"], ["1", "2"], ["4", "5"]], None),
+        (
+            "#N/A;3\n1;2\n#DIV/0!;5\n6;7\n8;9\n",
+            [["#N/A", "3"], ["1", "2"], ["#DIV/0!", "5"], ["6", "7"], ["8", "9"]],
+            None,
+        ),
+        ("a;b\n#4;6\n1;2\n4;5\n", [["1", "2"], ["4", "5"]], "1 line that begins with #"),
+        ("#N/As\na;b\n# x\n1;2\n4;5\n", [["1", "2"], ["4", "5"]], "2 lines that begin with #"),
+        ("tag;v\n#love;3\nx;2\n# no\ny;5\nz;6\n", [["#love", "3"], ["x", "2"], ["y", "5"], ["z", "6"]], "1 line that"),
+    ],
+)
+def test_rows_that_begin_with_a_hash(tmp_path, content, want, comments):
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    _, got, notes = cells(path)
+    assert got == want
+    assert comments in notes["comment-lines"] if comments else "comment-lines" not in notes
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
+def test_the_delimiter_that_excel_is_told(tmp_path, first):
+    path = tmp_path / "x.csv"
+    path.write_bytes(first.encode() + b"a;b\n1,5;2,25\n3,5;4,25\n")
+    names, got, notes = cells(path)
+    assert names == ["a", "b"]
+    assert got == [["1,5", "2,25"], ["3,5", "4,25"]]
+    assert "title-rows" not in notes
+    assert cells(path, Reading(delimiter=";"))[1] == got
+
+
+def test_a_row_of_nothing_but_tabs_is_a_row(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("a\tb\tc\n1\t2\t3\n\t\t\n\n4\t5\t6\n")
+    assert cells(path)[1] == [["1", "2", "3"], ["", "", ""], ["4", "5", "6"]]

@@ -13,6 +13,7 @@ import pytest
 import foldwise as fw
 from foldwise.cli import main
 from foldwise.data import first_rows
+from foldwise.data.missing import allow_missing
 from foldwise.data.tables import open_table
 from foldwise.errors import DataError, ParameterError
 from foldwise.prepare import duplicates, sentinels
@@ -238,3 +239,69 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_in_a_notebook() -> None:
     page = fw.look(pd.DataFrame({"a<b": [1.5, 2.5, 3.5]}))._repr_html_()
     assert "a&lt;b" in page
+
+
+def look_at(path: Path, text: str, **options: Any) -> Any:
+    path.write_text(text)
+    return fw.look(path, **options)
+
+
+def test_numbers_whose_mark_may_be_either_are_told(tmp_path: Path) -> None:
+    rows = "a{0}b\n1,234{0}5\n5,678{0}6\n2,345{0}7\n"
+    found = look_at(tmp_path / "a.csv", rows.format(";"))
+    assert found["a"].kind == "number"
+    assert "a ('1,234' was taken for 1234)" in topics(found)["ambiguous-numbers"]
+    assert "ambiguous-numbers" not in topics(fw.look(tmp_path / "a.csv", decimal=","))
+    assert "ambiguous-numbers" not in topics(look_at(tmp_path / "b.csv", 'a,b\n"1,234",5\n"5,678",6\n'))
+    assert "ambiguous-numbers" not in topics(look_at(tmp_path / "c.csv", "a;b\n1,234;5\n1,234,567;6\n"))
+
+
+def test_accounts_of_twenty_digits_are_identifiers(tmp_path: Path) -> None:
+    text = "account;v\n" + "".join(f"1234567890123456789{j};{j * 1.5}\n" for j in range(10))
+    found = look_at(tmp_path / "a.csv", text)
+    assert (found["account"].kind, found["account"].profile.distinct) == ("identifier", 10)
+
+
+def test_missing_numbers_of_the_user_are_told(tmp_path: Path) -> None:
+    found = look_at(tmp_path / "a.csv", "a,b\n-9,7\n4,5\n-9,3\n1,1\n", missing_values=["-9"])
+    assert "a ('-9' 2)" in topics(found)["missing-tokens"]
+    assert found["a"].profile.missing == 2
+
+
+def test_whole_numbers_that_are_days(tmp_path: Path) -> None:
+    text = "when,date,n,one\n20200101,20200101,20200199,20200101\nNA,20200102,20200215,20200102\n20210315,,20200216,20200103\n"
+    found = look_at(tmp_path / "a.csv", text)
+    assert [one.kind for one in found] == ["date", "date", "number", "number"]
+    assert found["when"].reason == "dates, year/month/day"
+    values = found.as_dict(values=True)["columns"]
+    assert values[0]["values"] == ["2020-01-01", None, "2021-03-15"]
+    assert fw.look(tmp_path / "a.csv", as_={"one": "date"})["one"].kind == "date"
+    with pytest.raises(DataError, match=r"column .n.: the cells cannot be read as date"):
+        fw.look(tmp_path / "a.csv", as_={"n": "date"})
+    used = fw.prepare(tmp_path / "a.csv", as_={"when": "year", "one": "day"})
+    want = [[2020, 20200199, 1], [np.nan, 20200215, 2], [2021, 20200216, 3]]
+    np.testing.assert_array_equal(rows_of(used), want)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64"])
+def test_days_of_frames(kind: str) -> None:
+    frame = pd.DataFrame({"d": np.array([20200101, 20200215, 20211231], kind), "x": [1.5, 2.5, 4.0]})
+    if kind == "float64":
+        frame.loc[1, "d"] = np.nan
+    found = fw.look(frame)
+    assert [one.kind for one in found] == ["date", "number"]
+    assert found.as_dict(values=True)["columns"][0]["values"][::2] == ["2020-01-01", "2021-12-31"]
+    prepared = fw.prepare(frame, as_={"d": "year"})
+    np.testing.assert_array_equal(rows_of(prepared)[[0, 2], 0], [2020, 2021])
+
+
+def rows_of(prepared: Any) -> np.ndarray:
+    return np.vstack([piece.load().dense() for piece in allow_missing(prepared).pieces()])
+
+
+@pytest.mark.parametrize("word", ["inf", "1e400", "-Infinity"])
+def test_infinite_numbers_are_told(word: str, tmp_path: Path) -> None:
+    found = look_at(tmp_path / "a.csv", f"x,y\n1.5,2\n{word},3\n2.5,5\n")
+    assert "x (1 cell)" in topics(found)["infinite"]
+    assert found["x"].profile.infinite == 1
+    assert "infinite" not in topics(look_at(tmp_path / "b.csv", "x,y\n1.5,2\n1e300,3\n2.5,5\n"))

@@ -58,9 +58,9 @@ class Guess:
         """The suffix, unless that is a currency: without it, a number may mean something else."""
         return "" if self.suffix in CURRENCIES else self.suffix
 
-    def format(self, file_decimal: str, missing: tuple[str, ...] = TOKENS) -> NumberFormat:
-        """The format, where the decimal mark of the file decides what the cells leave open."""
-        decimal = self.decimal or (file_decimal if self.points or self.commas else ".")
+    def format(self, file_decimal: str, missing: tuple[str, ...] = TOKENS, *, given: bool = False) -> NumberFormat:
+        """The format, where the decimal mark of the file decides what the cells leave open, or all if it was `given`."""
+        decimal = (not given and self.decimal) or (file_decimal if self.points or self.commas else ".")
         other = "." if decimal == "," else ","
         grouped = self.points if other == "." else self.commas
         thousands = self.spaces or (other if grouped else "")
@@ -117,8 +117,8 @@ def guess_number(cells: Iterable[tuple[str, int]], numbers: int) -> Guess | None
 def _decimal_mark(digits: str) -> Mark:
     """The decimal mark that the digits prove; None if they have none, or one that may stand between thousands.
 
-    >>> [_decimal_mark(text) for text in ("1.234,5", "12,5", "0,125", "1,234", "1,234,567", "12.345")]
-    [',', ',', ',', None, '.', None]
+    >>> [_decimal_mark(text) for text in ("1.234,5", "12,5", "0,125", "1,234", "1,234,567", "12.345", "1,234e5")]
+    [',', ',', ',', None, '.', None, ',']
     """
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0:
@@ -128,9 +128,14 @@ def _decimal_mark(digits: str) -> Mark:
     assert part is not None
     if mark in whole:  # more than once: between thousands
         return "," if mark == "." else "."
-    if other in whole or len(part.group()) != 3 or whole in ("", "0") or len(re.sub(r"[^0-9]", "", whole)) > 3:
+    exponent = last + 1 + part.end() < len(digits)  # which follows no thousands
+    if exponent or other in whole or len(part.group()) != 3 or whole in ("", "0") or _count_digits(whole) > 3:
         return "," if mark == "," else "."
     return None
+
+
+def _count_digits(text: str) -> int:
+    return len(re.sub(r"[^0-9]", "", text))
 
 
 def file_decimal(guesses: Iterable[Guess]) -> str:

@@ -170,7 +170,8 @@ def notes(layout: Layout, rows: Rows | None) -> tuple[Note, ...]:
         )
     comments = len(layout.comments) + (rows.comments if rows is not None else 0)
     if comments:
-        said.append(("comment-lines", f"{_lines(comments)} that begin with {layout.comment} left out as comments"))
+        begin = "begins" if comments == 1 else "begin"
+        said.append(("comment-lines", f"{_lines(comments)} that {begin} with {layout.comment} left out as comments"))
     if layout.titles:
         said.append(("title-rows", f"{_lines(len(layout.titles))} above the table left out as titles"))
     if layout.header_line is None:

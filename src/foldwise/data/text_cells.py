@@ -16,7 +16,12 @@ _NUMBER = re.compile(
 _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"(?:(?<!\w)[+\-\u2212])?\d(?:[\d.,'\u00a0\u202f\u2009 ]*\d)?")
+_MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_EXPONENT = re.compile(r"(?<=\d)[eE][+-]?\d+$")
+_HALF_OF_DAY = re.compile(r"(?<=\d) ?[ap]\.?m\.?$", re.IGNORECASE)
+_YES_OR_NO = frozenset(("yes", "no", "true", "false", "y", "n", "t", "f", "on", "off", "ja", "nein", "oui", "non"))
+_MARKED = re.compile(r"#(?:N/A|NA|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)(?![\w/])")
 _TOTAL = re.compile(
     r"(?:grand |sub)?totals?|sum|overall|gesamt(?:summe)?|summe|insgesamt|somme|ensemble|totale|suma|totaal|yhteensä|totalt",
     re.IGNORECASE,
@@ -41,6 +46,11 @@ def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 
+def begins_with_error(line: str) -> bool:
+    """Whether a line begins with a cell such as #N/A, which spreadsheets write."""
+    return _MARKED.match(line) is not None
+
+
 def is_word(cell: str) -> bool:
     """Whether the cell is neither a number nor missing."""
     return not is_missing(cell) and not is_number(cell)
@@ -62,8 +72,18 @@ def is_total(cells: Sequence[str]) -> bool:
 
 
 def shape(cell: str) -> str:
-    """The cell with each run of digits as one 9: P001 and P734 have the same shape."""
-    return _DIGITS.sub("9", cell.strip())
+    """The cell with each number as 9, and each name of a month as Jan: P001 and P734 have the same shape.
+
+    >>> [shape(cell) for cell in ("P001", "12.5 kg", "26-Jul-76", "March 04, 2017", "06/16/1980 08:35 AM")]
+    ['P9', '9 kg', '9-Jan-9', 'Jan 9', '9/9/9:9 am']
+    """
+    cell = _EXPONENT.sub("e9", _HALF_OF_DAY.sub(" am", cell.strip()))
+    return _DIGITS.sub("9", _MONTH.sub("Jan", cell) if any(map(str.isdigit, cell)) else cell)
+
+
+def is_yes_or_no(cell: str) -> bool:
+    """Whether the cell is a word for yes or no."""
+    return cell.strip().lower() in _YES_OR_NO
 
 
 def numeric_columns(rows: Sequence[Sequence[str]], width: int) -> tuple[bool, ...]:

@@ -60,6 +60,11 @@ class Dialect:
         return self.delimiter in (ALIGNED, BLANKS)
 
     @property
+    def is_blank(self) -> bool:
+        """Whether a single blank separates cells."""
+        return self.delimiter in (" ", BLANKS)
+
+    @property
     def shown(self) -> str:
         """What people call it."""
         return _NAMES.get(self.delimiter, f"delimiter {self.delimiter!r}")
@@ -125,7 +130,7 @@ class Tokens:
         for line in self._lines:
             self._number += 1
             if self._fresh:
-                if not line.strip():
+                if not line.strip() and (self._dialect.delimiter != "\t" or "\t" not in line):  # tabs: a row without values
                     self.blank += 1
                     self._pending_blank = True
                     continue
@@ -183,6 +188,12 @@ class _Tried:
     first: bool  # whether the first record has that number of cells
     rank: int
     failed: bool  # whether quotation marks are not as they should be
+    width: int  # the number of cells
+
+    @property
+    def even(self) -> bool:
+        """Whether all records, from the first one, have the same number of cells."""
+        return self.share == 1 and self.first and not self.failed
 
 
 def choose(
@@ -201,11 +212,27 @@ def choose(
             tried.append(next((way for way in found if not way.failed), found[0]))
     if not tried:
         return Dialect(delimiter or NONE)
+    tried = _without_weaker(tried)
     best = max(one.share for one in tried)
     tried = [one for one in tried if one.share >= best - 0.05]
     tried = [one for one in tried if one.first] or tried
     most = max(one.numbers for one in tried)
     return min((one for one in tried if one.numbers >= most - 0.05), key=lambda one: one.rank).dialect
+
+
+def _without_weaker(tried: list[_Tried]) -> list[_Tried]:
+    """Without commas and blanks that may be part of cells, where others cut all lines evenly.
+
+    Commas stand in numbers and dates, blanks in anything. A semicolon in each line may be part of a text, if commas make more
+    cells, and of these more are numbers.
+    """
+    strong = [one for one in tried if one.even and one.dialect.delimiter in ("\t", ";", "|")]
+    commas = [one for one in tried if one.even and one.dialect.delimiter == ","]
+    if not strong:
+        return [one for one in tried if not one.dialect.is_blank] if commas else tried
+    semicolons = commas and all(one.dialect.delimiter == ";" for one in strong)
+    in_cells = semicolons and commas[0].width > strong[0].width and commas[0].numbers > strong[0].numbers
+    return commas if in_cells else strong
 
 
 def _quotes(lines: Sequence[str], delimiter: str) -> list[tuple[str, str]]:
@@ -244,10 +271,10 @@ def _try(
     share = count / len(records)
     there = [cell for record in records[:_FEWER] for cell in record if cell.strip()]
     numbers = sum(is_number(cell) or is_missing(cell) for cell in there) / max(len(there), 1)
-    blanks = dialect.by_blanks or dialect.delimiter == " "
+    blanks = dialect.by_blanks or dialect.is_blank
     if width < 2 or share < (0.9 if blanks else 0.6) or (blanks and numbers < 0.3):
         return None
-    return _Tried(dialect, share, numbers, first == width, rank, failed)
+    return _Tried(dialect, share, numbers, first == width, rank, failed, width)
 
 
 def _without_title(records: list[list[str]]) -> list[list[str]]:

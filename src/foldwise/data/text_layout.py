@@ -2,11 +2,12 @@
 
 The rules, in the order in which they are applied (each can be overruled by `Reading`):
 
+- a first line such as sep=; names the delimiter, for Excel;
 - lines that begin with # are comments, unless they are rows (a colour, #N/A);
 - the delimiter is the one by which the lines are cut most evenly;
 - lines of one cell above the table are titles;
 - the first line is a header if a cell of it is neither a number nor missing, unless its words come again below in the same
-  columns (or words of the same form: P001, P002);
+  columns, or cells of the same form do (P001, P002; dates; 12.5 kg), and these are not outvoted by words above mere numbers;
 - a line of units below the header is no row;
 - a header that is one cell shorter than the rows has no cell for the names of the rows.
 """
@@ -29,6 +30,7 @@ from foldwise.errors import DataError
 _ROWS = 400  # rows by which header and kinds are judged
 _TITLES = 20
 _ROW_NAMES = "row_name"
+_EXCEL_DELIMITER = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Layout:
 
 def is_comment(line: str, sign: str, is_row: Callable[[str], bool]) -> bool:
     """Whether a line is a comment; with #, a line such as #ff0000,red,3 may be a row."""
-    if not sign or not line.startswith(sign):
+    if not sign or not line.startswith(sign) or (sign == "#" and cell_kinds.begins_with_error(line)):
         return False
     if sign != "#":
         return True
@@ -90,12 +92,18 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
     if skipped < 0:
         raise DataError(f"skip={skipped} is negative", where=where, advice="Give the number of lines before the table")
     lines = lines[skipped:]
+    told = _EXCEL_DELIMITER.fullmatch(lines[0].rstrip("\r\n")) if lines and not skipped else None
+    if told is not None and len(lines) > 1:
+        return find(ends, replace(reading, delimiter=reading.delimiter or told[1], skip=1), where)
     sign = "#" if reading.comment is None else reading.comment
-    always: Callable[[str], bool] = (lambda line: line.startswith(sign)) if sign else (lambda line: False)
+
+    def always(line: str) -> bool:
+        return is_comment(line, sign, lambda _: False)
+
     delimiter = None if reading.delimiter is None else named(reading.delimiter, where)
     dialect = choose(lines, always, delimiter, cut=not ends.whole)
     if reading.comment is None and not _are_comments(lines, dialect, always):
-        sign, always = "", lambda line: False
+        sign = ""
         dialect = choose(lines, always, delimiter, cut=not ends.whole)
     tokens = Tokens(lines, dialect, is_comment=always, first=skipped + 1, where=where, cut=not ends.whole)
     records = []
@@ -112,6 +120,10 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
     if dialect.delimiter == "," and delimiter is None and _is_decimal_column(records):
         return find(ends, replace(reading, delimiter=NONE), where)
     layout = _arranged(records, reading.header, Layout(ends.encoding, dialect, sign, 1, None, None, (), (), ()), where)
+    if layout.header_line is not None:  # a row below it may begin with #
+        below = [line for line in tokens.comments if layout.header_line < line < layout.first]
+        rows = [line for line in below if not layout.is_comment(lines[line - 1 - skipped])]
+        layout = replace(layout, first=min((layout.first, *rows)))
     before = tuple(line for line in tokens.comments if line < layout.first)
     layout = replace(layout, comments=before)
     if sign == "#" and reading.comment is None and layout.header is None and before:
@@ -243,16 +255,24 @@ def _is_header(top: Sequence[str], below: Sequence[Sequence[str]], width: int) -
     numeric = cell_kinds.numeric_columns(others, width)
     if len(others) < len(below) and not any(numeric[j] for j in words if j < width):
         return False  # a row like others
-    if _recurs(top, others):
-        return False
-    return not all(_has_shape(top[j], [row[j] for row in others if len(row) > j]) for j in words)
+    columns = [
+        (cell, [row[j] for row in others if len(row) > j and not is_missing(row[j])]) for j, cell in enumerate(top)
+    ]
+    names = sum(is_word(cell) and bool(below) and all(map(is_number, below)) for cell, below in columns)
+    again = sum(is_word(cell) and cell.strip() in map(str.strip, below) for cell, below in columns)
+    alike = sum(_has_shape(cell, below) for cell, below in columns)
+    # A name may happen to be a value as well; a cell that is written like those below is hardly a name.
+    return names > again + alike if alike else names >= again if names else not again
 
 
 def _has_shape(cell: str, below: Sequence[str]) -> bool:
-    """Whether a word with digits, such as P001 or a date, looks like most of those below."""
+    """Whether a cell with digits, such as P001, a date or a number with a unit, looks like most of those below."""
     own = cell_kinds.shape(cell)
-    there = [text for text in below if not is_missing(text)]
-    return "9" in own and 5 * sum(cell_kinds.shape(text) == own for text in there) >= 4 * max(len(there), 1)
+    if cell_kinds.is_yes_or_no(cell):
+        return bool(below) and all(map(cell_kinds.is_yes_or_no, below))
+    return (
+        "9" in own and own != "9" and 5 * sum(cell_kinds.shape(text) == own for text in below) >= 4 * max(len(below), 1)
+    )
 
 
 def _without_trailing(rows: Sequence[Sequence[str]], width: int, header: int | None = None) -> tuple[int, bool]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from foldwise.data.column_dates import DateFormat
 from foldwise.data.column_text import Format, number_as_word
 from foldwise.data.duckdb_connection import literal
 from foldwise.data.duckdb_sql import Column, quoted
 from foldwise.data.typed_text import type_of
+from foldwise.prepare import days
 from foldwise.prepare.encode import UNSEEN, Levels
 
 # What can be used of a date.
@@ -36,16 +38,18 @@ def held(column: Column) -> Literal["numbers", "booleans", "dates", "nested", "t
 
 
 def text_sql(column: Column) -> str:
-    """SQL for the cells of a text column, as text."""
+    """SQL for the cells of a column as text: that of a text column, or the digits of whole numbers that are days."""
     name = quoted(column.sql)
     if column.type == "VARCHAR":
         return name
+    if column.is_number:
+        return days.digits(column)
     return f"({name} ->> '$')" if column.type == "JSON" else f"CAST({name} AS VARCHAR)"
 
 
 def value_sql(column: Column, form: Format | None) -> tuple[str, str]:
     """SQL for the value of a cell, and its type; `form` tells how text is read. Moments with a zone are given in UTC."""
-    if held(column) == "text":
+    if held(column) == "text" or (column.is_number and isinstance(form, DateFormat)):
         cell = text_sql(column)
         return (cell, "VARCHAR") if form is None else (form.sql(cell), type_of(form))  # type: ignore[arg-type]
     if column.type == ZONED:  # a cast would give the time at this machine

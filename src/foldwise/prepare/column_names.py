@@ -56,6 +56,7 @@ _YEARS = {
     "week",
     "quarter",
 }
+_DAYS = {"date", "day", "days", "datum", "fecha", "ymd", "yyyymmdd"}
 _REMARKS = {
     "comment",
     "comments",
@@ -113,6 +114,15 @@ def says_code(name: str) -> bool:
 def says_time(name: str) -> bool:
     """Whether a name says that running numbers are years or the like, which are quantities."""
     return any(word in _YEARS for word in parts(name))
+
+
+def says_day(name: str) -> bool:
+    """Whether a name says that whole numbers such as 20240131 are days.
+
+    >>> [says_day(name) for name in ("order_date", "Datum", "update", "amount")]
+    [True, True, False, False]
+    """
+    return any(word in _DAYS for word in parts(name))
 
 
 def says_remarks(name: str) -> bool:

@@ -28,8 +28,12 @@ def notes(
     *,
     decimal: str,
     stored: bool,
+    commas: bool = False,
 ) -> tuple[Note, ...]:
-    """The notes about the columns of a table; `stored`: it keeps types, so that numbers as text are worth a word."""
+    """The notes about the columns of a table; `stored`: it keeps types, so that numbers as text are worth a word.
+
+    `commas`: cells are separated by commas, so that one within a cell hardly is a decimal mark.
+    """
     both = list(zip(facts, decisions, strict=True))
     made = [
         _note("decimal-comma", "the decimal mark is a comma" if decimal == "," else ""),
@@ -44,6 +48,7 @@ def notes(
             "may stand for missing: {}",
             [_sentinel(d.name, found) for d, found in zip(decisions, sentinels, strict=True)],
         ),
+        _listed("infinite", "infinite numbers, which models refuse: {}", [_infinite(d) for d in decisions]),
         _listed(
             "mixed-units",
             "several units in a column, so that it is not taken for numbers: {}",
@@ -63,6 +68,11 @@ def notes(
         ),
         _listed(
             "ambiguous-dates", "day and month could be the other way round: {}", [_ambiguous(one, d) for one, d in both]
+        ),
+        _listed(
+            "ambiguous-numbers",
+            "the mark may be the decimal one or stand between thousands (decimal='.' or decimal=',' says which): {}",
+            [] if commas else [_ambiguous_number(one, d) for one, d in both],
         ),
         _names("nested", "lists or objects, left out: {}", decisions, lambda d: d.kind == "nested"),
         _names("left-out", "not used as numbers unless asked for: {}", decisions, lambda d: d.kind in ("date", "text")),
@@ -126,6 +136,11 @@ def _sentinel(name: str, found: Sequence[Sentinel]) -> str:
     return f"{', '.join(f'{one.value} of {name} ({one.count:,} cells)' for one in found)}" if found else ""
 
 
+def _infinite(decision: Decision) -> str:
+    count = decision.profile.infinite
+    return f"{decision.name} ({count:,} {'cell' if count == 1 else 'cells'})" if count else ""
+
+
 def _units(facts: Facts) -> str:
     return f"{facts.name} ({', '.join(facts.text.units)})" if facts.text is not None and facts.text.units else ""
 
@@ -161,6 +176,14 @@ def _sparse(decision: Decision) -> str:
     return (
         f"{decision.name} ({100 * share:.0f} %)" if share >= MOSTLY and decision.kind not in ("empty", "nested") else ""
     )
+
+
+def _ambiguous_number(facts: Facts, decision: Decision) -> str:
+    text = facts.text
+    if text is None or not text.ambiguous or not isinstance(text.format, NumberFormat) or decision.kind != "number":
+        return ""
+    value = text.format.parse(text.ambiguous)
+    return f"{decision.name} ({text.ambiguous!r} was taken for {value:.15g})"
 
 
 def _ambiguous(facts: Facts, decision: Decision) -> str:

@@ -21,7 +21,7 @@ from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.text_columns import TextColumn, read_text, words_missing
 from foldwise.data.typed_text import with_text_cells
 from foldwise.errors import DataError, ParameterError
-from foldwise.prepare import column_notes, duplicates, sentinels
+from foldwise.prepare import column_notes, days, duplicates, sentinels
 from foldwise.prepare.codes import ZONED, held, text_sql, value_sql, word_sql
 from foldwise.prepare.kinds import KINDS, Decision, Facts, Kind, kind_of
 from foldwise.prepare.profile import ColumnProfile, Holds, Plan, profile
@@ -83,6 +83,7 @@ def _decided(
     for column in texts:
         if asked.get(column.name) == "number":
             _check_numbers(rows, column, found[column], table.where)
+    found |= days.find(rows, table.columns, found, asked)
     plans = [plan(column, found.get(column), column in nested) for column in table.columns]
     if not whole or first.complete:
         profiles = profile(first, plans, histograms=whole)
@@ -111,9 +112,16 @@ def _decided(
         _pairs(rows, decisions),
         decimal=text.decimal,
         stored=len(texts) < len(table.columns),
+        commas=_has_commas(table),
     )
     n_rows = profiles[0].rows if profiles and (whole or first.complete) else table.n_rows
     return Decisions(table, n_rows, tuple(decisions), (*table.notes, *told), first.rows)
+
+
+def _has_commas(table: DuckDBTable) -> bool:
+    """Whether the table is of text files whose cells are separated by commas."""
+    files = table.reader.text_files if table.reader is not None else None
+    return files is not None and files.layouts[0].dialect.delimiter == ","
 
 
 def _fitting_all(
@@ -124,7 +132,7 @@ def _fitting_all(
     wanted = [(f"count(*) FILTER ({found[column].format.misfit('{x}')})",) for column in columns]
     counts = own_aggregates(relation, [Cells(text_sql(column)) for column in columns], wanted)
     late = [column for column, (count,) in zip(columns, counts, strict=True) if count]
-    again = read_text(relation, [text_sql(column) for column in late], replace(reading, decimal=reading.decimal or decimal))
+    again = read_text(relation, [text_sql(column) for column in late], reading, decimal=decimal)
     return found | dict(zip(late, again.columns, strict=True))
 
 

@@ -157,6 +157,8 @@ def _of_words(facts: Facts) -> tuple[Kind, str]:
     if text is not None and text.leading_zeros:
         kind: Kind = "identifier" if facts.unique else "category"
         return kind, "digits with zeros in front"
+    if text is not None and text.long_digits:
+        return "identifier" if facts.unique else "category", "more digits than numbers have"
     if facts.unique and wordy <= _LONG:
         return "identifier", "no two alike"
     share = seen.distinct / seen.present

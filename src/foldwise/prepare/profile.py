@@ -81,6 +81,7 @@ class ColumnProfile:
     all_levels: bool = True
     longest: int = 0
     words: int = 0  # in all cells together
+    infinite: int = 0
 
     @property
     def present(self) -> int:
@@ -137,7 +138,8 @@ class ColumnProfile:
             squares = math.fsum((value - mean) ** 2 for value in there)
             steps = all(b == a + 1 for a, b in pairwise(there)) and len(there) == len(values)
             whole = all(float(value).is_integer() for value in there)
-            made = replace(made, mean=mean, squares=squares, whole=whole, running=whole and steps)
+            infinite = sum(map(math.isinf, there))
+            made = replace(made, mean=mean, squares=squares, whole=whole, running=whole and steps, infinite=infinite)
             if bins is not None:
                 made = replace(made, histogram=_histogram(there, *bins))
         return made if holds == "numbers" or not there else replace(made, running=False)
@@ -175,6 +177,7 @@ class ColumnProfile:
             _joined(self, other),
             longest=max(self.longest, other.longest),
             words=self.words + other.words,
+            infinite=self.infinite + other.infinite,
             **merged,
         )
 
@@ -271,14 +274,14 @@ def profile(
     Levels and running numbers are always those of the first rows, as are the ends of histograms.
     """
     base = first.relation()
-    made = _profiles(base, plans, {}, exact=first.rows <= _EXACT_ROWS)
+    made = _with_infinite(base, plans, _profiles(base, plans, {}, exact=first.rows <= _EXACT_ROWS))
     made = _with_levels(base, plans, made)
     shown = [(j, _span(one)) for j, one in enumerate(made[:_MOST_HISTOGRAMS])] if histograms else []
     spans = {j: span for j, span in shown if span is not None}
     if relation is None:
         return _with_histograms(base, plans, made, spans)
     together = len(plans) <= FEW_COLUMNS
-    over_all = _profiles(relation, plans, spans if together else {}, exact=False)
+    over_all = _with_infinite(relation, plans, _profiles(relation, plans, spans if together else {}, exact=False))
     joined = [
         replace(
             every,
@@ -304,6 +307,19 @@ def _profiles(relation: Any, plans: Sequence[Plan], spans: dict[int, _Span], *, 
         _from_row(plan.holds, values, exact, spans.get(j))
         for j, (plan, values) in enumerate(zip(plans, found, strict=True))
     ]
+
+
+def _with_infinite(relation: Any, plans: Sequence[Plan], made: list[ColumnProfile]) -> list[ColumnProfile]:
+    """Infinite numbers, counted where the smallest or the largest is one."""
+    some = [j for j, one in enumerate(made) if one.holds == "numbers" and _is_infinite(one)]
+    found = aggregates(relation, [plans[j].cells for j in some], ("count(*) FILTER (isinf({x}))",))
+    for j, (count,) in zip(some, found, strict=True):
+        made[j] = replace(made[j], infinite=int(count))
+    return made
+
+
+def _is_infinite(one: ColumnProfile) -> bool:
+    return any(end is not None and math.isinf(end) for end in (one.minimum, one.maximum))
 
 
 def _from_row(holds: Holds, values: tuple[Any, ...], exact: bool, span: _Span | None) -> ColumnProfile:
