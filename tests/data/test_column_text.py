@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import foldwise as fw
 from foldwise.data.column_dates import DateFormat, candidates
 from foldwise.data.column_text import TOKENS, BooleanFormat, MisfitError, NumberFormat, WordFormat
 from foldwise.data.duckdb_sql import quoted
 from foldwise.data.reading import Reading
 from foldwise.data.text_columns import TextTable, read_text
+from foldwise.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -356,3 +358,13 @@ def test_missing_numbers_of_the_user_are_counted(connection: Any) -> None:
     assert by_sql(connection, numbers.format, ["-9", " -9", "7", "-99"]) == [None, None, 7.0, None]
     assert isinstance(yes.format, BooleanFormat)
     assert yes.tokens == {"-9": 1}
+
+
+def test_one_cell_with_a_unit_among_plain_numbers_is_a_stray(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "".join(f"{i}.5,{i % 7}\n" for i in range(50)) + "12kg,3\n")
+    source = fw.prepare(path)
+    assert source.names == ("a", "b")
+    assert any(note.topic == "mixed-types" and "12kg" in note.text for note in source.recipe.notes)
+    with pytest.raises(DataError, match="'12kg' is not a number"):
+        fw.scan(path)

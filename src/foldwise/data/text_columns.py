@@ -221,7 +221,11 @@ def _find_lacking_units(relation: Any, seen: Sequence[_Seen], missing: tuple[str
     bare = f"{_PLAIN} <> 0 AND NOT isnan({_PLAIN}) AND NOT {is_missing('{x}', missing)}"
     counts = aggregates(relation, [Cells(one.cell) for one in suspects], [f"count(*) FILTER ({bare})"])
     for one, (count,) in zip(suspects, counts, strict=True):
-        if count and one.guess is not None:
+        tokens, others = one.split(missing)
+        few = len(others) <= FEW and sum(n for _, n in others) <= FEW_SHARE * (one.present - sum(tokens.values()))
+        if count and few:  # strays, like words among numbers
+            one.guess = None
+        elif count and one.guess is not None:
             one.guess = replace(one.guess, units=(one.guess.suffix, NO_UNIT))
 
 
