@@ -320,6 +320,8 @@ struct GapChunk {
                 else for (size_t a = 0; a < m; ++a) to[a] = 0;
                 *length -= 2 * gain;
             }
+            // Lanes beyond the last row have the weight 0, but must be finite all the same.
+            for (size_t i = chunk.count; i < round_up(chunk.count, N); ++i) chunk.lengths[j * R + i] = 0;
         }
     }
 
