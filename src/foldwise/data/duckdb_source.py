@@ -141,7 +141,7 @@ class DuckDBSource:
 
     def load(self, start: int, parts: list[Part]) -> DenseBlock:
         """The block that begins at row `start`, assembled from these parts of batches."""
-        values, _ = rows_of(parts, self.n_columns, self.dtype)
+        values = rows_of(parts, self.n_columns, self.dtype)
         return DenseBlock(values, start, self._block_weights(start, parts), self._finite)
 
     def _finite(self, values: NDArray[Any], start: int) -> None:
@@ -155,7 +155,7 @@ class DuckDBSource:
         if self._weight is None:
             n_rows = sum(last - first for _, first, last in parts)
             return None if self._weights is None else self._weights[start : start + n_rows]
-        found, _ = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
+        found = rows_of(parts, 1, np.dtype(np.float64), first=self.n_columns)
         check.weight_values(found[:, 0], start, self.where, self._weight.name)
         return np.ascontiguousarray(found[:, 0])
 

@@ -24,8 +24,8 @@ from foldwise.kernels.arrow import Stream, batch_of, is_number
 _WHERE = "data frame"
 _SAMPLE = 1000  # values examined to tell a text column from a numeric column with a stray word
 
-# load(positions, start, stop, dtype): those columns of those rows, and the position of the first missing value
-_Load: TypeAlias = Callable[[Sequence[int], int, int, np.dtype[Any]], tuple[NDArray[Any], tuple[int, int] | None]]
+# load(positions, start, stop, dtype): those columns of those rows, with NaN for missing values
+_Load: TypeAlias = Callable[[Sequence[int], int, int, np.dtype[Any]], NDArray[Any]]
 
 # 'number', 'float32' or 'other'; or, for a numeric column with a stray word, the word's row and the word
 _Kind: TypeAlias = str | tuple[int, Any]
@@ -60,7 +60,7 @@ class FrameSource:
 
     def load(self, start: int, stop: int) -> DenseBlock:
         """The block of rows from `start` to `stop` - 1."""
-        values, _ = self._load_columns(self._chosen, start, stop, self.dtype)
+        values = self._load_columns(self._chosen, start, stop, self.dtype)
         weights = None if self._weights is None else self._weights[start:stop]
         return DenseBlock(values, start, weights, check.Finite(_WHERE, self.names, self._chosen))
 
@@ -86,7 +86,7 @@ def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: A
 
     def load(
         chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
-    ) -> tuple[NDArray[Any], tuple[int, int] | None]:
+    ) -> NDArray[Any]:
         parts = [_pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j]) for j in chosen]
         return rows_of([(batch_of(parts), 0, stop - start)], len(chosen), dtype)
 
@@ -166,7 +166,7 @@ def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
 
     def load(
         chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
-    ) -> tuple[NDArray[Any], tuple[int, int] | None]:
+    ) -> NDArray[Any]:
         parts = [(batch.chosen(list(chosen)), first, last) for batch, first, last in held.parts(start, stop)]
         return rows_of(parts, len(chosen), dtype)
 
@@ -219,7 +219,7 @@ def _opened(
         if kind == "other":
             raise DataError("this column does not hold numbers", where=_WHERE, row=0, column=column)
     if weight_at is not None:
-        found, _ = load([weight_at], 0, n_rows, np.dtype(np.float64))
+        found = load([weight_at], 0, n_rows, np.dtype(np.float64))
         weights = found[:, 0]
     asked = check.float_dtype(dtype)
     single = all(kinds[j] == "float32" for j in chosen)

@@ -53,13 +53,11 @@ class BatchList:
 
 def rows_of(
     parts: Sequence[Part], n_columns: int, dtype: np.dtype[Any], first: int = 0
-) -> tuple[NDArray[Any], tuple[int, int] | None]:
-    """The parts as one row-major array, and the row and column of its first missing value."""
+) -> NDArray[Any]:
+    """The parts as one row-major array, with NaN for missing values."""
     out = np.empty((sum(stop - start for _, start, stop in parts), n_columns), dtype=dtype)
-    at, missing = 0, None
+    at = 0
     for batch, start, stop in parts:
-        gap = copy_into(batch, start, stop, out, at, first=first)
-        if gap is not None and missing is None:
-            missing = at + gap[0], gap[1]
+        copy_into(batch, start, stop, out, at, first=first)
         at += stop - start
-    return out, missing
+    return out

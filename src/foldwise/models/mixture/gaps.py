@@ -20,6 +20,7 @@ from foldwise.data.mapped import MappedSource
 from foldwise.data.missing import fill_missing
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture_gaps import GapComponents
+from foldwise.models.hashing import scrambled
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.covariance.diag import Diag
 from foldwise.models.mixture.covariance.full import Full
@@ -177,14 +178,7 @@ def noise(rows: np.typing.NDArray[np.floating], turn: int = 0) -> tuple[Floats, 
     wide = np.where(np.isnan(rows), 0.0, rows).astype(np.float64) + 0.0  # so that -0 is 0
     state = np.full(len(rows), turn, dtype=np.uint64)
     for column in np.ascontiguousarray(wide.T).view(np.uint64):
-        state = _mixed(state * _GOLDEN + column)
+        state = scrambled(state * _GOLDEN + column)
     places = _GOLDEN * np.arange(1, rows.shape[1] + 2, dtype=np.uint64)
-    uniform = ((_mixed(state[:, None] + places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    uniform = ((scrambled(state[:, None] + places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return uniform[:, 0], np.asarray(ndtri(uniform[:, 1:]))
-
-
-def _mixed(state: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:
-    """Every bit of the result depends on every bit of the state (the finaliser of SplitMix64)."""
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))

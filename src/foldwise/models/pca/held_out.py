@@ -18,6 +18,7 @@ from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.kernels import missing_cells
 from foldwise.kernels.missing_cells import Units
+from foldwise.models.hashing import scrambled
 from foldwise.models.pca.rank import RankChoice
 from foldwise.stats.array_sum import ArraySum
 from foldwise.stats.completed_moments import CompletedMoments
@@ -80,15 +81,8 @@ def hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
     wide = np.where(np.isnan(rows), np.nan, rows.astype(np.float64)) + 0.0  # -0 becomes 0
     bits: NDArray[np.uint64] = np.ascontiguousarray(wide).view(np.uint64)
     places = np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    each = _scrambled(np.add(bits, places, dtype=np.uint64))
-    return _scrambled(np.asarray(each.sum(axis=1, dtype=np.uint64)))
-
-
-def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers in which each bit depends on all bits of those given (the mixer of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
+    each = scrambled(np.add(bits, places, dtype=np.uint64))
+    return scrambled(np.asarray(each.sum(axis=1, dtype=np.uint64)))
 
 
 # ---------------------------------------------------------------- the number of components
