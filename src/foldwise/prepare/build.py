@@ -95,7 +95,10 @@ def prepare(
     ingredients = tuple(
         _ingredient(one, given, asked.get(one.name), chosen, weight, categories, table.where) for one in found.columns
     )
-    recipe = Recipe(ingredients, categories, found.notes, how)
+    try:
+        recipe = Recipe(ingredients, categories, found.notes, how)
+    except DataError as problem:  # a recipe does not know what it is for
+        raise DataError(problem.what, where=table.where, advice=problem.advice) from None
     table = replace(found.table, n_rows=found.rows)
     if categories == "encode":
         recipe = _with_levels(recipe, table, where, weights, rare)
