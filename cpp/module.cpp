@@ -11,6 +11,7 @@ void register_mixture(nanobind::module_ &);
 void register_mixture_gaps(nanobind::module_ &);
 void register_em_run(nanobind::module_ &);
 void register_digest(nanobind::module_ &);
+void register_dip(nanobind::module_ &);
 void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
@@ -28,6 +29,7 @@ NB_MODULE(_core, m) {
     register_mixture_gaps(m);
     register_em_run(m);
     register_digest(m);
+    register_dip(m);
     register_quick_kmeans(m);
     register_similarity(m);
     register_small_table(m);

@@ -1,0 +1,182 @@
+"""Groups with a gap between them: dip tests of the rows on the lines between neighbouring centres.
+
+For two centres a and b, look at the rows that are nearer to the segment from a to b than to any other centre, by their
+positions along it. That region is an intersection of half-spaces, so convex: any distribution whose contours are convex and
+nested (a ball, a cube, a normal, skewed or heavy-tailed blob) has a single peak there, wherever the centres are, and a gap between a and b
+shows as a second one. The centres must not come from the rows that are tested: rows are cut in folds, and each is tested with
+centres of the others. Clusters that no gap separates are joined, so that more clusters than there are groups do no harm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from foldwise.data.block import Floats
+from foldwise.selection.clusters.criterion import Judgement, vote
+from foldwise.selection.clusters.rows import Rows
+from foldwise.selection.clusters.sweep import Sweep, Task, contingency, nearest, refitted, squared_distances
+from foldwise.selection.dip_test import dip_of
+
+FOLDS = 5
+_FRESH = 3  # up to so many clusters, the centres of a fold are found anew: all rows together know too much of each
+_SAME = 0.5  # Jaccard index above which a cluster of a fold is that of all rows
+_GAP = 0.05  # two clusters are apart if one peak has less than this probability
+_ANY = 0.01  # for more than two clusters, at least one group must be apart from all others by this
+_NEAR, _MANY = 4, 12  # with more than _MANY clusters, rows count if one of the pair is among their _NEAR nearest centres
+_LEVELS = 0.5  # a column with fewer distinct values than this share of the rows is taken as rounded
+
+
+class Dip:
+    """The largest number of groups that are all separated by gaps; the only criterion that can rule clusters out."""
+
+    name, label, weight = "dip", "groups with gaps between them", 2.0
+
+    def tasks(self, sweep: Sweep) -> list[Task]:
+        """The tests, for each number of clusters."""
+        return [Task(f"dip {k}", lambda k=k: self._run(sweep, k)) for k in sweep.several]  # type: ignore[misc]
+
+    def _run(self, sweep: Sweep, k: int) -> dict[str, Any]:
+        if "smooth" not in sweep._cache:
+            sweep._cache["smooth"] = _unrounded(sweep.rows, sweep.seed)
+        groups, chance = separated(sweep._cache["smooth"], sweep.centres(k), sweep.seed)
+        return {f"dip {k}": np.array([groups, chance])}
+
+    def judge(self, sweep: Sweep) -> Judgement:
+        """The most groups, if there are any at all."""
+        ks = sweep.several
+        found = {k: sweep.state[f"dip {k}"] for k in ks}
+        groups = np.array([found[k][0] for k in ks])
+        chances = np.array([found[k][1] for k in ks])
+        some = any(found[k][1] < (_GAP if k == 2 else _ANY) for k in ks)
+        figures = {"chance": chances}
+        if not some:
+            least = float(chances.min(initial=1.0))
+            reason = f"no gap between groups: one peak explains the rows (p = {least:.2g} at the least)"
+            return Judgement(vote(self, 1, reason), ks, groups, figures=figures)
+        most = int(groups.max())
+        at = ks[int(np.argmax(groups))]
+        beyond = "" if at == most else f", found with {at} clusters"
+        reason = f"{most} groups with gaps between them{beyond} (p < {_GAP:g} for each gap)"
+        return Judgement(vote(self, max(most, 2), reason), ks, groups, figures=figures)
+
+
+def separated(rows: Rows, centres: Floats, seed: int) -> tuple[int, float]:
+    """How many groups of clusters have gaps between them, and the least probability at which there are two."""
+    k, n = len(centres), rows.n
+    pairs = neighbours(rows.x, centres)
+    if n < 2 * k or not len(pairs):
+        return 1, 1.0
+    own = nearest(rows.x, centres)
+    fold = np.random.default_rng([seed, 7]).permutation(n) % FOLDS
+    along: dict[tuple[int, int], list[Floats]] = {pair: [] for pair in pairs}
+    weight: dict[tuple[int, int], list[Floats]] = {pair: [] for pair in pairs}
+    for number in range(FOLDS):
+        inside = fold == number
+        others = rows.take(~inside)
+        if others.n <= k:
+            continue
+        moved = _centres_without(others, centres, seed + number)
+        there = nearest(rows.x, moved)
+        shared = contingency(own, there, k, rows.weight)
+        same = np.diag(shared) / np.maximum(shared.sum(axis=0) + shared.sum(axis=1) - np.diag(shared), 1e-300)
+        tested = rows.take(inside)
+        lines = _Lines(tested.x, moved)
+        for a, b in pairs:
+            if same[a] >= _SAME and same[b] >= _SAME:
+                t, here = lines.between(a, b)
+                along[a, b].append(t)
+                weight[a, b].append(tested.weight[here])
+    chances = np.array([_chance(along[pair], weight[pair]) for pair in pairs])
+    return n_groups(k, pairs, chances, _GAP), _bottleneck(k, pairs, chances)
+
+
+def _centres_without(rows: Rows, centres: Floats, seed: int) -> Floats:
+    """The clusters of a part of the rows, numbered like those of all."""
+    from scipy.optimize import linear_sum_assignment
+
+    from foldwise.selection.clusters.sweep import fitted
+
+    k = len(centres)
+    if k > _FRESH:
+        return refitted(rows, centres)
+    found = fitted(rows, k, seed, "auto")
+    shared = contingency(nearest(rows.x, centres), nearest(rows.x, found), k, rows.weight)
+    return found[linear_sum_assignment(-shared)[1]]
+
+
+def _chance(parts: list[Floats], weights: list[Floats]) -> float:
+    if not parts:
+        return 1.0
+    return dip_of(np.concatenate(parts), np.concatenate(weights)).p_value
+
+
+def neighbours(x: Floats, centres: Floats) -> list[tuple[int, int]]:
+    """Pairs of clusters that are the two nearest of some row."""
+    k = len(centres)
+    two = np.sort(np.argpartition(squared_distances(x, centres), 1, axis=1)[:, :2], axis=1)
+    return [(int(code) // k, int(code) % k) for code in np.unique(two[:, 0] * k + two[:, 1])]
+
+
+class _Lines:
+    """Rows by their positions on the lines between centres."""
+
+    def __init__(self, x: Floats, centres: Floats) -> None:
+        self.products, self.gram = x @ centres.T, centres @ centres.T
+        self.k = len(centres)
+        self.near: NDArray[np.intp] | None = None
+        if self.k > _MANY:
+            distances = np.diag(self.gram) - 2.0 * self.products
+            self.near = np.argpartition(distances, _NEAR - 1, axis=1)[:, :_NEAR]
+
+    def between(self, a: int, b: int) -> tuple[Floats, NDArray[np.intp]]:
+        """The positions of the rows near the segment from a (0) to b (1), and which rows they are."""
+        gram = self.gram
+        length = max(gram[a, a] + gram[b, b] - 2 * gram[a, b], 1e-300)
+        if self.near is None:
+            rows = np.arange(len(self.products))
+        else:
+            rows = np.flatnonzero(((self.near == a) | (self.near == b)).any(axis=1))
+        products = self.products[rows]
+        t = (products[:, b] - products[:, a] - gram[a, b] + gram[a, a]) / length
+        others = np.delete(np.arange(self.k), [a, b])
+        if not len(others):
+            return t, rows
+        # The point of the segment that is nearest to each other centre; the plane halfway between them bounds the region.
+        s = np.clip((gram[others, b] - gram[others, a] - gram[a, b] + gram[a, a]) / length, 0.0, 1.0)
+        square = (1 - s) ** 2 * gram[a, a] + 2 * s * (1 - s) * gram[a, b] + s**2 * gram[b, b]
+        side = products[:, others] - products[:, [a]] * (1 - s) - products[:, [b]] * s
+        inside = (side <= (gram[others, others] - square) / 2).all(axis=1)
+        return t[inside], rows[inside]
+
+
+def n_groups(k: int, pairs: list[tuple[int, int]], chances: Floats, level: float) -> int:
+    """How many groups are left if clusters without a gap between them are joined."""
+    joined = np.array([pair for pair, chance in zip(pairs, chances, strict=True) if chance >= level]).reshape(-1, 2)
+    graph = coo_matrix((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(k, k))
+    return int(connected_components(graph, directed=False)[0])
+
+
+def _bottleneck(k: int, pairs: list[tuple[int, int]], chances: Floats) -> float:
+    """The least level at which there are two groups."""
+    for level in np.unique(chances):
+        if n_groups(k, pairs, chances, float(np.nextafter(level, 2.0))) > 1:
+            return float(level)
+    return 1.0
+
+
+def _unrounded(rows: Rows, seed: int) -> Rows:
+    """Rows with rounded columns spread over the width of the rounding, which would otherwise look like gaps."""
+    from dataclasses import replace
+
+    x, rng = rows.x.copy(), np.random.default_rng([seed, 8])
+    for j in range(x.shape[1]):
+        noise = rng.random(rows.n) - 0.5
+        levels = np.unique(x[:, j])
+        if 1 < len(levels) < _LEVELS * rows.n:
+            x[:, j] += noise * np.quantile(np.diff(levels), 0.25)
+    return replace(rows, x=x)
