@@ -44,10 +44,14 @@ if TYPE_CHECKING:
     from foldwise.selection.agreement import v_measure as v_measure
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
+    from foldwise.selection.clusters.choose import choose_clusters as choose_clusters
+    from foldwise.selection.clusters.result import ClusterChoice as ClusterChoice
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
     from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.dip_test import DipTest as DipTest
+    from foldwise.selection.dip_test import dip_test as dip_test
     from foldwise.selection.scores import ClusterScores as ClusterScores
     from foldwise.selection.scores import scores as scores
     from foldwise.selection.separation import calinski_harabasz as calinski_harabasz
@@ -81,6 +85,9 @@ _HOMES = {
     "report.look": "Look look",
     "report.progress": "progress",
     "selection.agreement": "adjusted_rand completeness homogeneity normalized_mutual_info v_measure",
+    "selection.clusters.choose": "choose_clusters",
+    "selection.clusters.result": "ClusterChoice",
+    "selection.dip_test": "DipTest dip_test",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",

@@ -99,7 +99,7 @@ def inertia_curve(
     found = tuple(point.n_clusters for point in points)
     # Centres are rounded, so equal inertias may differ in the last digit.
     falling = np.minimum.accumulate([point.inertia for point in points])
-    depths = _depths(np.array(found, dtype=np.float64), falling)
+    depths = depths_below_chord(np.array(found, dtype=np.float64), falling)
     return InertiaCurve(
         n_clusters=found,
         inertias=falling,
@@ -124,7 +124,7 @@ def _warn(finished: int, asked: int, fits: CurveFits, *, interrupted: bool, conv
     fits.warn_of_empty(stacklevel=4)
 
 
-def _depths(numbers: Floats, inertias: Floats) -> Floats:
+def depths_below_chord(numbers: Floats, inertias: Floats) -> Floats:
     """The depth below the chord, with both axes scaled to [0, 1]."""
     fall = inertias[0] - inertias[-1]
     if len(numbers) < 2 or not fall > 0:

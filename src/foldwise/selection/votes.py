@@ -91,15 +91,15 @@ def listed(numbers: Iterable[int]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def vote_table(votes: Iterable[Vote], things: str) -> str:
-    """The votes as aligned text, one to a line; `things` is what is counted.
+def vote_table(votes: Iterable[Vote], things: str, what: str = "rule") -> str:
+    """The votes as aligned text, one to a line; `things` is what is counted, `what` who votes.
 
     >>> print(vote_table([Vote("a", 3, 2, 4, "three peaks"), Vote("b", None, None, None, "needs more rows")], "components"))
     rule  components  range   reason
     a              3  2 to 4  three peaks
     b              -  -       needs more rows
     """
-    rows = [("rule", things, "range", "reason"), *((v.rule, said(v), accepted(v), v.reason) for v in votes)]
+    rows = [(what, things, "range", "reason"), *((v.rule, said(v), accepted(v), v.reason) for v in votes)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     return "\n".join(
         f"{rule:<{widths[0]}}  {number:>{widths[1]}}  {span:<{widths[2]}}  {reason}".rstrip()

@@ -1,25 +1,27 @@
 """Groups with a gap between them: dip tests of the rows on the lines between neighbouring centres.
 
 For two centres a and b, look at the rows that are nearer to the segment from a to b than to any other centre, by their
-positions along it. That region is an intersection of half-spaces, so convex: any distribution whose contours are convex and
-nested (a ball, a cube, a normal, skewed or heavy-tailed blob) has a single peak there, wherever the centres are, and a gap between a and b
+positions along it. That region is an intersection of half-spaces, so convex: a log-concave density (a ball, a cube, a normal or
+a skewed blob; a heavy-tailed elliptical one too) has a single peak there, wherever the centres are, and a gap between a and b
 shows as a second one. The centres must not come from the rows that are tested: rows are cut in folds, and each is tested with
 centres of the others. Clusters that no gap separates are joined, so that more clusters than there are groups do no harm.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from foldwise.data.block import Floats
 from foldwise.selection.clusters.criterion import Judgement, vote
 from foldwise.selection.clusters.rows import Rows
-from foldwise.selection.clusters.sweep import Sweep, Task, contingency, nearest, refitted, squared_distances
+from foldwise.selection.clusters.sweep import Sweep, Task, contingency, fitted, nearest, refitted, squared_distances
 from foldwise.selection.dip_test import dip_of
 
 FOLDS = 5
@@ -97,16 +99,12 @@ def separated(rows: Rows, centres: Floats, seed: int) -> tuple[int, float]:
 
 def _centres_without(rows: Rows, centres: Floats, seed: int) -> Floats:
     """The clusters of a part of the rows, numbered like those of all."""
-    from scipy.optimize import linear_sum_assignment
-
-    from foldwise.selection.clusters.sweep import fitted
-
     k = len(centres)
     if k > _FRESH:
         return refitted(rows, centres)
     found = fitted(rows, k, seed, "auto")
     shared = contingency(nearest(rows.x, centres), nearest(rows.x, found), k, rows.weight)
-    return found[linear_sum_assignment(-shared)[1]]
+    return np.asarray(found[linear_sum_assignment(-shared)[1]])
 
 
 def _chance(parts: list[Floats], weights: list[Floats]) -> float:
@@ -171,8 +169,6 @@ def _bottleneck(k: int, pairs: list[tuple[int, int]], chances: Floats) -> float:
 
 def _unrounded(rows: Rows, seed: int) -> Rows:
     """Rows with rounded columns spread over the width of the rounding, which would otherwise look like gaps."""
-    from dataclasses import replace
-
     x, rng = rows.x.copy(), np.random.default_rng([seed, 8])
     for j in range(x.shape[1]):
         noise = rng.random(rows.n) - 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,19 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.geometry import EUCLIDEAN
-from foldwise.selection.clusters.criterion import Criterion, Judgement, vote
-from foldwise.selection.clusters.references import REFERENCES, reference_names, reference_rows
+from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.clusters.criterion import Judgement, vote
+from foldwise.selection.clusters.references import REFERENCES, reference_names, reference_rows, reference_size
+from foldwise.selection.clusters.resampling import agreement_after_resampling
 from foldwise.selection.clusters.rows import Rows
-from foldwise.selection.clusters.sweep import Labels, Sweep, Task, nearest
+from foldwise.selection.clusters.sweep import Labels, Sweep, Task, log_inertia, nearest
+from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, radii
 from foldwise.selection.silhouette import silhouette_of
 
 _CLEAR = 3.0  # standard deviations of the references above their mean
 _SILHOUETTE_ROWS = 1_000  # evaluated, each against all others; all up to 4,000
 _REFERENCE_SILHOUETTES = 300
+_MOST = 1e12  # figures are infinite where all rows of each cluster are equal
 
 
 class _OfPartition:
@@ -35,8 +38,9 @@ class _OfPartition:
         raise NotImplementedError
 
     def tasks(self, sweep: Sweep) -> list[Task]:
-        """The figures of the rows; those of the references are `references.py`'s."""
-        return [Task(f"{self.name} {k}", lambda k=k: self._run(sweep, k)) for k in sweep.several]  # type: ignore[misc]
+        """The figures of the rows, and those of the references."""
+        own = [Task(f"{self.name} {k}", lambda k=k: self._run(sweep, k)) for k in sweep.several]  # type: ignore[misc]
+        return [*own, *reference_tasks(sweep)]
 
     def _run(self, sweep: Sweep, k: int) -> dict[str, Any]:
         found = self.figure(sweep.rows, sweep.labels(k), k, sweep.seed, reference=False)
@@ -74,9 +78,8 @@ class Silhouette(_OfPartition):
         if len(np.unique(labels)) < 2:
             return -1.0, 0.0
         size = _REFERENCE_SILHOUETTES if reference else None if rows.n <= 4_000 else _SILHOUETTE_ROWS
-        passes = Passes(ArraySource(rows.x, weights=rows.weights), n_threads=1)
         found = silhouette_of(
-            passes, labels.astype(np.int32), tuple(range(k)), geometry=EUCLIDEAN, sample_size=size, seed=seed
+            _passes(rows), labels.astype(np.int32), tuple(range(k)), geometry=EUCLIDEAN, sample_size=size, seed=seed
         )
         return found.mean, found.standard_error
 
@@ -88,15 +91,10 @@ class CalinskiHarabasz(_OfPartition):
 
     def figure(self, rows: Rows, labels: Labels, k: int, seed: int, *, reference: bool) -> tuple[float, float]:
         """Variance between clusters over that within."""
-        weights, means, within = _moments(rows, labels, k)
-        total = weights.sum()
-        middle = weights @ means / total
-        between = float(weights @ np.square(means - middle).sum(axis=1))
-        inside = float(within.sum())
-        some = int(np.count_nonzero(weights))
-        if some < 2 or total <= some:
+        groups, _ = grouped(_passes(rows), labels, k)
+        if np.count_nonzero(groups.weight) < 2 or groups.weight.sum() <= k:
             return 0.0, 0.0
-        return between / (some - 1) / max(inside / (total - some), 1e-300), 0.0
+        return min(calinski_harabasz_of(groups), _MOST), 0.0
 
 
 class DaviesBouldin(_OfPartition):
@@ -107,39 +105,39 @@ class DaviesBouldin(_OfPartition):
 
     def figure(self, rows: Rows, labels: Labels, k: int, seed: int, *, reference: bool) -> tuple[float, float]:
         """The mean, over clusters, of the largest ratio of radii to the distance between two centres."""
-        weights, means, _ = _moments(rows, labels, k)
-        far = np.sqrt(np.square(rows.x - means[labels]).sum(axis=1))
-        some = weights > 0
-        if np.count_nonzero(some) < 2:
-            return 1e6, 0.0
-        radius = np.bincount(labels, far * rows.weight, minlength=k)[some] / weights[some]
-        apart = np.sqrt(np.square(means[some][:, None] - means[some]).sum(axis=2))
-        np.fill_diagonal(apart, np.inf)
-        return float(((radius[:, None] + radius) / np.maximum(apart, 1e-300)).max(axis=1).mean()), 0.0
+        passes = _passes(rows)
+        known = grouped(passes, labels, k)
+        if np.count_nonzero(known[0].weight) < 2:
+            return _MOST, 0.0
+        return min(davies_bouldin_of(known[0], radii(passes, labels, known)), _MOST), 0.0
 
 
-def _moments(rows: Rows, labels: Labels, k: int) -> tuple[Floats, Floats, Floats]:
-    """The weight, the mean and the sum of squares of each cluster."""
-    weight = rows.weight
-    weights = np.bincount(labels, weight, minlength=k)
-    sums = np.zeros((k, rows.x.shape[1]))
-    np.add.at(sums, labels, rows.x * weight[:, None])
-    means = sums / np.maximum(weights, 1e-300)[:, None]
-    squares = np.square(rows.x - means[labels]).sum(axis=1) * weight
-    return weights, means, np.bincount(labels, squares, minlength=k)
+def _passes(rows: Rows) -> Passes:
+    return Passes(ArraySource(rows.x, weights=rows.weights), n_threads=1)
 
 
 PARTITION: tuple[_OfPartition, ...] = (Silhouette(), CalinskiHarabasz(), DaviesBouldin())
 
 
-def reference_figures(rows: Rows, fits: Callable[[int], Floats], ks: tuple[int, ...], seed: int) -> dict[str, Floats]:
-    """The figures of all partition criteria for a reference."""
-    found: dict[str, list[float]] = {one.name: [] for one in PARTITION}
-    for k in ks:
-        labels = nearest(rows.x, fits(k))
+def reference_tasks(sweep: Sweep) -> list[Task]:
+    """The fits to references, and all that criteria want to know of them."""
+    names = [(kind, number, name) for kind in REFERENCES for number, name in enumerate(reference_names(kind))]
+    return [
+        Task(f"reference {name}", lambda kind=kind, number=number, name=name: _of_reference(sweep, kind, number, name))  # type: ignore[misc]
+        for kind, number, name in names
+    ]
+
+
+def _of_reference(sweep: Sweep, kind: str, number: int, name: str) -> dict[str, Any]:
+    rows = reference_rows(sweep.rows.at_most(reference_size(sweep), sweep.seed), kind, number, sweep.seed)
+    found: dict[str, list[float]] = {what: [] for what in (*(one.name for one in PARTITION), "log inertia", "stability")}
+    for place, k in enumerate(sweep.ks):
+        centres = sweep.quick(rows, k, 10, number, place)
+        found["log inertia"].append(log_inertia(rows, centres))
+        if k == 1:
+            continue
+        labels = nearest(rows.x, centres)
         for one in PARTITION:
-            found[one.name].append(one.figure(rows, labels, k, seed, reference=True)[0])
-    return {name: np.array(values) for name, values in found.items()}
-
-
-__all__ = ["PARTITION", "CalinskiHarabasz", "Criterion", "DaviesBouldin", "Silhouette", "reference_figures", "reference_rows"]
+            found[one.name].append(one.figure(rows, labels, k, sweep.seed, reference=True)[0])
+        found["stability"].append(agreement_after_resampling(sweep, rows, labels, k, 100 + number))
+    return {f"{what} of {name}": np.array(values) for what, values in found.items()}

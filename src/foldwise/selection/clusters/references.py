@@ -1,7 +1,7 @@
 """References: rows like the data, but without clusters.
 
-"box" is uniform in a box along the principal axes (Tibshirani, Walther and Hastie 2001). "radial" keeps the covariance and how far
-each row is from the mean in units of it, and draws the directions anew: it has the data's long axes and heavy tails.
+"box" is uniform in a box along the principal axes (Tibshirani, Walther and Hastie 2001). "radial" keeps the covariance and how
+far each row is from the mean in units of it, and draws the directions anew: it has the data's long axes and heavy tails.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ def _drawn(weights: Floats, count: int, rng: np.random.Generator) -> NDArray[np.
     if (weights == weights[0]).all():
         return rng.choice(len(weights), count, replace=False).astype(np.intp)
     sums = np.cumsum(weights)
-    return np.minimum(np.searchsorted(sums, rng.random(count) * sums[-1], side="right"), len(weights) - 1)
+    drawn = np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
+    return np.asarray(np.minimum(drawn, len(weights) - 1))
 
 
 def _in_units(x: Floats) -> Floats:

@@ -80,7 +80,7 @@ class Sweep:
 def fitted(rows: Rows, k: int, seed: int, search: str) -> Floats:
     """The centres of one fit."""
     if k == 1:
-        return np.average(rows.x, axis=0, weights=rows.weights)[None]
+        return np.asarray(np.average(rows.x, axis=0, weights=rows.weights)[None])
     model = KMeans(k, search=search, random_state=seed, n_threads=1)
     return np.asarray(model.fit(rows.x, sample_weight=rows.weights).cluster_centers_)
 
@@ -99,7 +99,7 @@ def better(rows: Rows, one: Floats, other: Floats) -> Floats:
 def squared_distances(x: Floats, centres: Floats) -> Floats:
     """From each row to each centre; x is centred, so that little cancels."""
     squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", centres, centres)
-    return np.maximum(squares - 2.0 * (x @ centres.T), 0.0)
+    return np.asarray(np.maximum(squares - 2.0 * (x @ centres.T), 0.0))
 
 
 def nearest(x: Floats, centres: Floats) -> Labels:
@@ -119,4 +119,4 @@ def log_inertia(rows: Rows, centres: Floats) -> float:
 
 def contingency(one: Labels, other: Labels, k: int, weights: Floats) -> Floats:
     """The weight of the rows in each pair of clusters."""
-    return np.bincount(one * k + other, weights, minlength=k * k).reshape(k, k)
+    return np.asarray(np.bincount(one * k + other, weights, minlength=k * k).reshape(k, k), dtype=np.float64)
