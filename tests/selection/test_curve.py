@@ -5,7 +5,6 @@ import pytest
 
 import foldwise as fw
 from foldwise.errors import NotFinishedWarning, ParameterError
-from foldwise.report.curve import curve_report
 
 
 @pytest.fixture
@@ -94,7 +93,6 @@ def test_ctrl_c_keeps_the_numbers_that_are_finished(three, monkeypatch):
     assert curve.n_clusters == (1, 2, 3)
     assert np.isfinite(curve.silhouettes[1:]).all()
     assert [len(centers) for centers in curve.centers] == [1, 2, 3]
-    assert "interrupted" in str(curve_report(curve, fw.scan(three)))
     with pytest.raises(KeyboardInterrupt):
         fw.inertia_curve(three, [4, 5])
 
@@ -158,7 +156,6 @@ def test_silhouettes_are_classical_and_sampled_ones_have_errors(three):
         silhouette_score(x, fw.KMeans(k, init=c).fit_predict(x)) for k, c in zip((2, 3), curve.centers, strict=True)
     ]
     assert (np.abs(curve.silhouettes - exact) < 4 * curve.silhouette_errors).all()
-    assert "estimated from a sample of rows, standard errors up to 0.0" in str(curve_report(curve, fw.scan(x)))
 
 
 @pytest.mark.parametrize("parameters", [{"metric": "cosine"}, {"init": "random", "n_init": 2}, {"scale": True}])

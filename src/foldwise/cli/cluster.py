@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -46,12 +47,13 @@ def cluster(
 
     Prints the clusters' sizes, what sets each apart, and their centres.
 
-    With a range, as in -k 2:12, prints instead how the inertia falls as clusters are added, and where it bends.
+    With -k auto, several criteria vote on the number of clusters first, and may find none. With a range, as in -k 2:12, only
+    the votes are printed.
 
     Parameters
     ----------
     clusters
-        The number of clusters, or a range of numbers to compare, as in 2:12.
+        The number of clusters; a range of numbers to compare, as in 2:12; or auto.
     metric
         cosine compares the directions of rows and not their lengths: for documents and embeddings.
     search
@@ -65,12 +67,13 @@ def cluster(
     tol
         Stop when the centres move less than this, relative to the spread of the data. 0: when nothing moves.
     """
-    from foldwise import KMeans, inertia_curve, progress
+    from foldwise import KMeans, progress
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.options import number_or_range, spooled_scan
+    from foldwise.cli.number import chosen_number
+    from foldwise.cli.options import number_or_range, refuse_outputs, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.report.choice import choice_report
     from foldwise.report.cluster import cluster_report
-    from foldwise.report.curve import curve_report
 
     wanted, place = number_or_range(clusters, "--clusters"), resuming.place(output)
     check_outputs(file, output, place)
@@ -87,17 +90,19 @@ def cluster(
         "n_threads": compute.threads,
     }
     if isinstance(wanted, range):
-        why = "not with a range of numbers. Look at the curve, then choose one number."
-        resuming.refuse(why, out=output.out, model=output.model)
+        refuse_outputs(output)
     with compute.engine_context(), spooled_scan(file, given) as source:
-        if isinstance(wanted, range):
-            with progress():
-                curve = inertia_curve(source, wanted, **settings)
-            return finish(curve_report(curve, source), output, interrupted=curve.interrupted)
+        choice = None
+        if not isinstance(wanted, int):
+            choice = chosen_number(source, wanted, settings, place, resuming.time_budget)
+            if isinstance(wanted, range) or choice.interrupted:
+                report = choice_report(choice, source, scale=scale, metric=metric)
+                return finish(report, replace(output, out=None), checkpoint=place, interrupted=choice.interrupted)
+            wanted = choice.n_clusters
         with progress():
             fitted = KMeans(wanted, checkpoint=place, time_budget=resuming.time_budget, **settings).fit(source)
         with progress():
-            report = cluster_report(fitted, source)
+            report = cluster_report(fitted, source, choice)
         stopped = fitted.outcome_.reason == "interrupted"
         return finish(
             report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -54,7 +55,8 @@ def mixture(
     Parameters
     ----------
     components
-        The number of components, or a range of numbers to compare, as in 2:9.
+        The number of components; a range of numbers to compare by the criterion, as in 2:9; or auto: as many as several
+        criteria agree on, as in `foldwise cluster -k auto`.
     type_
         Covariance types: full (ellipsoids), tied (all alike), diag (along the columns), spherical, ppca (for many columns).
     criterion
@@ -74,8 +76,10 @@ def mixture(
     """
     import foldwise as fw
     from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.number import chosen_number
     from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.report.choice import choice_report
     from foldwise.report.mixture import mixture_report
 
     wanted, types = number_or_range(components, "--components"), _types(type_)
@@ -94,8 +98,14 @@ def mixture(
     }
     if several := isinstance(wanted, range) or len(types) > 1:
         resuming.refuse("only for one number and one type, as in -k 3 --type full. Look at the table first.")
-    choice = None
+    choice = votes = None
     with compute.engine_context(), spooled_scan(file, given) as source:
+        if wanted == "auto":
+            votes = chosen_number(source, wanted, settings, place, resuming.time_budget)
+            if votes.interrupted:
+                report = choice_report(votes, source, scale=scale)
+                return finish(report, replace(output, out=None), checkpoint=place, interrupted=True)
+            wanted = votes.n_clusters
         with fw.progress():
             if several or isinstance(wanted, range):
                 numbers = wanted if isinstance(wanted, range) else [wanted]
@@ -107,7 +117,7 @@ def mixture(
         with fw.progress():
             if merge_into is not None:
                 fitted = fitted.merge(source, None if merge_into == "auto" else int(merge_into))
-            report = mixture_report(fitted, source, choice)
+            report = mixture_report(fitted, source, choice, votes)
         stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
         return finish(
             report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped

@@ -210,18 +210,26 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     )
 
 
-def number_or_range(text: str, option: str) -> int | range:
-    """`--clusters` or `--components`: one number, or the first and the last of several.
+def number_or_range(text: str, option: str) -> int | range | Literal["auto"]:
+    """`--clusters` or `--components`: one number, the first and the last of several, or auto.
 
-    >>> number_or_range("8", "--clusters"), number_or_range("2:12", "--clusters")
-    (8, range(2, 13))
+    >>> number_or_range("8", "--clusters"), number_or_range("2:12", "--clusters"), number_or_range("auto", "--clusters")
+    (8, range(2, 13), 'auto')
     """
+    if text == "auto":
+        return "auto"
     first, colon, last = text.partition(":")
     if first.isdecimal() and int(first) >= 1 and not colon:
         return int(first)
     if first.isdecimal() and last.isdecimal() and 1 <= int(first) < int(last):
         return range(int(first), int(last) + 1)
-    raise ParameterError(f"{option} {text}: give a number such as 8, or a range such as 2:12.")
+    raise ParameterError(f"{option} {text}: give a number such as 8, a range such as 2:12, or auto.")
+
+
+def refuse_outputs(output: Output) -> None:
+    """An error if files were asked for that need one number of clusters."""
+    if names := [name for name, path in (("--out", output.out), ("--model", output.model)) if path is not None]:
+        raise ParameterError(f"{', '.join(names)}: not with a range of numbers. Give one number, or -k auto.")
 
 
 def split(texts: list[str]) -> list[str]:

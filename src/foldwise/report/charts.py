@@ -26,25 +26,6 @@ def scree(shares: Sequence[float]) -> str:
     return plot.svg()
 
 
-def curve_chart(
-    ks: Sequence[int], values: Floats, mark: int | None, words: str, *, chord: bool, height: int = 260
-) -> str:
-    """A figure over the number of clusters, with one number marked, and the straight line between the ends if wanted."""
-    ends = (min(0.0, float(values.min())), 1.1 * float(values.max()) or 1.0)
-    plot = Plot((ks[0], ks[-1]), ends, "number of clusters", height=height, whole=True)
-    if chord:
-        plot.line([ks[0], ks[-1]], [values[0], values[-1]], MUTED, 1, dash=4)
-    plot.line(ks, values, BLUE)
-    plot.dots(ks, values, BLUE, what="{x:g} clusters: {y:.5g}")
-    if mark is not None:
-        y = float(values[list(ks).index(mark)])
-        plot.ring(mark, y)
-        # To the left of the last points, so as not to leave the chart; above, where the curve is not.
-        x, anchor = (12, "start") if plot.x(mark) < plot.right - 120 else (-12, "end")
-        plot.add(text(plot.x(mark) + x, max(plot.y(y) - 11, plot.top + 4), f"{words}: {mark}", anchor, ORANGE))
-    return plot.svg()
-
-
 def convergence_chart(trace: Sequence[Mapping[str, Any]], figure: str, clusters: int | None = None) -> str | None:
     """A figure after every iteration; runs with other numbers of clusters, on the way out of an optimum, are grey."""
     if len(trace) < 2:
@@ -157,4 +138,26 @@ def likelihood_chart(
     plot.line(values, likelihoods, BLUE)
     plot.add(line(plot.x(estimate), plot.top + 8, plot.x(estimate), plot.bottom, ORANGE, 1.5))
     plot.add(text(plot.x(estimate), plot.top + 2, f"{estimate:.5g}", "middle", INK))
+    return plot.svg()
+
+
+def vote_curve(
+    ks: Sequence[int], values: Floats, errors: Floats | None, null: Floats | None, chosen: int | None
+) -> str:
+    """A criterion over the number of clusters, with error bars, what no clusters would give, and the number chosen."""
+    drawn = [values, *([null] if null is not None else [])]
+    spread = errors if errors is not None else np.zeros(len(values))
+    low, high = min(float(one.min()) for one in drawn), max(float(one.max()) for one in drawn)
+    low, high = min(low, float((values - spread).min())), max(high, float((values + spread).max()))
+    room = 0.1 * (high - low) or abs(high) or 1.0
+    plot = Plot((ks[0], ks[-1]), (low - room, high + room), "number of clusters", 330, 190, whole=True)
+    if null is not None:
+        plot.line(ks, null, MUTED, 1.5, dash=4)
+    plot.line(ks, values, BLUE)
+    for k, value, error in zip(ks, values, spread, strict=True):
+        if error > 0:
+            plot.add(line(plot.x(k), plot.y(value - error), plot.x(k), plot.y(value + error), BLUE))
+    plot.dots(ks, values, BLUE, 2.5, "{x:g} clusters: {y:.4g}")
+    if chosen is not None and chosen in ks:
+        plot.ring(chosen, float(values[list(ks).index(chosen)]))
     return plot.svg()

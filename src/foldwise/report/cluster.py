@@ -8,6 +8,7 @@ import numpy as np
 
 from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
+from foldwise.report.choice import choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -23,14 +24,15 @@ from foldwise.report.formats import counted, number, percent, short_number
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
+from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.profile import Profile, profile
 
 _MOST_SEPARATING = 6
 SILHOUETTE = "1 is far apart, 0 is between two clusters"
 
 
-def cluster_report(model: Any, source: Source) -> Report:
-    """What ran, the clusters, what sets them apart, and their centres in the units of the data.
+def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = None) -> Report:
+    """What ran, how their number was chosen, the clusters, what sets them apart, and their centres in the units of the data.
 
     The rows, which must be those of the fit, are passed over two or three times, and a few times more for a page.
     """
@@ -62,13 +64,14 @@ def cluster_report(model: Any, source: Source) -> Report:
         about(model, _work(model)),
         [*_facts(model, found), *agreement_facts(categories)],
         [
+            *([] if choice is None else choice_parts(choice)),
             clusters,
             *categories_table(categories),
             plane,
             Group([*convergence, _separation(found, names)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
-            Note("\n".join(_hints(model, found, names)), only="text"),
+            Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
             run_table(model.manifest_),
         ],
         told(source),
@@ -127,7 +130,7 @@ def _draw_plane(model: Any, seen: Projection) -> str:
     return seen.draw(centres=centres if model.n_clusters <= MOST_MARKED else None)
 
 
-def _hints(model: Any, found: Profile, names: list[str]) -> list[str]:
+def _hints(model: Any, found: Profile, names: list[str], chosen: bool) -> list[str]:
     """What to try next on the command line."""
     lines = []
     largest, least = found.deviation.max(initial=0.0), found.deviation.min(initial=np.inf, where=found.deviation > 0)
@@ -138,7 +141,6 @@ def _hints(model: Any, found: Profile, names: list[str]) -> list[str]:
         )
     if model.search == "none" and model.n_clusters > 1:
         lines.append("hint: --search breathing often finds a lower inertia")
-    if model.n_clusters > 1 and len(model.labels_) > 3:
-        most = min(max(10, model.n_clusters + 4), len(model.labels_) - 1)
-        lines.append(f"hint: -k 2:{most} compares other numbers of clusters")
+    if model.n_clusters > 1 and len(model.labels_) > 3 and not chosen:
+        lines.append("hint: -k auto looks for the number of clusters, and says if there are none")
     return lines

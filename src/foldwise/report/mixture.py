@@ -9,6 +9,7 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report.charts import criterion_chart, share_histogram
+from foldwise.report.choice import choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -25,10 +26,13 @@ from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.choose_mixture import MixtureChoice
+from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
 
 
-def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = None) -> Report:
+def mixture_report(
+    model: Any, source: Source, choice: MixtureChoice | None = None, votes: ClusterChoice | None = None
+) -> Report:
     """What ran, how it was chosen, the clusters, what sets them apart, and their means in the units of the data.
 
     The rows, which must be those of the fit, are passed over four times, and a few times more for a page.
@@ -48,7 +52,8 @@ def mixture_report(model: Any, source: Source, choice: MixtureChoice | None = No
         lambda: share_histogram(found.histogram / found.histogram.sum(), "probability of the row's cluster"),
         f"Rows by the probability of their most probable cluster. Below {DOUBT:g} a row counts as uncertain.",
     )
-    parts: list[Part] = [] if choice is None else _choice(choice)
+    parts: list[Part] = [] if votes is None else choice_parts(votes)
+    parts += [] if choice is None else _choice(choice)
     parts += [
         clusters,
         *categories_table(categories),

@@ -37,6 +37,7 @@ class Judgement:
     errors: Floats | None = None
     null: Floats | None = None
     figures: dict[str, Floats] = field(default_factory=dict)
+    at: int | None = None  # the number of clusters that the choice was found with, if it is another
 
 
 def vote(criterion: Criterion, chosen: int | None, reason: str, also: Sequence[int] = ()) -> Vote:

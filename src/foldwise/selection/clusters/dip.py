@@ -64,7 +64,7 @@ class Dip:
         at = ks[int(np.argmax(groups))]
         beyond = "" if at == most else f", found with {at} clusters"
         reason = f"{most} groups with gaps between them{beyond} (p < {_GAP:g} for each gap)"
-        return Judgement(vote(self, max(most, 2), reason), ks, groups, figures=figures)
+        return Judgement(vote(self, most, reason), ks, groups, figures=figures, at=at)
 
 
 def separated(rows: Rows, centres: Floats, seed: int) -> tuple[int, float]:

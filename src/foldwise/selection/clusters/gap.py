@@ -11,7 +11,11 @@ from foldwise.selection.clusters.sweep import Sweep, Task, better, log_inertia
 
 
 class Gap:
-    """The smallest number whose gap is within a standard error of the largest gap; it can be 1."""
+    """The smallest number whose gap is within a standard error of the largest gap; it can be 1.
+
+    A gap that rises to the end of the numbers tried, as it does where rows fill their box unevenly, has no such peak. Then it is
+    the number after which the gap first fails to rise by a standard error, as in the original paper.
+    """
 
     name, label, weight = "gap", "gap statistic", 1.0
 
@@ -34,10 +38,13 @@ class Gap:
         gap = null.mean(axis=0) - sweep.state["gap"]
         error = null.std(axis=0, ddof=1) * np.sqrt(1 + 1 / REFERENCES["box"])
         at = int(np.argmax(gap))
-        enough = [k for k, value in zip(sweep.ks, gap, strict=True) if value >= gap[at] - error[at]]
-        chosen = min(enough)
+        if gap[at:].min() < gap[at] - error[at]:
+            chosen = min(k for k, value in zip(sweep.ks, gap, strict=True) if value >= gap[at] - error[at])
+        else:
+            flat = np.flatnonzero(gap[:-1] >= gap[1:] - error[1:])
+            chosen = sweep.ks[int(flat[0]) if len(flat) else -1]
         if chosen == 1:
             reason = "the inertia falls no faster than that of uniform rows"
         else:
             reason = f"the inertia is lowest against that of uniform rows (gap {gap[sweep.ks.index(chosen)]:.3g})"
-        return Judgement(vote(self, chosen, reason, [sweep.ks[at]]), sweep.ks, gap, error)
+        return Judgement(vote(self, chosen, reason), sweep.ks, gap, error)
