@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,6 +26,8 @@ from foldwise.selection.clusters.sweep import Sweep, Task
 from foldwise.selection.votes import Vote, tally
 
 MAX_ROWS = 20_000
+_ROWS_EACH = 3  # at least, on average, in the largest number of clusters that is tried
+_NEARLY_ALL, _MANY = 0.8, 5  # of the other votes' weight, of more than so many criteria: clusters without gaps
 
 
 def choose_clusters(
@@ -47,8 +50,8 @@ def choose_clusters(
     """How many clusters there are, if any, by the votes of several criteria.
 
     All criteria judge the same k-means clusters (mixtures start from them). "dip" counts the groups with gaps between them, by
-    dip tests of rows that the centres have not seen; where it finds none, the answer is 1: no clusters, whatever others say.
-    Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice,
+    dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 80 % of the other
+    votes are for one number (groups of very different sizes can touch without a gap). Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice,
     "bic" and "icl" of Gaussian mixtures, "silhouette" and "gap" once, "calinski-harabasz", "davies-bouldin" and "stability"
     half; "knee" is only drawn. "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are
     clearly better than for references without clusters (`selection/clusters/references.py`).
@@ -91,7 +94,10 @@ def choose_clusters(
     geometry = model.geometry
     with session(model, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
         rows = rows_of(fit, max_rows)
-        tried = tuple(k for k in numbers if k == 1 or 3 * k <= rows.n)
+        tried = tuple(k for k in numbers if k == 1 or _ROWS_EACH * k <= rows.n)
+        if tried == (1,):
+            asked, note = [], f"{rows.n} rows are too few to compare {numbers[1]} or more clusters"
+            rows = replace(rows, notes=(*rows.notes, note))
         about = {"ks": tried, "criteria": [one.name for one in asked], "max_rows": max_rows, "seed": fit.seed}
         place = None
         if checkpoint is not None:
@@ -199,17 +205,22 @@ def _judged(sweep: Sweep, criteria: list[Criterion], outcome: Outcome) -> Cluste
 
 
 def _decided(votes: list[Vote]) -> tuple[int, float, int | None]:
-    """The number: 1 if no gap was found, otherwise that with the most votes among those above 1."""
-    dip = next((one for one in votes if one.rule == "dip"), None)
-    everyone = tally(votes)
+    """The number, the share of the votes for it, and the runner-up.
+
+    1 if no gap was found, unless nearly all other criteria agree on another number: a small group beside a large one may have
+    no gap between them. Otherwise the number with the most votes among those above 1.
+    """
+    counted = [one for one in votes if one.counts]
+    dip = next((one for one in counted if one.rule == "dip"), None)
+    others = tally(one for one in counted if one is not dip)
     if dip is None:  # nobody can rule clusters out: the votes alone
-        return everyone.agreed or 1, everyone.strength, everyone.runner_up
+        return others.agreed or 1, others.strength, others.runner_up
+    several = tally(one for one in counted if one.chosen != 1)
+    number = several.agreed if several.agreed is not None else 1
     if dip.chosen == 1:
-        weight = sum(one.weight for one in votes if one.counts)
-        agree = sum(one.weight for one in votes if one.counts and one.chosen == 1)
-        others = tally(one for one in votes if one.counts and one.chosen != 1)
-        return 1, agree / weight, others.agreed
-    some = tally(one for one in votes if one.counts and (one.chosen or 0) > 1)
-    assert some.agreed is not None
-    weight = sum(one.weight for one in votes if one.counts)
-    return some.agreed, sum(one.weight for one in votes if one.chosen == some.agreed) / weight, some.runner_up
+        enough = len(counted) > _MANY and others.strength >= _NEARLY_ALL
+        number = others.agreed if enough and others.agreed is not None else 1
+    weight = sum(one.weight for one in counted)  # dip's vote is among them
+    agree = sum(one.weight for one in counted if one.chosen == number)
+    rest = tally(one for one in counted if one.chosen != number)
+    return number, agree / weight, rest.agreed

@@ -52,6 +52,8 @@ class ClusterChoice:
         counted = [one for one in self.votes if one.counts]
         agree = sum(one.chosen == self.n_clusters for one in counted)
         others = sorted({one.chosen for one in counted if one.chosen is not None and one.chosen != self.n_clusters})
+        if not counted:
+            return "No clusters found: nothing could be judged."
         said = f"{agree} of {len(counted)} criteria say so" if len(counted) > 1 else "by the only criterion that was asked"
         rest = f"; others say {listed(others)}" if others else ""
         if not self.found:
