@@ -89,3 +89,29 @@ def listed(numbers: Iterable[int]) -> str:
     """
     words = [str(number) for number in numbers]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def vote_table(votes: Iterable[Vote], things: str) -> str:
+    """The votes as aligned text, one to a line; `things` is what is counted.
+
+    >>> print(vote_table([Vote("a", 3, 2, 4, "three peaks"), Vote("b", None, None, None, "needs more rows")], "components"))
+    rule  components  range   reason
+    a              3  2 to 4  three peaks
+    b              -  -       needs more rows
+    """
+    rows = [("rule", things, "range", "reason"), *((v.rule, said(v), accepted(v), v.reason) for v in votes)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    return "\n".join(
+        f"{rule:<{widths[0]}}  {number:>{widths[1]}}  {span:<{widths[2]}}  {reason}".rstrip()
+        for rule, number, span, reason in rows
+    )
+
+
+def said(vote: Vote) -> str:
+    """The answer as text."""
+    return "-" if vote.chosen is None else str(vote.chosen)
+
+
+def accepted(vote: Vote) -> str:
+    """The range as text."""
+    return "-" if vote.low is None or vote.high is None else f"{vote.low} to {vote.high}"
