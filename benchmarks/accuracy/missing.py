@@ -2,9 +2,9 @@
 
 Errors are root mean squares of the filled cells, in standard deviations of their columns, over 20 seeds. The difference
 between ours and the best of the others comes with the standard error of the paired differences; ours is as good as the best
-if it is no more than two standard errors above. `PCA` is `fw.impute(fw.PCA("held-out", missing="model", scale=True).fit(x), x)`.
-How held-out cells are weighed was settled by looking at the first four tables and at four of those below; wdbc was only
-looked at afterwards. Times are the best of three (of one for IterativeImputer), and the median over seeds.
+if it is no more than two standard errors above. `PCA` is `fw.impute(fw.PCA("held-out", missing="model",
+scale=True).fit(x), x)`. How held-out cells are weighed was settled by looking at the first four tables and at four of those
+below; wdbc was only looked at afterwards. Times are the best of three (of one for IterativeImputer), and the median over seeds.
 """
 
 from __future__ import annotations

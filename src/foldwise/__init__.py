@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from foldwise.report.progress import progress as progress
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
+    from foldwise.selection.component_task import TaskScores as TaskScores
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.selection.silhouette_result import Silhouette as Silhouette
     from foldwise.selection.squared_silhouette import squared_silhouette as squared_silhouette
+    from foldwise.selection.votes import Vote as Vote
     from foldwise.store import load as load
     from foldwise.store import save as save
 
@@ -70,12 +72,14 @@ _HOMES = {
     "prepare.recipe": "Recipe",
     "report.look": "Look look",
     "report.progress": "progress",
+    "selection.component_task": "TaskScores",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
     "selection.silhouette": "silhouette",
     "selection.silhouette_result": "Silhouette",
     "selection.squared_silhouette": "squared_silhouette",
+    "selection.votes": "Vote",
     "store": "load save",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -40,9 +40,16 @@ class TaskScores:
     def vote(self) -> Vote:
         """The simplest number, up to the largest within one standard error of the best; a question of its own."""
         top = self.n_components.index(self.best)
-        near = [k for k, score in zip(self.n_components, self.mean, strict=True) if score >= self.mean[top] - self.error[top]]
+        least = self.mean[top] - self.error[top]
+        near = [k for k, score in zip(self.n_components, self.mean, strict=True) if score >= least]
         score = self.mean[self.n_components.index(self.simplest)]
-        reason = f"the task's score {score:.4g} is within one standard error of the best ({self.mean[top]:.4g} with {self.best})"
+        reason = (
+            f"the score {score:.4g} is the best"
+            if self.simplest == self.best
+            else (
+                f"the score {score:.4g} is within one standard error of the best ({self.mean[top]:.4g} with {self.best})"
+            )
+        )
         return Vote("task", self.simplest, self.simplest, max(near), reason, weight=0.0)
 
 

@@ -62,15 +62,15 @@ def without_answer(rule: str, reason: str) -> Vote:
     return Vote(rule, None, None, None, reason, weight=WEIGHTS.get(rule.split()[0], 1.0))
 
 
-def held_out_vote(choice: RankChoice, n_columns: int, weight: float) -> Vote:
+def held_out_vote(choice: RankChoice) -> Vote:
     """The vote of the rule that predicts held-out cells."""
     numbers, errors = choice.figures["n_components"], choice.figures["held_out_error"]
     error = errors[int(np.searchsorted(numbers, choice.chosen))]
-    reason = f"predicts left-out cells about as well as any number, with errors of {error:.3g} standard deviations"
-    share = float(choice.figures["cells"][0]) / (n_columns * weight)
+    reason = f"predicts left-out cells best, or within one standard error of it ({error:.3g} standard deviations off)"
+    share = float(choice.figures["share_of_rows"][0])
     if choice.chosen == 0:
-        reason = "left-out cells are predicted by the means of their columns as well as by any components"
-    return vote_of(choice, reason + (f" (of {share:.2g} of the rows)" if share < 0.99 else ""))
+        reason = "no component helps to predict left-out cells"
+    return vote_of(choice, reason + (f" (judged on {share:.2g} of the rows)" if share < 1 else ""))
 
 
 def _components(k: int, verb: str) -> str:
@@ -83,20 +83,20 @@ def _parallel(choice: RankChoice) -> str:
 
 def _mle(choice: RankChoice) -> str:
     chance = choice.figures["probability"][choice.chosen]
-    return f"the most probable number (probability {chance:.2g}) if noise is normal and equal in all columns"
+    return f"has probability {chance:.2g} if noise is normal and equal in all columns"
 
 
 def _gavish_donoho(choice: RankChoice) -> str:
-    return f"{_components(choice.chosen, 'exceed')} noise by enough to improve a reconstruction"
+    return f"{_components(choice.chosen, 'exceed')} equal noise by enough to improve a reconstruction"
 
 
 def _broken_stick(choice: RankChoice) -> str:
-    return f"{_components(choice.chosen, 'ha' if choice.chosen < 2 else 'have')} a larger share than the part of a stick broken at random"
+    return f"{_components(choice.chosen, 'ha' if choice.chosen < 2 else 'have')} a larger share than a stick broken at random"
 
 
 def _share(choice: RankChoice) -> str:
     share = choice.rule.split()[1]
-    return f"the least number that shows more than {float(share):.4g} of the variance; another question than what is noise"
+    return f"shows more than {float(share):.4g} of the variance (not counted: this says nothing of noise)"
 
 
 _REASONS: dict[str, Callable[[RankChoice], str]] = {

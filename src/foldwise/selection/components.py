@@ -13,6 +13,7 @@ from foldwise.errors import NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.models.pca import PCA
 from foldwise.models.pca.rank import RULES
+from foldwise.models.pca.solver import dimensions
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import Session, session
 from foldwise.selection.component_task import TaskScores, task_scores
@@ -21,6 +22,7 @@ from foldwise.selection.votes import Vote, tally, vote_table
 
 _MOST_DIRECTIONS = 5000  # rows or columns, whichever are fewer, up to which all directions are computed; beyond,
 _LEADING = 100  # so many
+_QUICK = 2e7  # rows times columns squared, for which cells are left out in less than a second
 _MOST_FOR_CELLS = 500  # columns: there is a matrix of columns by columns for each number of components
 
 
@@ -46,7 +48,9 @@ class ComponentChoice:
         if not any(vote.counts for vote in votes):  # nobody else was asked
             votes = [replace(vote, weight=1.0) for vote in votes]
         result = tally(votes)
-        sentence = _in_words(result.agreed, result.sentence, task)
+        twice = result.strength < 1 and any(vote.rule == "parallel" and vote.counts for vote in votes)
+        told = result.sentence + ("; parallel counts twice" if twice else "")
+        sentence = _in_words(result.agreed, told, result.strength, task)
         return cls(tuple(votes), result.agreed, result.strength, result.runner_up, sentence, task, interrupted)
 
     def __repr__(self) -> str:
@@ -94,7 +98,13 @@ def choose_components(
     (2, None)
     """
     asked = _checked(rules, y, estimator, sample_weight, missing)
-    common = {"scale": scale, "missing": missing, "prepare": prepare, "random_state": random_state, "n_threads": n_threads}
+    common = {
+        "scale": scale,
+        "missing": missing,
+        "prepare": prepare,
+        "random_state": random_state,
+        "n_threads": n_threads,
+    }
     votes: list[Vote] = []
     task, interrupted = None, False
     if asked:
@@ -110,7 +120,9 @@ def choose_components(
             votes.append(without_answer("task", "interrupted"))
     if interrupted:
         done = sum(vote.chosen is not None for vote in votes)
-        message = f"choose_components: interrupted; {done} of {len(asked) + (estimator is not None)} rules have answered."
+        message = (
+            f"choose_components: interrupted; {done} of {len(asked) + (estimator is not None)} rules have answered."
+        )
         warnings.warn(message, NotFinishedWarning, stacklevel=2)
     return ComponentChoice.of(votes, task, interrupted=interrupted)
 
@@ -121,19 +133,19 @@ def choice_of_model(pca: Any, source: Source | None = None) -> ComponentChoice |
     Given the rows it was fitted to, held-out cells are asked, too, where that is quick.
     """
     found = Spectrum.of_model(pca)
-    if len(found.variances) < min(found.weight, found.directions.shape[1] - len(found.indicators or ())):
+    d = len(found.mean)
+    if len(found.variances) < min(found.weight, dimensions(d, found.indicators)):
         return None
     votes = {vote.rule: vote for vote in spectral_votes(found, ALL)}
-    d = len(found.mean)
     if source is not None and not source.sparse and d <= _MOST_FOR_CELLS and found.weight * d * d <= _QUICK:
-        model = PCA("held-out", scale=pca.scale, missing=pca.missing, random_state=pca.random_state, n_threads=pca.n_threads)
-        choice = model.fit(source).rank_
-        votes["held-out"] = held_out_vote(choice, d, found.weight)
+        model = PCA(
+            "held-out", scale=pca.scale, missing=pca.missing, random_state=pca.random_state, n_threads=pca.n_threads
+        )
+        chosen = model.fit(source).rank_
+        if chosen is not None:
+            votes["held-out"] = held_out_vote(chosen)
     order = [rule if isinstance(rule, str) else f"share {rule:g}" for rule in ALL]
     return ComponentChoice.of([votes[rule] for rule in order if rule in votes])
-
-
-_QUICK = 2e7  # rows times columns squared: less than a second
 
 
 def _votes(
@@ -159,7 +171,7 @@ def _votes(
             if not cells:
                 try:
                     choice = observed.rank if observed is not None else None
-                    answer = held_out_vote(choice or _by_cells(opened), opened.data.n_columns, spectrum.weight)
+                    answer = held_out_vote(choice or _by_cells(opened))
                 except KeyboardInterrupt:
                     interrupted, answer = True, without_answer("held-out", "interrupted")
         return [answer if rule == "held-out" and answer else next(votes) for rule in rules], interrupted
@@ -193,27 +205,36 @@ def _checked(
     for rule in asked:
         share = isinstance(rule, Real) and not isinstance(rule, bool) and 0 < rule < 1
         if not share and rule not in RULES:
-            raise ParameterError(f"rules={list(asked)}: give some of {', '.join(RULES)}, or a share of variance such as 0.9.")
+            raise ParameterError(
+                f"rules={list(asked)}: give some of {', '.join(RULES)}, or a share of variance such as 0.9."
+            )
     if estimator is None:
         if not asked:
             raise ParameterError("rules=[] leaves nothing to ask: give rules, or an estimator.")
         if y is not None:
             raise ParameterError("y is the target of an estimator: give estimator=, or leave y out.")
     elif sample_weight is not None:
-        raise ParameterError("an estimator is scored on rows without weights: repeat the rows, or leave out sample_weight.")
+        raise ParameterError(
+            "an estimator is scored on rows without weights: repeat the rows, or leave out sample_weight."
+        )
     elif missing == "drop":
-        raise ParameterError("missing='drop' leaves rows out, which an estimator has to predict: use 'mean' or 'model'.")
+        raise ParameterError(
+            "missing='drop' leaves rows out, which an estimator has to predict: use 'mean' or 'model'."
+        )
     return asked
 
 
-def _in_words(agreed: int | None, sentence: str, task: TaskScores | None) -> str:
+def _in_words(agreed: int | None, sentence: str, strength: float, task: TaskScores | None) -> str:
     if agreed is None:
         return f"No number of components: {sentence}."
-    if agreed == 0:
+    if strength < 0.5:
+        head = f"The rules disagree, and {agreed} has the most votes"
+    elif agreed == 0:
         head = "No component stands out from noise"
     else:
         head = f"{agreed} component{'s stand' if agreed > 1 else ' stands'} out from noise"
     told = f"{head}: {sentence}."
     if task is None:
         return told
-    return f"{told} The task needs {task.simplest}" + (f", and is best with {task.best}." if task.best != task.simplest else ".")
+    best = "" if task.best == task.simplest else f", and is best with {task.best}"
+    return f"{told} The task needs {task.simplest}{best}."

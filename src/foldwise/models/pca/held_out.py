@@ -171,7 +171,7 @@ def choose_components(
             "n_components": numbers.astype(np.float64),
             "held_out_error": np.sqrt(judged.mean),
             "standard_error": judged.spread,
-            "cells": np.array([judged.sums[:, -1].sum()]),
+            "share_of_rows": np.array([min(1.0, _MOST_WORK_FOR_COMPONENTS / (fit.weight * len(numbers) * d**2))]),
         },
     )
 

@@ -79,9 +79,7 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
     )
 
 
-def by_minka(
-    variances: Floats, weight: float, n_columns: int, floor: float = 0.0, *, none: bool = False
-) -> RankChoice:
+def by_minka(variances: Floats, weight: float, n_columns: int, floor: float = 0.0, *, none: bool = False) -> RankChoice:
     """Minka's approximation to the evidence of a k-dimensional probabilistic PCA (Minka 2000); no noise is below `floor`.
 
     With `none`, no component at all is an answer, too; scikit-learn's rule has at least one.
@@ -181,6 +179,9 @@ def _noise_beside(
     """
     some = outside > 1e-9
     variances = np.where(some, left / np.where(some, outside, 1.0), 0.0)
+    if (taken := 1 - outside).any():
+        along = float(taken @ variances) / float(taken.sum())
+        variances = np.maximum(along + (variances - along) / np.sqrt(np.maximum(outside, 0.25)), 0.0) * some
     inflation = 1 + float(outside.sum()) / freedom
     noise = variances
     for _ in range(3):
