@@ -17,6 +17,8 @@ from foldwise.models.pca.spectrum import Spectrum
 
 RULES = ("parallel", "held-out", "mle", "gavish-donoho", "broken-stick")  # "held-out" looks at rows: held_out.py
 
+_AHEAD = 1  # components of parallel analysis that may look like noise before one that does not
+
 
 @dataclass(frozen=True)
 class RankChoice:
@@ -138,31 +140,30 @@ def by_parallel_analysis(
     """Parallel analysis without random numbers, one component at a time (Dobriban and Owen 2019).
 
     A component counts if it varies more than the largest one of unrelated columns would (`NoiseEdge`), given the columns'
-    variances without the components found before, so that strong ones do not hide weak ones. `most` is the number of
-    directions in which the rows can vary at all.
+    variances without the components before it, so that strong ones do not hide weak ones. Two in a row that do not end the
+    search. `most` is the number of directions in which the rows can vary at all.
     """
     rows = _repetitions(weight)
     most = min(rows - 1, len(column_variances) if most is None else most)
     floor = float(variances.max(initial=0.0)) * 1e-12  # what is at the level of rounding is no component
     left, outside = column_variances.astype(np.float64), np.ones(len(column_variances))
-    chosen: dict[float, int] = {}
+    last = dict.fromkeys(TRACY_WIDOM, 0)
     levels: dict[float, list[float]] = {chance: [] for chance in TRACY_WIDOM}
     for k, variance in enumerate(variances[: most - 1]):  # with the last one there is no noise left to compare with
         square = np.asarray(directions[k], dtype=np.float64) ** 2
         noise = NoiseEdge.of(*_noise_beside(variance, square, left, outside, rows - 1 - k))
         for chance in TRACY_WIDOM:
             levels[chance].append(noise.level(chance))
-            if variance <= max(levels[chance][-1], floor):
-                chosen.setdefault(chance, k)
-        if len(chosen) == len(TRACY_WIDOM):
+            if variance > max(levels[chance][-1], floor) and k <= last[chance] + _AHEAD:
+                last[chance] = k + 1
+        if variance <= floor or k >= max(last.values()) + _AHEAD:
             break
         left, outside = np.maximum(left - variance * square, 0.0), np.maximum(outside - square, 0.0)
-    end = max(min(most - 1, len(variances)), 0)
     return RankChoice(
         rule="parallel",
-        chosen=chosen.get(0.95, end),
-        low=chosen.get(0.99, end),
-        high=chosen.get(0.5, end),
+        chosen=last[0.95],
+        low=last[0.99],
+        high=last[0.5],
         meaning="components above the 99 %, 95 % (chosen) and 50 % level of unrelated columns",
         figures={"null_95": np.array(levels[0.95]), "null_median": np.array(levels[0.5])},
     )
