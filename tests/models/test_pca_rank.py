@@ -163,7 +163,9 @@ def test_edge_solves_silversteins_equation(variances: list[float], repeated: int
 def test_edge_is_that_of_noise() -> None:
     rng = np.random.default_rng(0)
     deviations = np.sqrt(np.linspace(0.3, 3, 40))
-    largest = [float(np.linalg.eigvalsh(np.cov((rng.standard_normal((200, 40)) * deviations).T))[-1]) for _ in range(200)]
+    largest = [
+        float(np.linalg.eigvalsh(np.cov((rng.standard_normal((200, 40)) * deviations).T))[-1]) for _ in range(200)
+    ]
     noise = NoiseEdge.of(deviations**2, 199)
     assert noise.level(0.5) == pytest.approx(np.median(largest), rel=0.02)
     assert 0.9 < np.mean(np.array(largest) < noise.level(0.95)) < 0.99

@@ -36,7 +36,11 @@ def test_rules_without_an_answer_do_not_count() -> None:
     assert tally([vote("a", 2), vote("b", 2), vote("c", 7)]).sentence == "2 of 3 rules say 2; the other 7"
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.5, 1.0, 2.0])), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.5, 1.0, 2.0])), min_size=1
+    )
+)
 def test_no_number_has_more_votes(given: list[tuple[int, int, int, float]]) -> None:
     votes = [vote(str(i), k, k - less, k + more, weight) for i, (k, less, more, weight) in enumerate(given)]
     result = tally(votes)

@@ -33,17 +33,18 @@ def vote_of(choice: RankChoice, reason: str) -> Vote:
 
 def _vote(rule: str | float, found: Spectrum) -> Vote:
     name = rule if isinstance(rule, str) else f"share {rule:g}"
-    whole = len(found.variances) >= min(found.rows, dimensions(len(found.mean), found.indicators))
+    most = dimensions(len(found.mean), found.indicators)
+    whole = len(found.variances) >= min(found.rows, most)
     if not found.total_variance > 0:
         return without_answer(name, "all rows are equal")
     if rule in ("mle", "gavish-donoho") and not whole:
         return without_answer(name, "needs the variances of all components, which are too many to compute")
     if rule == "mle":
-        if found.weight < len(found.mean):
+        if found.weight < most:
             return without_answer(name, "needs at least as many rows as columns")
-        if len(found.mean) > _MOST_FOR_MLE:
+        if most > _MOST_FOR_MLE:
             return without_answer(name, f"takes long for more than {_MOST_FOR_MLE:,} columns")
-        choice = by_minka(found.variances, found.weight, len(found.mean), found.floor, none=True)
+        choice = by_minka(found.variances, found.weight, most, found.floor, none=True)
     elif isinstance(rule, str):
         made = by_rule(rule, found)
         assert made is not None

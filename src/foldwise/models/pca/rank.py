@@ -43,16 +43,15 @@ def by_rule(rule: Any, found: Spectrum) -> RankChoice | None:
         raise ParameterError("n_components='held-out' looks at the rows again: use fit, not partial_fit")
     if rule not in RULES:
         return by_share(found.variances, found.total_variance, float(rule), found.weight)
+    most = dimensions(len(found.mean), found.indicators)
     if rule == "mle":
-        return by_minka(found.variances, found.weight, len(found.mean), found.floor)
+        return by_minka(found.variances, found.weight, most, found.floor)
     variances = np.where(found.variances > found.floor, found.variances, 0.0)  # what is rounding is not compared
     if rule == "parallel":
-        most = dimensions(len(found.mean), found.indicators)
         return by_parallel_analysis(variances, found.directions, found.column_variances, found.weight, most)
     if rule == "broken-stick":
-        most = dimensions(len(found.mean), found.indicators)
         return by_broken_stick(variances, found.total_variance, found.weight, most)
-    return by_gavish_donoho(variances, found.weight, len(found.mean))
+    return by_gavish_donoho(variances, found.weight, most)
 
 
 def by_share(variances: Floats, total: float, share: float, weight: float) -> RankChoice:
