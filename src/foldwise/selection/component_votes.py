@@ -67,7 +67,7 @@ def held_out_vote(choice: RankChoice) -> Vote:
     """The vote of the rule that predicts held-out cells."""
     numbers, errors = choice.figures["n_components"], choice.figures["held_out_error"]
     error = errors[int(np.searchsorted(numbers, choice.chosen))]
-    reason = f"predicts left-out cells best, or within one standard error of it ({error:.3g} standard deviations off)"
+    reason = f"predicts left-out cells within one standard error of the best (errors of {error:.3g} standard deviations)"
     share = float(choice.figures["share_of_rows"][0])
     if choice.chosen == 0:
         reason = "no component helps to predict left-out cells"
