@@ -106,7 +106,7 @@ def _digits(value: float) -> int:
     return int(np.clip(2 - np.floor(np.log10(max(abs(value), 1e-12))), 0, 8)) if abs(value) < 0.1 else 2
 
 
-def number_of_components(pca: Any, source: Source, choice: ComponentChoice | None = None) -> list[Table | Note]:
+def number_of_components(pca: Any, source: Source | None, choice: ComponentChoice | None = None) -> list[Table | Note]:
     """How many components to keep: by the rule that was asked for, or by the votes of several."""
     if (chosen := pca.rank_) is not None:
         return [

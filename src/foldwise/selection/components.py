@@ -95,7 +95,7 @@ def choose_components(
     >>> X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8)) + rng.normal(size=(300, 8))
     >>> choice = choose_components(X)
     >>> choice.agreed, choice.runner_up
-    (2, None)
+    (2, 1)
     """
     asked = _checked(rules, y, estimator, sample_weight, missing)
     common = {

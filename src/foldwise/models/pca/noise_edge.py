@@ -51,7 +51,7 @@ class NoiseEdge:
         parts = sizes * u / (1 - sizes * u)
         edge = (1 + float(counts @ parts) / freedom) / u
         spread = np.cbrt(1 + float(counts @ parts**3) / freedom) / u / freedom ** (2 / 3)
-        return cls(edge * top, float(spread) * top, float(u / top))
+        return cls(float(edge) * top, float(spread) * top, float(u / top))
 
     def level(self, chance: float) -> float:
         """The level that the largest eigenvalue of noise stays below with this chance: 0.5, 0.95 or 0.99."""
