@@ -17,6 +17,7 @@ from foldwise.cli import main
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.models.pca import estimator
 from foldwise.selection import components
+from foldwise.selection.component_votes import spectral_vote
 
 ROOT = Path(__file__).parents[2]
 RULES = ("parallel", "held-out", "mle", "gavish-donoho", "broken-stick")
@@ -124,7 +125,9 @@ def test_scaled_columns_and_one_scaled_by_hand() -> None:
     x = factors(300, 8, 2) * np.logspace(-3, 3, 8)
     scaled = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
     rules = [rule for rule in RULES if rule != "held-out"]
-    assert answers(fw.choose_components(x, rules=rules, scale=True)) == answers(fw.choose_components(scaled, rules=rules))
+    assert answers(fw.choose_components(x, rules=rules, scale=True)) == answers(
+        fw.choose_components(scaled, rules=rules)
+    )
 
 
 def test_sparse_rows() -> None:
@@ -208,6 +211,20 @@ def test_ctrl_c_keeps_the_rules_that_are_finished(monkeypatch: pytest.MonkeyPatc
     assert choice.interrupted
     assert choice.agreed == 2
     assert answers(choice) == {**answers(whole), "held-out": (None, None, None)}
+
+
+def test_ctrl_c_between_two_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(rule: Any, found: Any) -> Any:
+        if rule == "mle":
+            raise KeyboardInterrupt
+        return spectral_vote(rule, found)
+
+    monkeypatch.setattr(components, "spectral_vote", interrupted)
+    with pytest.warns(NotFinishedWarning, match="1 of 6 rules"):
+        choice = fw.choose_components(factors(300, 8, 2))
+    assert [vote.chosen for vote in choice.votes] == [2, None, None, None, None, None]
+    with pytest.raises(KeyboardInterrupt):
+        fw.choose_components(factors(300, 8, 2), rules=["mle", "parallel"])
 
 
 class Interrupting(BaseEstimator):  # type: ignore[misc]

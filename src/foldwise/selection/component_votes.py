@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +20,9 @@ WEIGHTS = {"parallel": 2.0, "share": 0.0}
 _MOST_FOR_MLE = 2000
 
 
-def spectral_votes(found: Spectrum, rules: Iterable[str | float]) -> list[Vote]:
-    """The votes of the rules that need the variances alone."""
-    return [_vote(rule, found) for rule in rules if rule != "held-out"]
+def label(rule: str | float) -> str:
+    """The name of a rule, or of a share of variance."""
+    return rule if isinstance(rule, str) else f"share {rule:g}"
 
 
 def vote_of(choice: RankChoice, reason: str) -> Vote:
@@ -31,8 +31,9 @@ def vote_of(choice: RankChoice, reason: str) -> Vote:
     return Vote(choice.rule, choice.chosen, choice.low, choice.high, reason, choice.figures, weight)
 
 
-def _vote(rule: str | float, found: Spectrum) -> Vote:
-    name = rule if isinstance(rule, str) else f"share {rule:g}"
+def spectral_vote(rule: str | float, found: Spectrum) -> Vote:
+    """The vote of a rule that needs the variances alone."""
+    name = label(rule)
     most = dimensions(len(found.mean), found.indicators)
     whole = len(found.variances) >= min(found.rows, most)
     if not found.total_variance > 0:
@@ -67,7 +68,9 @@ def held_out_vote(choice: RankChoice) -> Vote:
     """The vote of the rule that predicts held-out cells."""
     numbers, errors = choice.figures["n_components"], choice.figures["held_out_error"]
     error = errors[int(np.searchsorted(numbers, choice.chosen))]
-    reason = f"predicts left-out cells within one standard error of the best (errors of {error:.3g} standard deviations)"
+    reason = (
+        f"predicts left-out cells within one standard error of the best (errors of {error:.3g} standard deviations)"
+    )
     share = float(choice.figures["share_of_rows"][0])
     if choice.chosen == 0:
         reason = "no component helps to predict left-out cells"

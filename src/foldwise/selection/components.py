@@ -17,7 +17,7 @@ from foldwise.models.pca.solver import dimensions
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import Session, session
 from foldwise.selection.component_task import TaskScores, task_scores
-from foldwise.selection.component_votes import ALL, SHARE, held_out_vote, spectral_votes, without_answer
+from foldwise.selection.component_votes import ALL, SHARE, held_out_vote, label, spectral_vote, without_answer
 from foldwise.selection.votes import Vote, tally, vote_table
 
 _MOST_DIRECTIONS = 5000  # rows or columns, whichever are fewer, up to which all directions are computed; beyond,
@@ -136,7 +136,7 @@ def choice_of_model(pca: Any, source: Source | None = None) -> ComponentChoice |
     d = len(found.mean)
     if len(found.variances) < min(found.weight, dimensions(d, found.indicators)):
         return None
-    votes = {vote.rule: vote for vote in spectral_votes(found, ALL)}
+    votes = {rule: spectral_vote(rule, found) for rule in ALL if rule != "held-out"}
     if source is not None and not source.sparse and d <= _MOST_FOR_CELLS and found.weight * d * d <= _QUICK:
         model = PCA(
             "held-out", scale=pca.scale, missing=pca.missing, random_state=pca.random_state, n_threads=pca.n_threads
@@ -144,8 +144,7 @@ def choice_of_model(pca: Any, source: Source | None = None) -> ComponentChoice |
         chosen = model.fit(source).rank_
         if chosen is not None:
             votes["held-out"] = held_out_vote(chosen)
-    order = [rule if isinstance(rule, str) else f"share {rule:g}" for rule in ALL]
-    return ComponentChoice.of([votes[rule] for rule in order if rule in votes])
+    return ComponentChoice.of([votes[rule] for rule in ALL if rule in votes])
 
 
 def _votes(
@@ -162,19 +161,22 @@ def _votes(
         spectrum, observed, _ = model.solve(opened)
         if spectrum.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
-        spectrum = spectrum.settled()
-        votes = iter(spectral_votes(spectrum, rules))
-        interrupted = False
-        answer = None
-        if "held-out" in rules:
-            answer = without_answer("held-out", cells)
-            if not cells:
-                try:
-                    choice = observed.rank if observed is not None else None
-                    answer = held_out_vote(choice or _by_cells(opened))
-                except KeyboardInterrupt:
-                    interrupted, answer = True, without_answer("held-out", "interrupted")
-        return [answer if rule == "held-out" and answer else next(votes) for rule in rules], interrupted
+        spectrum.outcome.warn("choose_components", NotFinishedWarning, stacklevel=4)  # the caller of choose_components
+        spectrum, done, interrupted = spectrum.settled(), {}, False
+        try:
+            for rule in sorted(rules, key=lambda rule: rule == "held-out"):  # what takes longest comes last
+                if rule != "held-out":
+                    done[rule] = spectral_vote(rule, spectrum)
+                elif cells:
+                    done[rule] = without_answer(rule, cells)
+                else:
+                    ready = None if observed is None else observed.rank
+                    done[rule] = held_out_vote(ready or _by_cells(opened))
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            interrupted = True
+        return [done.get(rule) or without_answer(label(rule), "interrupted") for rule in rules], interrupted
 
 
 def _by_cells(opened: Session) -> Any:
