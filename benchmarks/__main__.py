@@ -10,6 +10,7 @@ from benchmarks.common import machine
 _ALL = (
     "benchmarks.accuracy.pca",
     "benchmarks.accuracy.famd",
+    "benchmarks.accuracy.planted_ranks",
     "benchmarks.speed.pca",
     "benchmarks.speed.famd",
     "benchmarks.memory.pca",

@@ -1010,7 +1010,8 @@ def components() -> Cases:
         x = table(data, dtype)
         y: Any = x[:, 0] + 0.5 * x[:, -1]
         y = None if label in ("clusters", "mixture") else y if label == "line" else (y > np.median(y)).astype(int)
-        return picked(fw.choose_components(x, y, estimator=estimator, **given), CHOICE)
+        choice = fw.choose_components(x, y, estimator=estimator, **given)
+        return picked(getattr(choice, "task", choice), CHOICE)
 
     for label in settings:
         for data in ("factors", "wide"):

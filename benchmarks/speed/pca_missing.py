@@ -46,7 +46,7 @@ def main() -> None:
             ("complete, n_components=None", {}, complete),
             ("missing='model', None", {"missing": "model"}, x),
             ("missing='model', 10", {"missing": "model", "n_components": 10}, x),
-            ("missing='model', 'auto'", {"missing": "model", "n_components": "auto"}, x),
+            ("missing='model', 'held-out'", {"missing": "model", "n_components": "held-out"}, x),
             ("missing='model', None, .npy", {"missing": "model"}, str(file)),
         ]
         for name, options, given in cases:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.clusters.choose import choose_clusters as choose_clusters
     from foldwise.selection.clusters.result import ClusterChoice as ClusterChoice
+    from foldwise.selection.component_task import TaskScores as TaskScores
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.selection.silhouette_result import Silhouette as Silhouette
     from foldwise.selection.squared_silhouette import squared_silhouette as squared_silhouette
+    from foldwise.selection.votes import Vote as Vote
     from foldwise.store import load as load
     from foldwise.store import save as save
 
@@ -88,6 +90,7 @@ _HOMES = {
     "selection.clusters.choose": "choose_clusters",
     "selection.clusters.result": "ClusterChoice",
     "selection.dip_test": "DipTest dip_test",
+    "selection.component_task": "TaskScores",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
@@ -96,6 +99,7 @@ _HOMES = {
     "selection.silhouette": "silhouette",
     "selection.silhouette_result": "Silhouette",
     "selection.squared_silhouette": "squared_silhouette",
+    "selection.votes": "Vote",
     "store": "load save",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -42,7 +42,7 @@ def test_pca_writes_scores_and_model_and_apply_agrees(tmp_path, capsys):
     np.testing.assert_array_equal(np.column_stack([stored[name] for name in head[1:]]), expected)
 
 
-@pytest.mark.parametrize(("asked", "kept"), [("2", 2), ("0.9", 8), ("parallel", 3)])
+@pytest.mark.parametrize(("asked", "kept"), [("2", 2), ("0.9", 8), ("parallel", 3), ("broken-stick", 2), ("auto", 3)])
 def test_numbers_of_components(asked, kept, capsys):
     assert main(["pca", str(WINE), "--scale", "--components", asked]) == 0
     assert capsys.readouterr().out.count("\npca") == kept

@@ -121,7 +121,7 @@ def test_with_nothing_missing_the_bits_are_the_same(n_components: Any, scale: bo
     same(fw.PCA(n_components, scale=scale, missing="model").fit(x), fw.PCA(n_components, scale=scale).fit(x))
 
 
-@pytest.mark.parametrize("n_components", [None, 2, "auto"])
+@pytest.mark.parametrize("n_components", [None, 2, "held-out"])
 def test_complete_rows_are_projected_as_ever(n_components: Any) -> None:
     x = table(offset=100.0)
     model = fw.PCA(n_components, missing="model", scale=True).fit(x)
@@ -154,7 +154,7 @@ def test_the_objective_never_falls(seed: int, share: float, components: int | No
     assert components is not None or trace[-1] > trace[0]
 
 
-@pytest.mark.parametrize("n_components", [None, 2, "auto"])
+@pytest.mark.parametrize("n_components", [None, 2, "held-out"])
 @pytest.mark.parametrize("many", [False, True])
 def test_weights_are_repetitions(n_components: Any, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if many:
@@ -170,7 +170,7 @@ def test_weights_are_repetitions(n_components: Any, many: bool, monkeypatch: pyt
     np.testing.assert_allclose(one.held_out_error_, other.held_out_error_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("n_components", [None, 2, "auto"])
+@pytest.mark.parametrize("n_components", [None, 2, "held-out"])
 def test_threads_and_files_do_not_change_a_bit(
     n_components: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,8 +230,8 @@ def test_the_statistic_merges() -> None:
 def test_rows_and_columns_in_another_order_give_the_same() -> None:
     x, rng = table(n=100), np.random.default_rng(2)
     rows, columns = rng.permutation(len(x)), rng.permutation(x.shape[1])
-    one = fw.PCA("auto", missing="model", tol=1e-10).fit(x)
-    other = fw.PCA("auto", missing="model", tol=1e-10).fit(np.ascontiguousarray(x[rows]))
+    one = fw.PCA("held-out", missing="model", tol=1e-10).fit(x)
+    other = fw.PCA("held-out", missing="model", tol=1e-10).fit(np.ascontiguousarray(x[rows]))
     assert one.n_components_ == other.n_components_
     np.testing.assert_allclose(other.explained_variance_, one.explained_variance_, rtol=1e-8)
     third = fw.PCA(2, missing="model", tol=1e-10).fit(np.ascontiguousarray(x[:, columns]))
@@ -248,9 +248,9 @@ def test_auto_finds_the_number_of_components(share: float, d: int) -> None:
     rng = np.random.default_rng(d)
     x = rng.standard_normal((800, 3)) @ rng.standard_normal((3, d)) * 2 + rng.standard_normal((800, d))
     x[rng.random(x.shape) < share] = np.nan
-    model = fw.PCA("auto", missing="model").fit(x)
+    model = fw.PCA("held-out", missing="model").fit(x)
     assert model.n_components_ == 3
-    assert model.rank_.rule == "auto"
+    assert model.rank_.rule == "held-out"
     assert model.rank_.low <= 3 <= model.rank_.high
     assert model.components_.shape == (3, d)
 
@@ -258,12 +258,12 @@ def test_auto_finds_the_number_of_components(share: float, d: int) -> None:
 def test_unrelated_columns_have_no_components() -> None:
     x = np.random.default_rng(0).standard_normal((400, 6))
     x[::7, 2] = np.nan
-    assert fw.PCA("auto", missing="model").fit(x).n_components_ == 0
+    assert fw.PCA("held-out", missing="model").fit(x).n_components_ == 0
 
 
 def test_auto_needs_no_missing_cells_and_no_parameter() -> None:
     x = table(share=0.0)
-    same(fw.PCA("auto").fit(x), fw.PCA("auto", missing="model").fit(x))
+    same(fw.PCA("held-out").fit(x), fw.PCA("held-out", missing="model").fit(x))
 
 
 # ---------------------------------------------------------------- outputs
@@ -322,15 +322,15 @@ def test_tasks_can_be_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
         return fold(self, pickle.loads(sent[-1]), **options)
 
     x = table()
-    wanted = fw.PCA("auto", missing="model").fit(x)
+    wanted = fw.PCA("held-out", missing="model").fit(x)
     monkeypatch.setattr(Passes, "fold", through_pickle)
-    same(wanted, fw.PCA("auto", missing="model").fit(x))
+    same(wanted, fw.PCA("held-out", missing="model").fit(x))
     assert len(sent) > 5
 
 
 def test_it_is_saved(tmp_path: Path) -> None:
     x = table()
-    model = fw.PCA("auto", missing="model").fit(x)
+    model = fw.PCA("held-out", missing="model").fit(x)
     fw.save(model, tmp_path / "m.fw")
     np.testing.assert_array_equal(fw.load(tmp_path / "m.fw").transform(x), model.transform(x))
 
@@ -367,7 +367,7 @@ def test_constant_columns_and_blank_rows() -> None:
     x[:, 3] = 7.0
     x[5, 3] = np.nan
     x[9] = np.nan
-    for options in ({}, {"scale": True}, {"n_components": 2}, {"n_components": "auto"}):
+    for options in ({}, {"scale": True}, {"n_components": 2}, {"n_components": "held-out"}):
         model = fw.PCA(missing="model", **options).fit(x)
         done = fw.impute(model, x)
         assert done.values[5, 3] == 7.0
@@ -405,9 +405,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(DataError):
         fw.PCA(missing="model").partial_fit(x)
     with pytest.raises(ParameterError, match="dense"):
-        fw.PCA("auto").fit(sp.csr_matrix(np.eye(5)))
+        fw.PCA("held-out").fit(sp.csr_matrix(np.eye(5)))
     with pytest.raises(UnavailableError, match="partial_fit"):
-        _ = fw.PCA("auto").partial_fit(table(share=0.0)).components_
+        _ = fw.PCA("held-out").partial_fit(table(share=0.0)).components_
     with pytest.raises(DataError, match="sample"):
         fw.PCA(missing="model").fit([[1.0, np.nan], [np.nan, 1.0]])
 

@@ -25,6 +25,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "InertiaCurve": lambda: fw.inertia_curve(X, [1, 2, 3], scale=True),
     "Silhouette": lambda: fw.silhouette(X, Y, values=True),
     "ComponentChoice": lambda: fw.choose_components(X, Y, estimator=LogisticRegression()),
+    "TaskScores": lambda: fw.choose_components(X, Y, rules=[], estimator=LogisticRegression()).task,
+    "Vote": lambda: fw.choose_components(X, rules="held-out").votes[0],
     "RankChoice": lambda: fw.PCA("parallel").fit(X).rank_,
     "LabelledMatrix": lambda: fw.PCA(2).fit(X).loadings_,
     "FittedDistribution": lambda: fw.fit_distribution(VALUES, "weibull"),

@@ -189,13 +189,17 @@ class Compute:
 INPUT, OUTPUT, RESUME, COMPUTE, FILE_OPTIONS = Input(), Output(), Resume(), Compute(), FileOptions()
 
 
+# As in models/pca/rank.py, which takes long to import; and the number that these rules agree on.
+_RANK_RULES = ("auto", "parallel", "held-out", "mle", "gavish-donoho", "broken-stick")
+
+
 def number_or_rule(text: str | None) -> int | float | str | None:
-    """`--components` as PCA takes it.
+    """`--components` as PCA takes it, or "auto".
 
     >>> number_or_rule("3"), number_or_rule("0.9"), number_or_rule("mle")
     (3, 0.9, 'mle')
     """
-    if text is None or text in ("mle", "parallel", "gavish-donoho"):
+    if text is None or text in _RANK_RULES:
         return text
     try:
         value = float(text)
@@ -206,7 +210,7 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     if text == "0" or 0 < value < 1:
         return value or 0
     raise ParameterError(
-        f"--components {text}: give a number, a share of variance such as 0.95, or mle, parallel or gavish-donoho."
+        f"--components {text}: give a number, a share of variance such as 0.95, or one of {', '.join(_RANK_RULES)}."
     )
 
 

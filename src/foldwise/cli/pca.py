@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -30,7 +30,8 @@ def pca(
     Parameters
     ----------
     components
-        How many to keep: a number, a share of variance such as 0.95, or a rule: mle, parallel, gavish-donoho.
+        How many to keep: a number, a share of variance such as 0.95, a rule (parallel, held-out, mle, gavish-donoho,
+        broken-stick), or auto, the number that these rules agree on.
     whiten
         Scale all scores to variance one.
     solver
@@ -38,7 +39,7 @@ def pca(
     checkpoint
         With --solver krylov or power: keep the state of the fit in this file, and resume from it if it exists.
     """
-    from foldwise import PCA, progress
+    from foldwise import PCA, choose_components, progress
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import number_or_rule
     from foldwise.cli.output import finish
@@ -49,18 +50,14 @@ def pca(
     if checkpoint is not None and solver not in ("krylov", "power"):
         raise ParameterError(f"--checkpoint needs --solver krylov or power: {solver} has nothing to resume.")
     source = given.open(file)
-    fitted = PCA(
-        number_or_rule(components),
-        scale=scale,
-        missing=given.missing,
-        whiten=whiten,
-        svd_solver=solver,
-        checkpoint=checkpoint,
-        n_threads=compute.threads,
-    )
+    number, choice = number_or_rule(components), None
+    common: dict[str, Any] = {"scale": scale, "missing": given.missing, "n_threads": compute.threads}
     with compute.engine_context():
         with progress():
-            fitted.fit(source)
-        stopped = fitted.outcome_.reason == "interrupted"
-        report = pca_report(fitted, source)
+            if number == "auto":
+                choice = choose_components(source, **common)
+                number = choice.agreed
+            fitted = PCA(number, whiten=whiten, svd_solver=solver, checkpoint=checkpoint, **common).fit(source)
+        stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
+        report = pca_report(fitted, source, choice)
         return finish(report, output, model=fitted, source=source, rows="scores", interrupted=stopped)

@@ -9,25 +9,27 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.models.impute import completed
-from foldwise.models.pca import rank
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent, whole_percent
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
+from foldwise.selection.components import ComponentChoice, choice_of_model
 from foldwise.selection.describe import describe_components
+from foldwise.selection.votes import accepted, said
 
 _MOST_COMPONENTS = 30
 _MOST_ARROWS = 12
+_MOST_COLUMNS = 500  # for advice that nobody asked for
 _LOADINGS = 4
 _MOST_CATEGORIES, _MOST_LEVELS = 6, 6
 _LEAST = 0.05  # share of a component's variance between levels, below which a category says nothing of it
 
 
-def pca_report(pca: Any, source: Source) -> Report:
+def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) -> Report:
     """What ran, the variance of each component, the columns that make it up, and how many components to keep.
 
-    The charts of a page take another pass over the rows.
+    `choice` is how their number was chosen, if by `fw.choose_components`. The charts of a page take another pass over the rows.
     """
     names, loadings = column_names(pca), np.asarray(pca.loadings_)
     shares = pca.explained_variance_ratio_
@@ -54,7 +56,7 @@ def pca_report(pca: Any, source: Source) -> Report:
         "Orange: the columns with the largest loadings; the longer the line, the larger the loading.",
     )
     residual = f"{float(pca.residuals_.max(initial=0.0)):.1e}"
-    advice = number_of_components(pca)
+    advice = number_of_components(pca, source, choice)
     return Report(
         "Principal components",
         about(pca, pca.manifest_.algorithm),
@@ -62,7 +64,7 @@ def pca_report(pca: Any, source: Source) -> Report:
             components,
             *_categories(pca, source),
             plane,
-            Group([scree_chart] if advice is None else [scree_chart, advice]),
+            Group([scree_chart, *advice]),
             run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
         data=told(source),
@@ -71,7 +73,9 @@ def pca_report(pca: Any, source: Source) -> Report:
 
 def _categories(pca: Any, source: Source) -> list[Table]:
     """Where the levels of the categories that go with the components most lie along them."""
-    found = [one for one in describe_components(pca, source) if one.is_label or one.explained.max(initial=0.0) >= _LEAST]
+    found = [
+        one for one in describe_components(pca, source) if one.is_label or one.explained.max(initial=0.0) >= _LEAST
+    ]
     if not found:
         return []
     rows = []
@@ -80,11 +84,12 @@ def _categories(pca: Any, source: Source) -> list[Table]:
         for i, j in enumerate(order):
             rows.append((one.name if i == 0 else "", one.levels[j], float(one.shares[j]), *one.means[j].tolist()))
     names = list(pca.get_feature_names_out())
-    columns = [Column("category", [row[0] for row in rows], left=True), Column("level", [row[1] for row in rows], left=True)]
-    columns.append(Column("share", [row[2] for row in rows], whole_percent))
-    columns += [
-        Column(names[k], [row[3 + k] for row in rows], "{:+.2f}".format) for k in range(len(rows[0]) - 3)
+    columns = [
+        Column("category", [row[0] for row in rows], left=True),
+        Column("level", [row[1] for row in rows], left=True),
     ]
+    columns.append(Column("share", [row[2] for row in rows], whole_percent))
+    columns += [Column(names[k], [row[3 + k] for row in rows], "{:+.2f}".format) for k in range(len(rows[0]) - 3)]
     caption = "Mean scores of the rows of each level, in standard deviations. Categories were not used to find the components."
     return [Table("Categories along the components", columns, caption, most=60, wide=True)]
 
@@ -101,29 +106,32 @@ def _digits(value: float) -> int:
     return int(np.clip(2 - np.floor(np.log10(max(abs(value), 1e-12))), 0, 8)) if abs(value) < 0.1 else 2
 
 
-def number_of_components(pca: Any) -> Table | Note | None:
-    """How many components to keep: by the rule that was asked for, or by several that need not agree."""
+def number_of_components(pca: Any, source: Source | None, choice: ComponentChoice | None = None) -> list[Table | Note]:
+    """How many components to keep: by the rule that was asked for, or by the votes of several."""
     if (chosen := pca.rank_) is not None:
-        return Note(f"{chosen.rule} keeps {chosen.chosen} (plausible: {chosen.low} to {chosen.high}, {chosen.meaning})")
-    variances = pca.explained_variance_
+        return [
+            Note(f"{chosen.rule} keeps {chosen.chosen} (plausible: {chosen.low} to {chosen.high}, {chosen.meaning})")
+        ]
     rows, columns = pca.total_weight_, pca.n_features_in_
-    if pca.n_components_ < min(rows, columns) or columns > 500 or columns < 3 or rows < 3 or variances.sum() == 0:
-        return None
-    rules = [
-        rank.by_share(variances, float(variances.sum()), 0.9, rows),
-        rank.by_parallel_analysis(variances, pca.column_variances_, rows, seed=0),
-        rank.by_gavish_donoho(variances, rows, columns),
-        *([rank.by_minka(variances, rows, columns)] if rows >= columns else []),
-    ]
-    return Table(
+    if choice is None and 3 <= columns <= _MOST_COLUMNS and rows >= 3 and pca.explained_variance_.sum() > 0:
+        choice = choice_of_model(pca, source)
+    return [] if choice is None else votes_of(choice)
+
+
+def votes_of(choice: ComponentChoice) -> list[Table | Note]:
+    """The votes for a number of components, as a table, and the number they agree on."""
+    votes = choice.votes
+    table = Table(
         "How many components?",
         [
-            Column("how many to keep", [rule.rule for rule in rules], left=True),
-            Column("components", [rule.chosen for rule in rules]),
-            Column("plausible", [f"{rule.low} to {rule.high}" for rule in rules]),
+            Column("how many to keep", [vote.rule for vote in votes], left=True),
+            Column("components", [vote.chosen for vote in votes], [said(vote) for vote in votes]),
+            Column("plausible", [accepted(vote) for vote in votes]),
+            Column("because", [vote.reason for vote in votes], left=True),
         ],
-        "The rules ask different questions and need not agree; each has a range of numbers it finds plausible.",
+        wide=True,
     )
+    return [table, Note(choice.sentence)]
 
 
 def _plane(pca: Any, source: Source, names: list[str]) -> str | None:

@@ -35,6 +35,8 @@ RESULTS = {
     "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
     "Silhouette": "foldwise.selection.silhouette_result",
+    "TaskScores": "foldwise.selection.component_task",
+    "Vote": "foldwise.selection.votes",
 }
 _RECORDS = RESULTS | {
     "BooleanFormat": "foldwise.data.column_text",

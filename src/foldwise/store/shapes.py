@@ -29,7 +29,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | {"fill_scale_": "f d", "fill_precision_": "f d d"}
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,
-    "ComponentChoice": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},
+    "TaskScores": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},
     "InertiaCurve": {"n_clusters": "k", "centers": "k", "inertias": "f k", "silhouettes": "f k", "depths": "f k"},
     "LabelledMatrix": {"values": "f r c", "rows": "r", "columns": "c"},
     "Merging": {"numbers": "k", "entropies": "k", "merged_weight": "k"},

@@ -35,7 +35,7 @@ from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.rank import by_rule
 from foldwise.models.pca.solver import Solver, SolverOptions, dimensions, floor_of_rows
 from foldwise.models.pca.spectrum import Spectrum
-from foldwise.models.session import session
+from foldwise.models.session import Session, session
 from foldwise.prepare.encode import IndicatorGroup
 from foldwise.stats.moments import Moments
 
@@ -63,9 +63,9 @@ class PCA(
 
     Parameters
     ----------
-    n_components : None (all), a number, a share of variance between 0 and 1, "mle" (Minka), "parallel" (Horn's parallel
-        analysis), "gavish-donoho" or "auto" (how well held-out cells are predicted; dense rows); what the rules saw, and
-        how sure they are, is in `rank_`.
+    n_components : None (all), a number, a share of variance between 0 and 1, or a rule: "parallel" (parallel analysis),
+        "held-out" (how well held-out cells are predicted; dense rows), "mle" (Minka), "gavish-donoho" or "broken-stick"; what
+        the rule saw, and how sure it is, is in `rank_`. `fw.choose_components` asks all of them.
     svd_solver : "auto" picks by cost. "covariance_eigh", "full" (SVD, no covariance formed), "krylov" (a few directions of
         very many columns; "randomized" and "arpack" mean this), "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
@@ -152,24 +152,30 @@ class PCA(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
-            solver = solver_for(self.svd_solver, self.n_components, opened.data)
-            by_cells = opened.missing is not None or self.n_components == "auto"
-            k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
-            indicators = getattr(opened.data, "indicators", None)
-            options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
-            observed = fit_observed(opened.passes, opened.missing, options, self.n_components) if by_cells else None
-            spectrum = solver.solve(opened.passes, options) if observed is None else observed.spectrum
-            self._set_attributes(spectrum, opened.data.dtype, opened.seed, observed)
+            spectrum, observed, algorithm = self.solve(opened)
+            self._set_attributes(spectrum, opened.data.dtype, observed)
             self.__dict__.pop("_stream", None)
             self.__dict__.pop("n_samples_seen_", None)
             opened.finish(
                 spectrum.outcome,
-                solver.name if observed is None else EM,
+                algorithm,
                 spectrum.rows,
                 resumed_at=spectrum.resumed_at,
                 warning=f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')",
             )
         return self
+
+    def solve(self, opened: Session) -> tuple[Spectrum, ObservedFit | None, str]:
+        """The directions of the rows of an open fit, before a rule has chosen among them, and the name of the algorithm."""
+        solver = solver_for(self.svd_solver, self.n_components, opened.data)
+        by_cells = opened.missing is not None or self.n_components == "held-out"
+        k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
+        indicators = getattr(opened.data, "indicators", None)
+        options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+        if not by_cells:
+            return solver.solve(opened.passes, options), None, solver.name
+        observed = fit_observed(opened.passes, opened.missing, options, self.n_components)
+        return observed.spectrum, observed, EM
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in a batch of any size; after the last one the model is, to the last bit, that of one fit.
@@ -219,7 +225,7 @@ class PCA(
         dtype = np.float64 if self._wide else stream.dtype
         options = self._options(k, seed, indicators=self.__dict__.get("indicators_"))
         try:
-            self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype, seed)
+            self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype)
         except DataError as problem:
             names = getattr(self, "feature_names_in_", None)
             column = problem.column if names is None or problem.column is None else str(names[int(problem.column)])
@@ -229,7 +235,7 @@ class PCA(
         return getattr(self, name)
 
     def _reads_again(self, source: Source) -> bool:
-        if self.missing == "model" or self.n_components == "auto":
+        if self.missing == "model" or self.n_components == "held-out":
             return True
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
@@ -262,12 +268,12 @@ class PCA(
         return isinstance(self.n_components, str)
 
     def _set_attributes(
-        self, spectrum: Spectrum, dtype: np.dtype[np.floating], seed: int, observed: ObservedFit | None = None
+        self, spectrum: Spectrum, dtype: np.dtype[np.floating], observed: ObservedFit | None = None
     ) -> None:
         """Turn a spectrum into the attributes that users know."""
         spectrum = spectrum.settled()
         auto = None if observed is None else observed.rank
-        self.rank_ = auto if auto is not None else by_rule(self.n_components, spectrum, seed)
+        self.rank_ = auto if auto is not None else by_rule(self.n_components, spectrum)
         k = self.rank_.chosen if self.rank_ is not None else len(spectrum.variances)
         d, total, kept = (
             dimensions(len(spectrum.mean), spectrum.indicators),

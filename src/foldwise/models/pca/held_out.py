@@ -26,7 +26,8 @@ from foldwise.stats.completed_moments import CompletedMoments
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 4.0, 16.0, 64.0)
 _GROUPS = 5
 _ALL_NUMBERS = 20  # of columns up to which every number of components is tried
-_MOST_WORK = 2e8  # multiplications; beyond, a sample of rows is looked at
+_MOST_WORK = 2e8  # multiplications to choose a strength; beyond, a sample of rows is looked at
+_MOST_WORK_FOR_COMPONENTS = 1e9
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def choose_components(
         """Sums of squared errors, group by number of components, and the number of cells."""
         with blas.single():
             models = _models(fit, found.parts, scale, numbers)
-        share = _MOST_WORK / (fit.weight * len(numbers) * d**2)
+        share = _MOST_WORK_FOR_COMPONENTS / (fit.weight * len(numbers) * d**2)
         compare = partial(_group_errors, fit=fit, models=models, share=share)
         whole = parts if share >= 1.0 else None
         return (compare(block, whole) if block is not None else passes.fold(compare)).value
@@ -161,7 +162,7 @@ def choose_components(
             numbers = np.concatenate([numbers, more])[order]
             judged = _Judged.of(numbers, np.hstack([both[:, :-1][:, order], both[:, -1:]]))
     return RankChoice(
-        rule="auto",
+        rule="held-out",
         chosen=judged.least(1.0),
         low=judged.least(2.0),
         high=int(numbers[judged.best]),
@@ -170,6 +171,7 @@ def choose_components(
             "n_components": numbers.astype(np.float64),
             "held_out_error": np.sqrt(judged.mean),
             "standard_error": judged.spread,
+            "share_of_rows": np.array([min(1.0, _MOST_WORK_FOR_COMPONENTS / (fit.weight * len(numbers) * d**2))]),
         },
     )
 

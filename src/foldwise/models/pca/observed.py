@@ -49,7 +49,7 @@ def fit_observed(
     d = passes.source.n_columns
     if passes.source.sparse:
         raise ParameterError(
-            "n_components='auto' needs dense rows; use 'mle', 'parallel' or 'gavish-donoho', or X.toarray()"
+            "n_components='held-out' needs dense rows; use 'parallel', 'mle' or 'gavish-donoho', or X.toarray()"
         )
     if d > _MOST_COLUMNS:
         raise DataError(
@@ -93,7 +93,7 @@ def fit_observed(
     with blas.single(d**3):
         precision, _ = inverse(em.best(state["expected"], float(state["weight"]), float(state["strength"])))
     rank = None
-    if n_components == "auto":
+    if n_components == "held-out":
         scaled = options.scale or options.indicators is not None
         own = np.ones(d) if scaled else np.where(scale > 0, scale / _typical(scale), 1.0)
         rank = em.choose_components(state, own, precision)

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.errors import ParameterError
+from foldwise.models.pca.noise_edge import TRACY_WIDOM, NoiseEdge
+from foldwise.models.pca.solver import dimensions
 from foldwise.models.pca.spectrum import Spectrum
 
-RULES = ("auto", "mle", "parallel", "gavish-donoho")  # "auto" looks at rows: held_out.py
+RULES = ("parallel", "held-out", "mle", "gavish-donoho", "broken-stick")  # "held-out" looks at rows: held_out.py
+
+_AHEAD = 1  # components of parallel analysis that may look like noise before one that does not
 
 
 @dataclass(frozen=True)
@@ -31,20 +35,23 @@ class RankChoice:
     figures: dict[str, Floats] = field(default_factory=dict, repr=False)
 
 
-def by_rule(rule: Any, found: Spectrum, seed: int) -> RankChoice | None:
+def by_rule(rule: Any, found: Spectrum) -> RankChoice | None:
     """What n_components=`rule` says of these variances; None where it is a number, or all."""
     if rule is None or isinstance(rule, Integral):
         return None
-    if rule == "auto":
-        raise ParameterError("n_components='auto' looks at the rows again: use fit, not partial_fit")
+    if rule == "held-out":
+        raise ParameterError("n_components='held-out' looks at the rows again: use fit, not partial_fit")
     if rule not in RULES:
         return by_share(found.variances, found.total_variance, float(rule), found.weight)
+    most = dimensions(len(found.mean), found.indicators)
     if rule == "mle":
-        return by_minka(found.variances, found.weight, len(found.mean), found.floor)
+        return by_minka(found.variances, found.weight, most, found.floor)
     variances = np.where(found.variances > found.floor, found.variances, 0.0)  # what is rounding is not compared
     if rule == "parallel":
-        return by_parallel_analysis(variances, found.column_variances, found.weight, seed)
-    return by_gavish_donoho(variances, found.weight, len(found.mean))
+        return by_parallel_analysis(variances, found.directions, found.column_variances, found.weight, most)
+    if rule == "broken-stick":
+        return by_broken_stick(variances, found.total_variance, found.weight, most)
+    return by_gavish_donoho(variances, found.weight, most)
 
 
 def by_share(variances: Floats, total: float, share: float, weight: float) -> RankChoice:
@@ -73,8 +80,11 @@ def by_share(variances: Floats, total: float, share: float, weight: float) -> Ra
     )
 
 
-def by_minka(variances: Floats, weight: float, n_columns: int, floor: float = 0.0) -> RankChoice:
-    """Minka's approximation to the evidence of a k-dimensional probabilistic PCA (Minka 2000); no noise is below `floor`."""
+def by_minka(variances: Floats, weight: float, n_columns: int, floor: float = 0.0, *, none: bool = False) -> RankChoice:
+    """Minka's approximation to the evidence of a k-dimensional probabilistic PCA (Minka 2000); no noise is below `floor`.
+
+    With `none`, no component at all is an answer, too; scikit-learn's rule has at least one.
+    """
     from scipy.special import gammaln
 
     if weight < n_columns:
@@ -84,20 +94,24 @@ def by_minka(variances: Floats, weight: float, n_columns: int, floor: float = 0.
     spectrum = np.maximum(variances, floor)
     logs = np.log(spectrum)
     evidence = np.full(max(d, 2), -np.inf)  # of 0, 1, ... components; a single column leaves one
+    if none and d > 1:
+        evidence[0] = -np.log(float(spectrum.mean())) * n * d / 2
+    with np.errstate(divide="ignore", invalid="ignore"):  # of pairs of directions i < j; equal variances count as -inf
+        apart = np.log(np.maximum(spectrum[:, None] - spectrum, 0))
+        narrow = apart + np.log(np.maximum(1 / spectrum - 1 / spectrum[:, None], 0))
+    among = 0.0
     for k in range(1, d):
         if spectrum[k - 1] <= floor:
             break  # a direction without variance is no component
         i = np.arange(k)
+        among += float(narrow[: k - 1, k - 1].sum())
         noise = float(spectrum[k:].mean())
         prior = -k * np.log(2) + float(np.sum(gammaln((d - i) / 2) - np.log(np.pi) * (d - i) / 2))
         fit = -n / 2 * float(logs[:k].sum()) - np.log(noise) * n * (d - k) / 2
-        smoothed = np.concatenate([spectrum[:k], np.full(d - k, noise)])
-        rows, cols = np.triu_indices(d, 1)
-        rows, cols = rows[rows < k], cols[rows < k]
-        gaps = (spectrum[rows] - spectrum[cols]) * (1 / smoothed[cols] - 1 / smoothed[rows])
-        with np.errstate(divide="ignore"):
-            curvature = float(np.sum(np.log(np.maximum(gaps, 0)) + np.log(n)))
         free = d * k - k * (k + 1) / 2
+        with np.errstate(divide="ignore"):
+            across = float(apart[:k, k:].sum() + (d - k) * np.log(np.maximum(1 / noise - 1 / spectrum[:k], 0)).sum())
+        curvature = among + across + free * np.log(n)
         evidence[k] = prior + fit + np.log(2 * np.pi) * (free + k) / 2 - curvature / 2 - k * np.log(n) / 2
     chosen = int(np.argmax(evidence)) if np.isfinite(evidence).any() or np.isposinf(evidence).any() else 1
     decided = (np.arange(len(evidence)) == chosen) * 1.0
@@ -120,44 +134,83 @@ def _credible(chance: Floats) -> NDArray[np.intp]:
 
 
 def by_parallel_analysis(
-    variances: Floats, column_variances: Floats, weight: float, seed: int, repeats: int = 50
+    variances: Floats, directions: Floats, column_variances: Floats, weight: float, most: int | None = None
 ) -> RankChoice:
-    """Horn's parallel analysis: components that vary more than those of columns with no relation would.
+    """Parallel analysis without random numbers, one component at a time (Dobriban and Owen 2019).
 
-    The null keeps each column's variance and draws the scatter matrix itself (Bartlett's decomposition of a Wishart
-    matrix), so its cost does not depend on the number of rows.
+    A component counts if it varies more than the largest one of unrelated columns would (`NoiseEdge`), given the columns'
+    variances without the components before it, so that strong ones do not hide weak ones. Two in a row that do not end the
+    search. `most` is the number of directions in which the rows can vary at all.
     """
-    d, rng = len(column_variances), np.random.default_rng(seed)
     rows = _repetitions(weight)
-    spreads = np.sqrt(column_variances)
-    null = np.empty((repeats, len(variances)))
-    for repeat in range(repeats):
-        values = np.linalg.svd(_null_factor(rng, rows - 1, d) * spreads, compute_uv=False) ** 2 / (rows - 1)
-        null[repeat] = np.concatenate([values, np.zeros(len(variances))])[: len(variances)]
-    levels = {share: np.quantile(null, share, axis=0) for share in (0.5, 0.95, 0.99)}
-
-    def leading(threshold: Floats) -> int:
-        # What is at the level of rounding is not compared: null and data can both be zero there.
-        below = np.flatnonzero(variances <= threshold + variances[0] * 1e-12)
-        return int(below[0]) if below.size else len(variances)
-
+    most = min(rows - 1, len(column_variances) if most is None else most)
+    floor = float(variances.max(initial=0.0)) * 1e-12  # what is at the level of rounding is no component
+    left, outside = column_variances.astype(np.float64), np.ones(len(column_variances))
+    last = dict.fromkeys(TRACY_WIDOM, 0)
+    levels: dict[float, list[float]] = {chance: [] for chance in TRACY_WIDOM}
+    for k, variance in enumerate(variances[: most - 1]):  # with the last one there is no noise left to compare with
+        square = np.asarray(directions[k], dtype=np.float64) ** 2
+        noise = NoiseEdge.of(*_noise_beside(variance, square, left, outside, rows - 1 - k))
+        for chance in TRACY_WIDOM:
+            levels[chance].append(noise.level(chance))
+            if variance > max(levels[chance][-1], floor) and k <= last[chance] + _AHEAD:
+                last[chance] = k + 1
+        if variance <= floor or k >= max(last.values()) + _AHEAD:
+            break
+        left, outside = np.maximum(left - variance * square, 0.0), np.maximum(outside - square, 0.0)
     return RankChoice(
         rule="parallel",
-        chosen=leading(levels[0.95]),
-        low=leading(levels[0.99]),
-        high=leading(levels[0.5]),
+        chosen=last[0.95],
+        low=last[0.99],
+        high=last[0.5],
         meaning="components above the 99 %, 95 % (chosen) and 50 % level of unrelated columns",
-        figures={"null_95": levels[0.95], "null_median": levels[0.5]},
+        figures={"null_95": np.array(levels[0.95]), "null_median": np.array(levels[0.5])},
     )
 
 
-def _null_factor(rng: np.random.Generator, freedom: int, d: int) -> Floats:
-    """A matrix A with A'A distributed as the scatter of `freedom` standard normal rows."""
-    if freedom < d:
-        return rng.standard_normal((freedom, d))
-    factor = np.triu(rng.standard_normal((d, d)), 1)
-    factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(freedom - np.arange(d)))
-    return factor
+def _noise_beside(
+    variance: float, square: Floats, left: Floats, outside: Floats, freedom: int
+) -> tuple[Floats, int, Floats]:
+    """The columns' noise if this component were none of it: variances, degrees of freedom, and how many each stands for.
+
+    Components found before took noise along: of a column whose share h is left outside them, h counts, with 1 / h of the
+    variance that is left. The component's own variance beyond noise is taken off each column, but no more than the other
+    columns vouch for: a component of one column is no relation.
+    """
+    some = outside > 1e-9
+    variances = np.where(some, left / np.where(some, outside, 1.0), 0.0)
+    if (taken := 1 - outside).any():
+        along = float(taken @ variances) / float(taken.sum())
+        variances = np.maximum(along + (variances - along) / np.sqrt(np.maximum(outside, 0.25)), 0.0) * some
+    inflation = 1 + float(outside.sum()) / freedom
+    noise = variances
+    for _ in range(3):
+        beyond = max(variance - inflation * float(square @ noise), 0.0)
+        noise = np.maximum(variances - beyond * square * (1 - square), 0.0)
+    return noise, freedom, np.where(some, outside, 0.0)
+
+
+def by_broken_stick(variances: Floats, total: float, weight: float, n_columns: int) -> RankChoice:
+    """Leading shares of variance that exceed those of a stick broken at random (Frontier 1976; Jackson 1993).
+
+    The range is that of shares two standard errors lower and higher, for normal data.
+    """
+    parts = min(_repetitions(weight) - 1, n_columns)
+    expected = (np.cumsum(1.0 / np.arange(parts, 0, -1))[::-1] / parts)[: len(variances)]
+    shares = (variances / total if total > 0 else np.zeros_like(variances))[: len(expected)]
+    error = 2 * shares * np.sqrt(2 / max(weight - 1, 1))
+
+    def leading(shares: Floats) -> int:
+        return int(np.argmin(np.append(shares > expected * (1 + 1e-12), False)))
+
+    return RankChoice(
+        rule="broken-stick",
+        chosen=leading(shares),
+        low=leading(shares - error),
+        high=leading(shares + error),
+        meaning="leading shares above those of a stick broken at random, lowered and raised by two standard errors",
+        figures={"share": shares, "broken_stick": expected},
+    )
 
 
 def _repetitions(weight: float) -> int:

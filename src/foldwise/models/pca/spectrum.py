@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,26 @@ class Spectrum:
             resumed_at=resumed_at,
             ddof=options.ddof,
             indicators=options.indicators,
+        )
+
+    @classmethod
+    def of_model(cls, pca: Any) -> Spectrum:
+        """What a fitted PCA has kept of it."""
+        return cls(
+            weight=pca.total_weight_,
+            rows=pca.n_samples_,
+            mean=pca.mean_,
+            scale=pca.scale_,
+            total_variance=float(pca.column_variances_.sum()),
+            column_variances=pca.column_variances_,
+            variances=pca.explained_variance_,
+            directions=pca.components_,
+            residuals=pca.residuals_,
+            floor=pca.variance_floor_,
+            dropped=None,
+            outcome=pca.outcome_,
+            resumed_at=0,
+            indicators=getattr(pca, "indicators_", None),
         )
 
     def settled(self) -> Spectrum:
