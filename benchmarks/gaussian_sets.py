@@ -1,4 +1,4 @@
-"""Sets for choosing the number of clusters: Gaussian groups of equal and unequal sizes, spreads and shapes, published sets, and noise.
+"""Sets for choosing the number of clusters: Gaussian groups of many sizes and shapes, published sets, and noise.
 
 Half of the sets with clusters are held out, by a hash of their names.
 """

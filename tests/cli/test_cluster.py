@@ -38,7 +38,7 @@ def test_it_prints_clusters_traits_and_centres(capsys):
     assert sizes == [65, 62, 51]
     assert lines[head + 2].index("proline +1.1") == lines[head].index("what sets it apart")
     assert re.search(r"^proline +510 +1,100 +619 +747$", out, re.MULTILINE)
-    assert "hint: -k 2:10" in out
+    assert "hint: -k auto" in out
 
 
 def test_it_looks_right_with_many_clusters_columns_and_no_names(tmp_path, capsys):
@@ -100,15 +100,34 @@ def test_columns_where_weights_and_cosine(tmp_path, capsys):
     assert fw.load(model).metric == "cosine"
 
 
-def test_a_range_shows_the_curve_and_its_knee(tmp_path, capsys):
-    page = tmp_path / "curve.html"
-    assert main(["cluster", str(WINE), "-k", "1:6", "--scale", "--report", str(page)]) == 0
+def test_a_range_shows_the_votes(tmp_path, capsys):
+    page = tmp_path / "votes.html"
+    assert main(["cluster", str(WINE), "-k", "2:6", "--scale", "--report", str(page)]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"^ +3 +1,277.9 +-23.0 % +0.28  knee, best silhouette$", out, re.MULTILINE)
-    assert "knee: 3" in out
+    assert re.search(r"^There are \w+ 3 clusters", out, re.MULTILINE)
+    assert re.search(r"^silhouette +3 +3 to 3", out, re.MULTILINE)
+    assert not re.search(r"^cluster +rows", out, re.MULTILINE)
     text = page.read_text()
-    assert "knee: 3" in text
+    assert "What each criterion saw" in text
+    assert text.count("<svg") == 10
     assert "http" not in text
+    assert "nan" not in text.replace("nonflavanoid", "").lower()
+
+
+def test_auto_chooses_and_clusters(tmp_path, capsys):
+    out = tmp_path / "rows.csv"
+    assert main(["cluster", str(WINE), "-k", "auto", "--scale", "--out", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "3 clusters" in json.dumps(found)
+    assert len({line.split(",")[1] for line in out.read_text().splitlines()[1:]}) == 3
+
+
+def test_auto_says_that_there_are_none(tmp_path, capsys):
+    noise, out = tmp_path / "noise.csv", tmp_path / "rows.csv"
+    np.savetxt(noise, np.random.default_rng(0).random((300, 4)), delimiter=",", header="a,b,c,d", comments="")
+    assert main(["cluster", str(noise), "-k", "auto", "--out", str(out)]) == 0
+    assert "No clusters found" in capsys.readouterr().out
+    assert len(out.read_text().splitlines()) == 301
 
 
 @pytest.mark.parametrize("k", ["3", "12"])
@@ -179,7 +198,7 @@ def test_figures_of_very_large_values_are_those_of_the_same_values_divided(tmp_p
         (["--report", "r.pdf"], [".html"]),
         (["--model", "no-such-folder/m.fw"], ["no-such-folder", "does not exist"]),
         (["--resume"], ["--resume", "--model"]),
-        (["-k", "2:4", "--out", "labels.csv", "--time-budget", "3"], ["--out, --time-budget", "range"]),
+        (["-k", "2:4", "--out", "labels.csv"], ["--out", "range", "-k auto"]),
         (["--columns", "alcool"], ["alcool", "alcohol"]),
         (["--metric", "manhattan"], []),
     ],

@@ -128,7 +128,8 @@ def test_same_bits_for_threads_and_files(tmp_path):
     x = three(seed=2)
     np.save(tmp_path / "x.npy", x)
     one = fw.choose_clusters(x, range(1, 5), n_threads=1)
-    for other in (fw.choose_clusters(x, range(1, 5), n_threads=3), fw.choose_clusters(str(tmp_path / "x.npy"), range(1, 5))):
+    read = fw.choose_clusters(str(tmp_path / "x.npy"), range(1, 5))
+    for other in (fw.choose_clusters(x, range(1, 5), n_threads=3), read):
         assert other.votes == one.votes
         assert np.array_equal(other.table.values, one.table.values, equal_nan=True)
 
@@ -265,10 +266,10 @@ def test_gaps_join_what_belongs_together():
     x = three(n=100)
     rows = Rows(x - x.mean(axis=0), None, len(x))
     for k in (3, 4, 5, 6):
-        groups, chance = separated(rows, fitted(rows, k, 0, "auto"), 0)
-        assert groups <= 3
-        assert chance < 1e-6
-    assert separated(rows, fitted(rows, 3, 0, "auto"), 0)[0] == 3
+        assert separated(rows, fitted(rows, k, 0, "auto"), 0)[0] <= 3
+    groups, chance = separated(rows, fitted(rows, 3, 0, "auto"), 0)
+    assert groups == 3
+    assert chance < 1e-6
 
 
 def test_groups_by_hand():

@@ -43,7 +43,9 @@ def test_too_few_values_prove_nothing():
     assert fw.dip_test([]) == fw.selection.dip_test.DipTest(0.0, 1.0)
 
 
-@pytest.mark.parametrize(("x", "w"), [([1.0, np.nan], None), ([1.0, np.inf], None), ([1.0, 2.0], [1.0]), ([1.0, 2.0], [1.0, -1.0])])
+@pytest.mark.parametrize(
+    ("x", "w"), [([1.0, np.nan], None), ([1.0, np.inf], None), ([1.0, 2.0], [1.0]), ([1.0, 2.0], [1.0, -1.0])]
+)
 def test_bad_input(x, w):
     with pytest.raises(fw.errors.DataError):
         fw.dip_test(x, w)

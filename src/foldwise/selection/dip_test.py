@@ -82,7 +82,7 @@ def p_value(dip: float, n: float) -> float:
     """The probability that n uniform values have a dip of at least this.
 
     >>> round(p_value(0.0500, 100), 3), p_value(0.1, 5), p_value(0.1, 1000) < 1e-20
-    (0.065, 1.0, True)
+    (0.062, 1.0, True)
     """
     if n < _LEAST:
         return 1.0

@@ -50,11 +50,12 @@ def choose_clusters(
     """How many clusters there are, if any, by the votes of several criteria.
 
     All criteria judge the same k-means clusters (mixtures start from them). "dip" counts the groups with gaps between them, by
-    dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 80 % of the other
-    votes are for one number (groups of very different sizes can touch without a gap). Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice,
-    "bic" and "icl" of Gaussian mixtures, "silhouette" and "gap" once, "calinski-harabasz", "davies-bouldin" and "stability"
-    half; "knee" is only drawn. "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are
-    clearly better than for references without clusters (`selection/clusters/references.py`).
+    dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 80 % of the
+    other votes are for one number (groups of very different sizes can touch without a gap). Otherwise the number with the most
+    votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures,
+    "silhouette" and "gap" once, "calinski-harabasz", "davies-bouldin" and "stability" half; "knee" is only drawn.
+    "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are clearly better than for
+    references without clusters (`selection/clusters/references.py`).
 
     Parameters
     ----------
@@ -118,6 +119,8 @@ def choose_clusters(
 
 
 def _numbers(ks: int | Iterable[int]) -> tuple[int, ...]:
+    if not is_whole(ks) and not isinstance(ks, Iterable):
+        raise ParameterError(f"ks={ks!r}: give whole numbers of at least 1, such as range(1, 21).")
     given = range(1, int(ks) + 1) if is_whole(ks) else list(ks)  # type: ignore[arg-type]
     if not len(given) or not all(is_whole(k) for k in given) or min(given) < 1:
         raise ParameterError(f"ks={ks!r}: give whole numbers of at least 1, such as range(1, 21).")

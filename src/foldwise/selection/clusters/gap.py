@@ -13,8 +13,8 @@ from foldwise.selection.clusters.sweep import Sweep, Task, better, log_inertia
 class Gap:
     """The smallest number whose gap is within a standard error of the largest gap; it can be 1.
 
-    A gap that rises to the end of the numbers tried, as it does where rows fill their box unevenly, has no such peak. Then it is
-    the number after which the gap first fails to rise by a standard error, as in the original paper.
+    A gap that rises to the end of the numbers tried, as it does where rows fill their box unevenly, has no such peak. Then it
+    is the number after which the gap first fails to rise by a standard error, as in the original paper.
     """
 
     name, label, weight = "gap", "gap statistic", 1.0
