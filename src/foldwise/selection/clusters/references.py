@@ -14,7 +14,7 @@ from foldwise.data.block import Floats
 from foldwise.selection.clusters.rows import Rows
 from foldwise.selection.clusters.sweep import Sweep
 
-REFERENCES = {"box": 8, "radial": 6}  # how many of each
+REFERENCES = {"box": 6, "radial": 5}  # how many of each
 _ROWS, _ROWS_PER_CLUSTER = 1_000, 30
 
 
