@@ -26,6 +26,7 @@ _ALL = (
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.speed.silhouette",
+    "benchmarks.speed.scores",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",

@@ -37,12 +37,22 @@ if TYPE_CHECKING:
     from foldwise.report.look import Look as Look
     from foldwise.report.look import look as look
     from foldwise.report.progress import progress as progress
+    from foldwise.selection.agreement import adjusted_rand as adjusted_rand
+    from foldwise.selection.agreement import completeness as completeness
+    from foldwise.selection.agreement import homogeneity as homogeneity
+    from foldwise.selection.agreement import normalized_mutual_info as normalized_mutual_info
+    from foldwise.selection.agreement import v_measure as v_measure
     from foldwise.selection.choose_mixture import MixtureChoice as MixtureChoice
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
     from foldwise.selection.curve import InertiaCurve as InertiaCurve
     from foldwise.selection.curve import inertia_curve as inertia_curve
+    from foldwise.selection.scores import ClusterScores as ClusterScores
+    from foldwise.selection.scores import scores as scores
+    from foldwise.selection.separation import calinski_harabasz as calinski_harabasz
+    from foldwise.selection.separation import davies_bouldin as davies_bouldin
+    from foldwise.selection.separation import dunn as dunn
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.selection.silhouette_result import Silhouette as Silhouette
     from foldwise.selection.squared_silhouette import squared_silhouette as squared_silhouette
@@ -70,9 +80,12 @@ _HOMES = {
     "prepare.recipe": "Recipe",
     "report.look": "Look look",
     "report.progress": "progress",
+    "selection.agreement": "adjusted_rand completeness homogeneity normalized_mutual_info v_measure",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
+    "selection.scores": "ClusterScores scores",
+    "selection.separation": "calinski_harabasz davies_bouldin dunn",
     "selection.silhouette": "silhouette",
     "selection.silhouette_result": "Silhouette",
     "selection.squared_silhouette": "squared_silhouette",

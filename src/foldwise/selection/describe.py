@@ -13,7 +13,9 @@ from foldwise.data.missing import allow_missing
 from foldwise.data.source import count_rows
 from foldwise.fold.passes import Passes
 from foldwise.models.base import with_missing
+from foldwise.selection.agreement import adjusted_rand_of
 from foldwise.stats.array_sum import ArraySum
+from foldwise.stats.contingency import Contingency
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,7 @@ class CategoryCounts:
         >>> CategoryCounts("a", ("x", "y"), np.array([[3.0, 0.0], [0.0, 2.0]]), True).agreement
         1.0
         """
-        both, rows, columns = (_pairs(part) for part in (self.counts, self.counts.sum(axis=1), self.counts.sum(axis=0)))
-        everything = _pairs(self.counts.sum())
-        expected = rows * columns / everything if everything > 0 else 0.0
-        most = (rows + columns) / 2
-        return float((both - expected) / (most - expected)) if most != expected else 1.0
-
-
-def _pairs(counts: Any) -> float:
-    return float((np.asarray(counts) * (np.asarray(counts) - 1)).sum() / 2)
+        return adjusted_rand_of(Contingency.of_table(self.counts))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from foldwise.models.kmeans.geometry import GEOMETRIES, Geometry
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.session import open_passes
 from foldwise.selection.cluster_moments import has_gaps, without_blank
+from foldwise.selection.label_numbers import numbered
 
 TWO_CLUSTERS = "a silhouette compares clusters, so there must be at least two."
 
@@ -105,12 +106,12 @@ def labelled_rows(
     given, geometry = np.asarray(labels), GEOMETRIES[metric or "euclidean"]
     if given.ndim != 1:
         raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
-    found, numbers = np.unique(given, return_inverse=True)
+    numbers, found = numbered(given)
     source = scan(X, weights=sample_weight)
     source = source if missing == "error" else allow_missing(source)
     with open_passes(source, engine=engine, n_threads=n_threads) as passes:
         seen = passes.source if geometry.view is None else geometry.view(passes.source)
-        opened = LabelledRows(passes.over(seen), numbers.astype(np.int32), tuple(found.tolist()), geometry)
+        opened = LabelledRows(passes.over(seen), numbers, tuple(found.tolist()), geometry)
         yield _with_gaps(opened, missing == "model")
 
 

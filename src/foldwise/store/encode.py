@@ -25,6 +25,7 @@ MODELS = {
     "SoftKMeans": "foldwise.models.mixture",
 }
 RESULTS = {
+    "ClusterScores": "foldwise.selection.scores",
     "Comparison": "foldwise.models.likelihood",
     "ComponentChoice": "foldwise.selection.components",
     "FittedDistribution": "foldwise.models.likelihood",

@@ -1,0 +1,59 @@
+"""Labels of any kind as numbers from 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.errors import DataError, ParameterError
+
+_MOST_GAPS = 4  # times as many possible numbers as rows, up to which labels are looked up in a table instead of sorted
+
+
+def numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The number of each label among the distinct ones in rising order, and these.
+
+    >>> numbers, names = numbered(np.array(["b", "a", "b"]))
+    >>> numbers.tolist(), names.tolist()
+    ([1, 0, 1], ['a', 'b'])
+    """
+    if labels.dtype.kind in "iu" and len(labels):
+        least, most = int(labels.min()), int(labels.max())
+        if most - least < _MOST_GAPS * len(labels) + 1024:
+            wide = (
+                labels if labels.dtype.itemsize == 8 else labels.astype(np.int64)
+            )  # a narrow difference may wrap around
+            shifted = (wide - wide.dtype.type(least)).astype(np.int32)
+            present = np.flatnonzero(np.bincount(shifted))
+            if len(present) <= most - least:
+                place = np.zeros(most - least + 1, dtype=np.int32)
+                place[present] = np.arange(len(present), dtype=np.int32)
+                shifted = place[shifted]
+            return shifted, (present + least).astype(labels.dtype)
+    try:
+        found, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise DataError(
+            "labels of different types cannot be told apart in a fixed order",
+            advice="Make them all text, or all numbers",
+        ) from None
+    return numbers.astype(np.int32), found
+
+
+def one_per_row(labels: Any, name: str = "labels") -> NDArray[Any]:
+    """Labels as an array with one entry per row."""
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ParameterError(f"{name} of shape {given.shape}: pass one label per row.")
+    return given
+
+
+def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are NaN or None."""
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind == "O":
+        return np.array([one is None or one != one for one in labels], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
