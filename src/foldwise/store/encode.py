@@ -35,6 +35,7 @@ RESULTS = {
     "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
     "Silhouette": "foldwise.selection.silhouette_result",
+    "Stability": "foldwise.selection.stability_result",
 }
 _RECORDS = RESULTS | {
     "BooleanFormat": "foldwise.data.column_text",
