@@ -20,6 +20,7 @@ _ALL = (
     "benchmarks.speed.tables",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
+    "benchmarks.accuracy.stability",
     "benchmarks.accuracy.mixture",
     "benchmarks.accuracy.mixture_optima",
     "benchmarks.speed.kmeans",

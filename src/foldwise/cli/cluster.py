@@ -21,6 +21,7 @@ from foldwise.cli.options import (
     Resume,
     Scale,
     Seed,
+    Steady,
 )
 
 
@@ -37,6 +38,7 @@ def cluster(
     seed: Seed = 0,
     max_iter: Count = 300,
     tol: AtLeastZero = 1e-4,
+    stability: Steady = False,
     given: Input = INPUT,
     output: Output = OUTPUT,
     resuming: Resume = RESUME,
@@ -69,6 +71,7 @@ def cluster(
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.cli.stability import add_stability
     from foldwise.report.cluster import cluster_report
     from foldwise.report.curve import curve_report
 
@@ -88,7 +91,7 @@ def cluster(
     }
     if isinstance(wanted, range):
         why = "not with a range of numbers. Look at the curve, then choose one number."
-        resuming.refuse(why, out=output.out, model=output.model)
+        resuming.refuse(why, out=output.out, model=output.model, stability=stability)
     with compute.engine_context(), spooled_scan(file, given) as source:
         if isinstance(wanted, range):
             with progress():
@@ -98,7 +101,7 @@ def cluster(
             fitted = KMeans(wanted, checkpoint=place, time_budget=resuming.time_budget, **settings).fit(source)
         with progress():
             report = cluster_report(fitted, source)
-        stopped = fitted.outcome_.reason == "interrupted"
-        return finish(
-            report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped
-        )
+        ending: dict[str, Any] = {"interrupted": fitted.outcome_.reason == "interrupted"}
+        if stability and not ending["interrupted"]:
+            report, ending = add_stability(report, fitted, source, seed)
+        return finish(report, output, model=fitted, source=source, rows="clusters", checkpoint=place, **ending)

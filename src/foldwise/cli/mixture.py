@@ -22,6 +22,7 @@ from foldwise.cli.options import (
     Resume,
     Scale,
     Seed,
+    Steady,
 )
 
 
@@ -40,6 +41,7 @@ def mixture(
     seed: Seed = 0,
     max_iter: Count = 2000,
     tol: AtLeastZero = 1e-7,
+    stability: Steady = False,
     given: Input = INPUT,
     output: Output = OUTPUT,
     resuming: Resume = RESUME,
@@ -76,6 +78,7 @@ def mixture(
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.cli.stability import add_stability
     from foldwise.report.mixture import mixture_report
 
     wanted, types = number_or_range(components, "--components"), _types(type_)
@@ -109,9 +112,10 @@ def mixture(
                 fitted = fitted.merge(source, None if merge_into == "auto" else int(merge_into))
             report = mixture_report(fitted, source, choice)
         stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
-        return finish(
-            report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped
-        )
+        ending: dict[str, Any] = {"interrupted": stopped}
+        if stability and not stopped:
+            report, ending = add_stability(report, fitted, source, seed)
+        return finish(report, output, model=fitted, source=source, rows="clusters", checkpoint=place, **ending)
 
 
 def _types(text: str) -> list[str]:

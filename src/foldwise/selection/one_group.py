@@ -76,7 +76,18 @@ def _one_mode(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
         apart = float(np.abs(found - f).max())
         if apart < least:
             best, least = found, apart
-    return x, best
+    mean = float(weights @ values / weights.sum())
+    spread = float(np.sqrt(weights @ np.square(values - mean) / weights.sum()))
+    return _with_moments(x, best, mean, spread), best
+
+
+def _with_moments(x: Floats, f: Floats, mean: float, spread: float) -> Floats:
+    """The values stretched so that the distribution, uniform between them, has this mean and standard deviation."""
+    low, high, share = x[:-1], x[1:], np.diff(f)
+    own = float(share @ (low + high) / 2)
+    low, high = low - own, high - own
+    variance = float(share @ (low**2 + low * high + high**2) / 3)
+    return np.asarray(mean + (x - own) * (spread / np.sqrt(variance) if variance > 0 else 1.0))
 
 
 def _quantiles(values: Floats, weights: Floats) -> tuple[Floats, Floats]:

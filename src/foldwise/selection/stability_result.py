@@ -74,7 +74,7 @@ class Stability:
     def verdicts(self) -> tuple[str, ...]:
         """A word or two for each cluster.
 
-        "dissolves" below a Jaccard of 0.6; "no clearer than noise" if it is found again, but corrected below 0.6; then, by the
+        "dissolves" below a Jaccard of 0.6; "could be noise" if it is found again, but corrected below 0.6; then, by the
         corrected value, "doubtful" below 0.75, "stable" below 0.85, "very stable". Without a correction, by the plain value.
         """
         corrected = self.corrected
@@ -135,7 +135,7 @@ _SAID = {
     "very stable": "very stable",
     "stable": "stable",
     "doubtful": "doubtful",
-    "no clearer than noise": "found again, but no more surely than parts of a single group would be",
+    "could be noise": "found again, but so would parts of a single group be",
     "dissolves": "not found again: other rows would give other clusters",
 }
 
@@ -144,7 +144,7 @@ def _verdict(plain: float, corrected: float) -> str:
     if plain < DISSOLVES:
         return "dissolves"
     if corrected < DISSOLVES:
-        return "no clearer than noise"
+        return "could be noise"
     return "doubtful" if corrected < DOUBTFUL else "stable" if corrected < STABLE else "very stable"
 
 
