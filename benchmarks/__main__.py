@@ -28,6 +28,7 @@ _ALL = (
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.speed.silhouette",
     "benchmarks.speed.scores",
+    "benchmarks.speed.stability",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",

@@ -207,8 +207,8 @@ class _Repeats:
         overlaps, repeats = state["overlaps"], len(state["overlaps"])
         known = self.labels >= 0
         none = state["one_group"]
-        kinds = np.unique(none[:, 0])
-        one_group = max((float(none[none[:, 0] == kind, 1].mean()) for kind in kinds), default=float("nan"))
+        kinds = [none[none[:, 0] == kind, 1:].mean(axis=0).tolist() for kind in np.unique(none[:, 0])]
+        one_group, its_share = max(kinds, default=(float("nan"), float("nan")))
         counts = np.bincount(
             self.labels[known], None if self.weights is None else self.weights[known], minlength=self.k
         )
@@ -219,6 +219,7 @@ class _Repeats:
             jaccard=overlaps.mean(axis=0),
             by_chance=state["chances"].mean(axis=0),
             one_group=one_group,
+            one_group_share=its_share,
             dissolved=(overlaps < LOST).mean(axis=0),
             confidence=np.where(known, state["kept"] / repeats, np.nan),
             overlaps=overlaps,
@@ -271,8 +272,8 @@ class _OneGroupTables:
     def count(self) -> int:
         return len(self.shapes) * _TABLES
 
-    def most_stable(self, number: int, of: _Repeats) -> tuple[int, float]:
-        """The Jaccard of the most stable cluster in table `number`, and the kind of the table."""
+    def most_stable(self, number: int, of: _Repeats) -> tuple[float, float, float]:
+        """Of table `number`: its kind, and the Jaccard of its most stable cluster and the share of the rows that it has."""
         kind = number % len(self.shapes)
         rng = np.random.default_rng([of.refit.seed, 1, number])
         rows = self.shapes[kind].sample(self.n_rows, rng, of.passes.source.dtype)
@@ -283,8 +284,9 @@ class _OneGroupTables:
         labels = of.refit.labels(whole, here)
         rate = METHODS["bootstrap" if of.replace else "subsample"]
         inside = _Repeats(of.refit, here, labels, None, of.k, of.replace, rate, float(self.n_rows))
-        found = [overlaps_of(inside.repeat(first + 1 + i)[0])[0] for i in range(self.repeats)]
-        return kind, float(np.mean(found, axis=0).max())
+        found = np.mean([overlaps_of(inside.repeat(first + 1 + i)[0])[0] for i in range(self.repeats)], axis=0)
+        best = int(np.argmax(found))
+        return float(kind), float(found[best]), float(np.mean(labels == best))
 
 
 @dataclass
@@ -307,7 +309,7 @@ class _Run:
             "kept": np.zeros(len(self.repeats.labels), dtype=np.int32),
             "overlaps": np.zeros((0, k)),
             "chances": np.zeros((0, k)),
-            "one_group": np.zeros((0, 2)),
+            "one_group": np.zeros((0, 3)),  # kind, Jaccard and share of the most stable cluster
             "failed": np.zeros(1, dtype=np.int64),
         }
 
@@ -319,9 +321,9 @@ class _Run:
         number, now = int(state["number"][0]), {**state, "number": state["number"] + 1}
         if number >= self.n_repeats:
             assert self.tables is not None
-            kind, value = self.tables.most_stable(number - self.n_repeats, self.repeats)
-            now["one_group"] = np.vstack([state["one_group"], [kind, value]])
-            return now, {"repeat": float(number), "jaccard": value}
+            best = self.tables.most_stable(number - self.n_repeats, self.repeats)
+            now["one_group"] = np.vstack([state["one_group"], best])
+            return now, {"repeat": float(number), "jaccard": best[1]}
         try:
             table, labels = self.repeats.repeat(number)
         except DataError as problem:  # too few distinct rows were drawn, say

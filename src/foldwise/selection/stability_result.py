@@ -23,9 +23,10 @@ class Stability:
     For each cluster: `jaccard` (the mean over the repeats of its overlap with the most similar cluster of the repeat: rows in
     both over rows in either), `by_chance` (the same if the rows of the repeat's clusters were drawn at random, given their
     sizes), `dissolved` (the share of repeats with an overlap below 0.5), and `corrected`: (jaccard - base) / (1 - base), at
-    least 0, where base is the larger of `by_chance` and `one_group`, the Jaccard of the most stable of as many clusters forced
-    on rows of the same shape without clusters. Long or square clouds are cut at the same place every time, so that `jaccard`
-    alone proves nothing; `corrected` is 0 if a cluster is no more stable than such a cut, and 1 if it never changes.
+    least 0. Long or square clouds are cut at the same place every time, so that `jaccard` alone proves nothing: `base` is the
+    larger of `by_chance` and of what the most stable of as many clusters has that are forced on rows of the same shape without
+    clusters (`one_group`, of the share `one_group_share` of the rows; a smaller cluster may lose as many rows, so its base is
+    lower). `corrected` is 0 if a cluster is no more stable than that, and 1 if it never changes.
 
     For each row: `confidence`, the share of repeats in which it keeps its cluster, after the clusters of the repeat were
     matched with those of the model; NaN for rows in no cluster. Rows were drawn (`drawn` on average) so that the fits differ
@@ -38,6 +39,7 @@ class Stability:
     jaccard: Floats
     by_chance: Floats
     one_group: float  # NaN if it was not asked for, or could not be made
+    one_group_share: float
     dissolved: Floats
     confidence: Floats
     overlaps: Floats  # Jaccard by repeat and cluster
@@ -64,9 +66,16 @@ class Stability:
         return not self.outcome.converged
 
     @property
+    def base(self) -> Floats:
+        """The Jaccard that a cluster of this size could have without being one; NaN without a comparison."""
+        share = self.weights / self.weights.sum()
+        larger = np.maximum(np.divide(self.one_group_share, share, out=np.ones(len(share)), where=share > 0), 1.0)
+        return np.asarray(np.maximum(self.by_chance, 1.0 - (1.0 - self.one_group) * larger))
+
+    @property
     def corrected(self) -> Floats:
         """The Jaccard of each cluster, corrected for what clusters forced on one group would have."""
-        base = np.maximum(self.by_chance, self.one_group)  # NaN without a comparison
+        base = self.base
         room = np.where(base < 1.0, 1.0 - base, 1.0)
         return np.asarray(np.maximum((self.jaccard - base) / room, 0.0))
 
@@ -89,7 +98,7 @@ class Stability:
         figures = {
             "jaccard": self.jaccard,
             "by chance": self.by_chance,
-            "one group": np.full(self.n_clusters, self.one_group),
+            "base": self.base,
             "corrected": self.corrected,
             "dissolved": self.dissolved,
             "confidence": self._mean_confidence(),
