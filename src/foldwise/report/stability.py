@@ -40,7 +40,7 @@ def stability_parts(found: Stability) -> list[Part]:
     ]
     if corrected:
         words.append(
-            f"Corrected: 0 is no more than clusters forced on rows without clusters reach ({found.one_group:.2f}) or chance does; "
+            f"Corrected: 0 is no more than clusters forced on rows without clusters reach ({found.one_group:.2f}), or chance; "
             "1 is never changed."
         )
     words.append(
