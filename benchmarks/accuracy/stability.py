@@ -163,23 +163,20 @@ def show_forced(quick: bool) -> None:
     """Clusters where there are none."""
     kinds = ["uniform cube", "uniform ball", "round Gaussian", "long Gaussian", "long box", "skewed (gamma 2)"]
     kinds += ["heavy tails (t, 3)"]
-    lines = [
-        stable(f"{kind}, 1000 x {d}", partial(noise, kind, 1000, d), k, 2 if quick else 4, None)
-        for kind in kinds
-        for d, k in SIZES
-    ]
-    show("Clusters forced on noise", HEAD, lines)
+    for kind in kinds:
+        lines = [stable(f"1000 x {d}", partial(noise, kind, 1000, d), k, 2 if quick else 4, None) for d, k in SIZES]
+        show(f"Clusters forced on noise: {kind}", HEAD, lines)
 
 
 def show_planted(quick: bool) -> None:
     """Clusters that are there."""
     kinds = ("round", "unequal sizes", "long", "skewed", "heavy tails (t, 5)")
-    lines = [
-        stable(f"{kind}, 1000 x {d}", partial(planted, kind, 1000, d, k), k, 2 if quick else 4, PLANTED)
-        for kind in kinds
-        for d, k in SIZES
-    ]
-    show(f"Clusters planted in noise, {APART:g} standard deviations apart, {BACKGROUND:.0%} background", HEAD, lines)
+    background = f"{APART:g} standard deviations apart, {BACKGROUND:.0%} background"
+    for kind in kinds:
+        lines = [
+            stable(f"1000 x {d}", partial(planted, kind, 1000, d, k), k, 2 if quick else 4, PLANTED) for d, k in SIZES
+        ]
+        show(f"Clusters planted in noise: {kind}, {background}", HEAD, lines)
 
 
 def show_calibration(quick: bool) -> None:
