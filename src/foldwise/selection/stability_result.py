@@ -14,6 +14,7 @@ from foldwise.models.labelled_matrix import LabelledMatrix
 DISSOLVES, DOUBTFUL, STABLE = 0.6, 0.75, 0.85
 LOST = 0.5  # below this Jaccard, a cluster was not found again in a repeat (Hennig 2007)
 SURE = 0.9
+_LARGER = 2.0  # the most that a base allows for a smaller cluster: those of a few rows come and go in noise, too
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +27,7 @@ class Stability:
     least 0. Long or square clouds are cut at the same place every time, so that `jaccard` alone proves nothing: `base` is the
     larger of `by_chance` and of what the most stable of as many clusters has that are forced on rows of the same shape without
     clusters (`one_group`, of the share `one_group_share` of the rows; a smaller cluster may lose as many rows, so its base is
-    lower). `corrected` is 0 if a cluster is no more stable than that, and 1 if it never changes.
+    lower: 1 - base at most doubles). `corrected` is 0 if a cluster is no more stable than that, and 1 if it never changes.
 
     For each row: `confidence`, the share of repeats in which it keeps its cluster, after the clusters of the repeat were
     matched with those of the model; NaN for rows in no cluster. Rows were drawn (`drawn` on average) so that the fits differ
@@ -69,7 +70,8 @@ class Stability:
     def base(self) -> Floats:
         """The Jaccard that a cluster of this size could have without being one; NaN without a comparison."""
         share = self.weights / self.weights.sum()
-        larger = np.maximum(np.divide(self.one_group_share, share, out=np.ones(len(share)), where=share > 0), 1.0)
+        larger = np.divide(self.one_group_share, share, out=np.ones(len(share)), where=share > 0)
+        larger = np.clip(larger, 1.0, _LARGER)
         return np.asarray(np.maximum(self.by_chance, 1.0 - (1.0 - self.one_group) * larger))
 
     @property
