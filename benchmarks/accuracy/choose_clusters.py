@@ -98,16 +98,17 @@ def sets(half: str | None, with_peers: bool, processes: int) -> None:
     with ProcessPoolExecutor(processes) as pool:
         jobs = [pool.submit(_of_set, i, with_peers) for i in wanted]
         for job in jobs:
-            number, found, seconds = job.result()
+            number, found, _ = job.result()
             one = SETS[number]
             group = "published" if one in SETS[125:] else "made"
             where = "held out" if one.held_out else "design"
             for name, k in found.items():
                 right[f"{group}, {where}", name].append(k == one.k)
             print(f"{one.name:32} {where:9} true {one.k:3}  " + "  ".join(f"{a} {b}" for a, b in found.items()), flush=True)
-    print(f"\n{'right':24}{'sets':>6}" + "".join(f"{name:>20}" for name in ("votes", "silhouette", "calinski-harabasz", "gap", "bic")))
+    names = ("votes", "silhouette", "calinski-harabasz", "gap", "bic")
+    print(f"\n{'right':24}{'sets':>6}" + "".join(f"{name:>20}" for name in names))
     for group in sorted({group for group, _ in right}):
-        shares = [right.get((group, name), []) for name in ("votes", "silhouette", "calinski-harabasz", "gap", "bic")]
+        shares = [right.get((group, name), []) for name in names]
         print(f"{group:24}{len(shares[0]):6}" + "".join(f"{np.mean(one):20.0%}" if one else f"{'-':>20}" for one in shares))
 
 

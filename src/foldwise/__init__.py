@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from foldwise.selection.silhouette import silhouette as silhouette
     from foldwise.selection.silhouette_result import Silhouette as Silhouette
     from foldwise.selection.squared_silhouette import squared_silhouette as squared_silhouette
+    from foldwise.selection.stability import stability as stability
+    from foldwise.selection.stability_result import Stability as Stability
     from foldwise.selection.votes import Vote as Vote
     from foldwise.store import load as load
     from foldwise.store import save as save
@@ -100,6 +102,8 @@ _HOMES = {
     "selection.silhouette_result": "Silhouette",
     "selection.squared_silhouette": "squared_silhouette",
     "selection.votes": "Vote",
+    "selection.stability": "stability",
+    "selection.stability_result": "Stability",
     "store": "load save",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -22,6 +22,7 @@ from foldwise.cli.options import (
     Resume,
     Scale,
     Seed,
+    Steady,
 )
 
 
@@ -38,6 +39,7 @@ def cluster(
     seed: Seed = 0,
     max_iter: Count = 300,
     tol: AtLeastZero = 1e-4,
+    stability: Steady = False,
     given: Input = INPUT,
     output: Output = OUTPUT,
     resuming: Resume = RESUME,
@@ -72,6 +74,7 @@ def cluster(
     from foldwise.cli.number import chosen_number
     from foldwise.cli.options import number_or_range, refuse_outputs, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.cli.stability import add_stability
     from foldwise.report.choice import choice_report
     from foldwise.report.cluster import cluster_report
 
@@ -90,7 +93,7 @@ def cluster(
         "n_threads": compute.threads,
     }
     if isinstance(wanted, range):
-        refuse_outputs(output)
+        refuse_outputs(output, stability=stability)
     with compute.engine_context(), spooled_scan(file, given) as source:
         choice = None
         if not isinstance(wanted, int):
@@ -103,7 +106,7 @@ def cluster(
             fitted = KMeans(wanted, checkpoint=place, time_budget=resuming.time_budget, **settings).fit(source)
         with progress():
             report = cluster_report(fitted, source, choice)
-        stopped = fitted.outcome_.reason == "interrupted"
-        return finish(
-            report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped
-        )
+        ending: dict[str, Any] = {"interrupted": fitted.outcome_.reason == "interrupted"}
+        if stability and not ending["interrupted"]:
+            report, ending = add_stability(report, fitted, source, seed)
+        return finish(report, output, model=fitted, source=source, rows="clusters", checkpoint=place, **ending)

@@ -23,6 +23,7 @@ from foldwise.cli.options import (
     Resume,
     Scale,
     Seed,
+    Steady,
 )
 
 
@@ -41,6 +42,7 @@ def mixture(
     seed: Seed = 0,
     max_iter: Count = 2000,
     tol: AtLeastZero = 1e-7,
+    stability: Steady = False,
     given: Input = INPUT,
     output: Output = OUTPUT,
     resuming: Resume = RESUME,
@@ -79,6 +81,7 @@ def mixture(
     from foldwise.cli.number import chosen_number
     from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
+    from foldwise.cli.stability import add_stability
     from foldwise.report.choice import choice_report
     from foldwise.report.mixture import mixture_report
 
@@ -119,9 +122,10 @@ def mixture(
                 fitted = fitted.merge(source, None if merge_into == "auto" else int(merge_into))
             report = mixture_report(fitted, source, choice, votes)
         stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
-        return finish(
-            report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped
-        )
+        ending: dict[str, Any] = {"interrupted": stopped}
+        if stability and not stopped:
+            report, ending = add_stability(report, fitted, source, seed)
+        return finish(report, output, model=fitted, source=source, rows="clusters", checkpoint=place, **ending)
 
 
 def _types(text: str) -> list[str]:

@@ -39,6 +39,8 @@ Scale: TypeAlias = Annotated[bool, Parameter(help=
     "Divide each column by its standard deviation first: for columns in different units.")]
 Seed: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=0), help=
     "Seed of the random starts; the same seed gives the same model.")]
+Steady: TypeAlias = Annotated[bool, Parameter(name="--stability", negative="", help=
+    "Fit again to rows drawn at random, 100 times, and print which clusters stay; --out then has the confidence of each row.")]
 Count: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 OptionalCount: TypeAlias = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
 AtLeastZero: TypeAlias = Annotated[float, Parameter(validator=validators.Number(gte=0))]
@@ -230,9 +232,10 @@ def number_or_range(text: str, option: str) -> int | range | Literal["auto"]:
     raise ParameterError(f"{option} {text}: give a number such as 8, a range such as 2:12, or auto.")
 
 
-def refuse_outputs(output: Output) -> None:
-    """An error if files were asked for that need one number of clusters."""
-    if names := [name for name, path in (("--out", output.out), ("--model", output.model)) if path is not None]:
+def refuse_outputs(output: Output, *, stability: bool) -> None:
+    """An error if something was asked for that needs one number of clusters."""
+    given = {"out": output.out, "model": output.model, "stability": stability}
+    if names := [f"--{name}" for name, one in given.items() if one]:
         raise ParameterError(f"{', '.join(names)}: not with a range of numbers. Give one number, or -k auto.")
 
 

@@ -29,13 +29,13 @@ def show(text: str) -> OutputError | None:
     return None
 
 
-def write_rows(model: Any, source: Any, out: Path, keep: str = "ids") -> str:
+def write_rows(model: Any, source: Any, out: Path, keep: str = "ids", beside: Any = None) -> str:
     """Write what the model gives for every row to a file, in bounded memory."""
     from foldwise import progress
     from foldwise.report.write_rows import write_transformed
 
     with progress():
-        rows = write_transformed(model, source, out, keep=keep)
+        rows = write_transformed(model, source, out, keep=keep, beside=beside)
     return f"{out} ({rows:,} rows)"
 
 
@@ -53,13 +53,15 @@ def finish(
     model: Any = None,
     source: Any = None,
     rows: str = "",
+    beside: Any = None,
     checkpoint: Path | None = None,
     values: dict[str, Any] | None = None,
     interrupted: bool = False,
 ) -> int:
     """Print the report and write what was asked for; gives the exit code.
 
-    `rows` says what --out has of each row (without it, --out has the JSON); `values` replace the report's own as JSON.
+    `rows` says what --out has of each row (without it, --out has the JSON), and `beside` is one more figure of each, as in
+    `write_transformed`; `values` replace the report's own as JSON.
     """
     from foldwise import progress, save
     from foldwise.cli.words import as_options
@@ -77,7 +79,7 @@ def finish(
         save(model, output.model)
         done.append(f"model: {output.model}")
     if output.out is not None and rows:
-        done.append(f"{rows}: {write_rows(model, source, output.out, output.keep)}")
+        done.append(f"{rows}: {write_rows(model, source, output.out, output.keep, beside)}")
     elif output.out is not None:
         with replacing(output.out) as stream:
             stream.write((as_json(values) + "\n").encode())

@@ -136,7 +136,7 @@ def opened_for_fit(estimator: Any, X: Any, weights: Any = None) -> Source:
 
 def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
     """The rows to apply a fitted model to; additional columns of a file are not read."""
-    return with_missing(estimator, _opened_for_use(estimator, X, weights))
+    return with_missing(estimator, open_as_given(estimator, X, weights))
 
 
 def with_missing(estimator: Any, source: Source) -> Source:
@@ -152,7 +152,8 @@ def with_missing(estimator: Any, source: Source) -> Source:
     return fill_missing(source, estimator.fill_values_) if hasattr(estimator, "fill_values_") else source
 
 
-def _opened_for_use(estimator: Any, X: Any, weights: Any) -> Source:
+def open_as_given(estimator: Any, X: Any, weights: Any = None) -> Source:
+    """The same with missing cells as they are."""
     recipe = getattr(estimator, "recipe_", None)
     if recipe is not None and is_table_or_frame(X):
         source: Source = recipe.open(X, weights=weights)

@@ -32,11 +32,13 @@ RESULTS = {
     "Goodness": "foldwise.models.likelihood.goodness",
     "InertiaCurve": "foldwise.selection.curve",
     "LabelledMatrix": "foldwise.models.labelled_matrix",
+    "ClusterChoice": "foldwise.selection.clusters.result",
     "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
     "Silhouette": "foldwise.selection.silhouette_result",
     "TaskScores": "foldwise.selection.component_task",
     "Vote": "foldwise.selection.votes",
+    "Stability": "foldwise.selection.stability_result",
 }
 _RECORDS = RESULTS | {
     "BooleanFormat": "foldwise.data.column_text",
@@ -50,6 +52,7 @@ _RECORDS = RESULTS | {
     "WordFormat": "foldwise.data.column_text",
     "MixtureEntry": "foldwise.selection.choose_mixture",
     "IndicatorGroup": "foldwise.prepare.encode",
+    "Judgement": "foldwise.selection.clusters.criterion",
     "Logs": "foldwise.stats.logs",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
