@@ -21,6 +21,7 @@ _ALL = (
     "benchmarks.speed.tables",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",
+    "benchmarks.accuracy.choose_clusters",
     "benchmarks.accuracy.stability",
     "benchmarks.accuracy.mixture",
     "benchmarks.accuracy.mixture_optima",

@@ -1,6 +1,6 @@
 """How often is the number of clusters right? Known numbers, noise, and two groups that touch, beside scikit-learn's criteria.
 
-    python -m benchmarks.accuracy.choose_clusters sets [--half design|held-out] [--no-peers]
+    python -m benchmarks.accuracy.choose_clusters [sets] [--half design|held-out] [--no-peers]
     python -m benchmarks.accuracy.choose_clusters noise [--seeds 50] [--rows 200,2000,20000] [--criteria dip|all]
 
 "sets" compares `fw.choose_clusters` with scikit-learn: k-means (3 starts) judged by silhouette or Calinski-Harabasz, the gap
@@ -136,7 +136,7 @@ if __name__ == "__main__":
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # one core for each process
         os.environ.setdefault(name, "1")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["sets", "noise"])
+    parser.add_argument("what", choices=["sets", "noise"], nargs="?", default="sets")
     parser.add_argument("--half", choices=["design", "held-out"])
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--seeds", type=int, default=50)

@@ -55,7 +55,7 @@ def choice_parts(choice: ClusterChoice) -> list[Part]:
 
 
 def _caption(choice: ClusterChoice) -> str:
-    parts = ["1 means no clusters. Without a gap between groups (dip) there are none, unless nearly all other criteria agree."]
+    parts = ["1 means no clusters. Without a gap between groups (dip) there are none, unless nearly all others agree on a number."]
     parts += [f"{note.capitalize()}." for note in choice.notes]
     if choice.unfinished:
         parts.append(f"Not finished when it was stopped: {', '.join(choice.unfinished)}.")

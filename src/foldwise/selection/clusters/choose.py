@@ -27,7 +27,9 @@ from foldwise.selection.votes import Vote, tally
 
 MAX_ROWS = 20_000
 _ROWS_EACH = 3  # at least, on average, in the largest number of clusters that is tried
-_NEARLY_ALL, _MANY = 0.8, 5  # of the other votes' weight, of more than so many criteria: clusters without gaps
+# Shares of the weight of the other votes, if there are more than _MANY criteria: for one number, which then holds without gaps;
+# and for 1, which then holds in spite of them (with many clusters of few rows, some gap is found by chance).
+_NEARLY_ALL, _MOST, _MANY = 0.9, 0.6, 5
 
 
 def choose_clusters(
@@ -50,9 +52,9 @@ def choose_clusters(
     """How many clusters there are, if any, by the votes of several criteria.
 
     All criteria judge the same k-means clusters (mixtures start from them). "dip" counts the groups with gaps between them, by
-    dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 80 % of the
-    other votes are for one number (groups of very different sizes can touch without a gap). Otherwise the number with the most
-    votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures,
+    dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 90 % of the
+    other votes are for one number (groups of very different sizes can touch without a gap). Where it finds gaps, 60 % of the
+    other votes can overrule it. Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures,
     "silhouette" and "gap" once, "calinski-harabasz", "davies-bouldin" and "stability" half; "knee" is only drawn.
     "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are clearly better than for
     references without clusters (`selection/clusters/references.py`).
@@ -211,7 +213,7 @@ def _decided(votes: list[Vote]) -> tuple[int, float, int | None]:
     """The number, the share of the votes for it, and the runner-up.
 
     1 if no gap was found, unless nearly all other criteria agree on another number: a small group beside a large one may have
-    no gap between them. Otherwise the number with the most votes among those above 1.
+    no gap between them. Otherwise the number with the most votes among those above 1, unless most others say 1.
     """
     counted = [one for one in votes if one.counts]
     dip = next((one for one in counted if one.rule == "dip"), None)
@@ -220,9 +222,11 @@ def _decided(votes: list[Vote]) -> tuple[int, float, int | None]:
         return others.agreed or 1, others.strength, others.runner_up
     several = tally(one for one in counted if one.chosen != 1)
     number = several.agreed if several.agreed is not None else 1
+    enough = len(counted) > _MANY and others.strength >= (_NEARLY_ALL if dip.chosen == 1 else _MOST)
     if dip.chosen == 1:
-        enough = len(counted) > _MANY and others.strength >= _NEARLY_ALL
         number = others.agreed if enough and others.agreed is not None else 1
+    elif enough and others.agreed == 1:
+        number = 1
     weight = sum(one.weight for one in counted)  # dip's vote is among them
     agree = sum(one.weight for one in counted if one.chosen == number)
     rest = tally(one for one in counted if one.chosen != number)
