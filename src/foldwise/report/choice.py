@@ -29,9 +29,13 @@ def choice_report(choice: ClusterChoice, source: Source, *, scale: bool = False,
         about = [f"in the fits: {size}", work]
     else:
         about = [f"{source.where}: {size}", work, *left_out(source.left_out)]
+    return Report("How many clusters?", about, [choice_fact(choice)], choice_parts(choice), data=told(source))
+
+
+def choice_fact(choice: ClusterChoice) -> Fact:
+    """The answer as a headline."""
     answer = str(choice.n_clusters) if choice.found else "none"
-    facts = [Fact("clusters found", choice.n_clusters, answer, f"{choice.strength:.0%} of the votes", only="page")]
-    return Report("How many clusters?", about, facts, choice_parts(choice), data=told(source))
+    return Fact("clusters found", choice.n_clusters, answer, f"{choice.strength:.0%} of the votes")
 
 
 def choice_parts(choice: ClusterChoice) -> list[Part]:
@@ -55,7 +59,7 @@ def choice_parts(choice: ClusterChoice) -> list[Part]:
 
 
 def _caption(choice: ClusterChoice) -> str:
-    parts = ["1 means no clusters. Without a gap between groups (dip) there are none, unless nearly all others agree on a number."]
+    parts = ["1 means no clusters. Where dip finds no gap between groups there are none, unless nearly all others agree."]
     parts += [f"{note.capitalize()}." for note in choice.notes]
     if choice.unfinished:
         parts.append(f"Not finished when it was stopped: {', '.join(choice.unfinished)}.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
-from foldwise.report.choice import choice_parts
+from foldwise.report.choice import choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -62,7 +62,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
     return Report(
         f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}",
         about(model, _work(model)),
-        [*_facts(model, found), *agreement_facts(categories)],
+        [*([] if choice is None else [choice_fact(choice)]), *_facts(model, found), *agreement_facts(categories)],
         [
             *([] if choice is None else choice_parts(choice)),
             clusters,

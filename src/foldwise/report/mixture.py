@@ -9,7 +9,7 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report.charts import criterion_chart, share_histogram
-from foldwise.report.choice import choice_parts
+from foldwise.report.choice import choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -65,7 +65,8 @@ def mixture_report(
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    return Report(title, _about(model, choice), [*_facts(model, found), *agreement_facts(categories)], parts, told(source))
+    facts = [*([] if votes is None else [choice_fact(votes)]), *_facts(model, found), *agreement_facts(categories)]
+    return Report(title, _about(model, choice), facts, parts, told(source))
 
 
 def _about(model: Any, choice: MixtureChoice | None) -> list[str]:

@@ -54,8 +54,9 @@ def choose_clusters(
     All criteria judge the same k-means clusters (mixtures start from them). "dip" counts the groups with gaps between them, by
     dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 90 % of the
     other votes are for one number (groups of very different sizes can touch without a gap). Where it finds gaps, 60 % of the
-    other votes can overrule it. Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures,
-    "silhouette" and "gap" once, "calinski-harabasz", "davies-bouldin" and "stability" half; "knee" is only drawn.
+    other votes can overrule it. Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and
+    Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures, "silhouette" and "gap" once, "calinski-harabasz",
+    "davies-bouldin" and "stability" half; "knee" is only drawn.
     "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are clearly better than for
     references without clusters (`selection/clusters/references.py`).
 
