@@ -208,11 +208,14 @@ def average_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     kept = np.flatnonzero(sizes > 0)
     means = sums[kept] / sizes[kept][:, None]
     merged, heights = average_linkage(means @ means.T / count, sizes[kept], k)
+    n_clusters = int(merged.max()) + 1
+    order = np.argsort(-np.bincount(merged, sizes[kept]), kind="stable")
+    merged = np.argsort(order)[merged].astype(np.int32)  # numbered by size
     cluster_of = np.zeros(len(sizes), dtype=np.int32)  # a group that only has rows of weight 0: as good as any
     cluster_of[kept] = merged
     scoring = Scoring(nearest.table, nearest.offset, merged=cluster_of)
     note = f"{rows.n:,} distinct label rows were gathered into {len(kept)} groups before they were linked"
-    return Consensus(rows.label(scoring), int(merged.max()) + 1, scoring, notes=(note,), heights=heights)
+    return Consensus(rows.label(scoring), n_clusters, scoring, notes=(note,), heights=heights)
 
 
 def function_consensus(function: Callable[..., Any]) -> Strategy:

@@ -1,0 +1,170 @@
+"""How many clusters: the number at which clusterings of subsamples agree most, compared with data that have no clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.data.source import count_rows
+from foldwise.fold import blas
+from foldwise.fold.deadline import Deadline
+from foldwise.fold.passes import Passes
+from foldwise.kernels import _core
+from foldwise.models.ensemble.agreement import distribution, pac_of
+from foldwise.models.ensemble.consensus import normalised_spectrum
+from foldwise.models.ensemble.label_rows import LabelRows
+
+_ROWS = 400  # of the sample on which numbers are compared
+_CLUSTERINGS = 20  # of subsamples, for each number
+_NULLS = 10  # of each kind: one Gaussian, and a box, with the principal axes of the data
+_SHARE = 0.8
+_MOST = 15
+
+
+@dataclass(frozen=True)
+class ConsensusChoice:
+    """For each number of clusters: how ambiguous the consensus is (PAC), and how much less so than without clusters.
+
+    `gain` is log(mean PAC of the null sets / PAC); `threshold` is the largest gain that any null set reaches at any number. If no
+    number exceeds it, `found` is False: there is no evidence of clusters, and `n_clusters` is 1. `cdfs` has, for each number, the
+    share of pairs of rows that are together in at most each share (0, 0.01, ..., 1) of the clusterings. From ready-made labels,
+    the numbers are judged by the gaps in the spectrum of M instead (`eigenvalues`), and labels in random order are the null.
+    """
+
+    numbers: tuple[int, ...]
+    n_clusters: int
+    found: bool
+    reason: str
+    pac: Floats = field(repr=False)
+    null_pac: Floats = field(repr=False)
+    gain: Floats = field(repr=False)
+    threshold: float = 0.0
+    cdfs: Floats | None = field(default=None, repr=False)
+    eigenvalues: Floats | None = field(default=None, repr=False)
+    rows: int = 0
+
+
+def choose_number(passes: Passes, seed: int, *, numbers: Sequence[int] | None = None, limit: Deadline | None = None) -> ConsensusChoice:
+    """The number of clusters of rows; looks at a sample of at most 400 of them."""
+    x = _sample(passes, seed)
+    n = len(x)
+    asked = tuple(numbers or range(2, max(min(_MOST, n // 4), 1) + 1))
+    if not asked:
+        nothing = np.empty(0)
+        return ConsensusChoice((), 1, False, f"{n} rows are too few to look for clusters", nothing, nothing, nothing, rows=n)
+    with blas.single():
+        return _compared(x, asked, seed, limit)
+
+
+def _compared(x: Floats, asked: tuple[int, ...], seed: int, limit: Deadline | None) -> ConsensusChoice:
+    n = len(x)
+    cdfs = [_cdf(x, k, seed) for k in asked]
+    pac = np.array([pac_of(cdf) for cdf in cdfs])
+    nulls = np.array([[pac_of(_cdf(other, k, seed + 1 + r)) for k in asked] for r, other in _null_sets(x, seed, limit)])
+    least = 1.0 / n  # PAC of fewer pairs is as good as none
+    mean = np.log(nulls + least).mean(axis=0)
+    gain = mean - np.log(pac + least)
+    threshold = float((mean - np.log(nulls + least)).max())
+    best = _finest(asked, gain, pac)
+    found = bool(gain[best] > threshold)
+    k = asked[best] if found else 1
+    if found:
+        reason = (
+            f"{k} clusters: {100 * pac[best]:.1f} % of the pairs of rows are ambiguous, against "
+            f"{100 * float(nulls[:, best].mean()):.1f} % in data without clusters"
+        )
+    else:
+        reason = (
+            f"no clusters found: with {asked[best]}, the best number, {100 * pac[best]:.1f} % of the pairs of rows are ambiguous, "
+            f"and data without clusters are as clear ({100 * float(nulls[:, best].min()):.1f} to {100 * float(nulls[:, best].max()):.1f} %)"
+        )
+    return ConsensusChoice(asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, np.array(cdfs), rows=n)
+
+
+def _finest(numbers: Sequence[int], gain: Floats, pac: Floats) -> int:
+    """The number with the largest gain; among numbers that are as unambiguous, the largest: it says the most."""
+    best = int(np.argmax(gain))
+    alike = np.flatnonzero(pac <= pac[best] + 0.005)
+    return int(alike[-1]) if len(alike) else best
+
+
+def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
+    """The number of clusters that ready-made clusterings agree on: before the largest gap in the spectrum of M.
+
+    Only eigenvalues above those of clusterings with the same sizes that have nothing to do with each other count.
+    """
+    values = np.clip(normalised_spectrum(rows)[0][::-1], 0.0, 1.0)
+    part = rows.sample(20 * _ROWS, seed)
+    rng = np.random.default_rng([seed, 17])
+    tops = []
+    for _ in range(_NULLS):
+        shuffled = np.column_stack([rng.permutation(part.clusterings.values[:, t]) for t in range(part.clusterings.count)])
+        null = LabelRows(type(rows.clusterings)(shuffled, rows.clusterings.sizes), part.weights, part.passes)
+        tops.append(np.append(normalised_spectrum(null)[0][::-1], 0.0)[1])
+    threshold = float(min(max(tops), 1.0))
+    gaps = values - np.append(values[1:], 0.0)
+    allowed = (values > threshold + 1e-9) & (np.arange(len(values)) > 0)
+    numbers = tuple(range(1, len(values) + 1))
+    nothing = np.full(len(values), np.nan)
+    if not allowed.any():
+        reason = "no clusters found: the clusterings agree no more than clusterings in random order do"
+        return ConsensusChoice(numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n)
+    k = int(np.argmax(np.where(allowed, gaps, -1.0))) + 1
+    after = values[k] if k < len(values) else 0.0
+    reason = f"{k} clusters: the eigenvalues of the consensus matrix fall from {values[k - 1]:.2f} to {after:.2f} there"
+    return ConsensusChoice(numbers, k, True, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n)
+
+
+# ---------------------------------------------------------------- clusterings of subsamples
+
+
+def _sample(passes: Passes, seed: int) -> Floats:
+    """Some rows in float64, centred, of size about 1; missing cells as the mean of the column."""
+    n = count_rows(passes.source)
+    which = np.arange(n)
+    if n > _ROWS:
+        which = np.sort(np.random.default_rng([seed, 19]).choice(n, _ROWS, replace=False))
+    x = passes.take(which).astype(np.float64)
+    x = x - np.nanmean(x, axis=0)
+    x = np.nan_to_num(x, nan=0.0)
+    return np.asarray(x / max(float(np.abs(x).max()), 1e-300))
+
+
+def _null_sets(x: Floats, seed: int, limit: Deadline | None) -> list[tuple[int, Floats]]:
+    """Sets with the principal axes of the data and no clusters: one Gaussian, or uniform in a box."""
+    _, sizes, axes = np.linalg.svd(x, full_matrices=False)
+    scores = x @ axes.T
+    low, high = scores.min(axis=0), scores.max(axis=0)
+    made = []
+    for r in range(2 * _NULLS):
+        rng = np.random.default_rng([seed, 23, r])
+        if r % 2:
+            null = rng.uniform(low, high, scores.shape)
+        else:
+            null = rng.standard_normal(scores.shape) * sizes / np.sqrt(len(x))
+        if limit is not None:
+            limit.check()
+        made.append((r, np.ascontiguousarray(null)))
+    return made
+
+
+def _cdf(x: Floats, k: int, seed: int) -> Floats:
+    """The distribution of M over clusterings of subsamples; rows outside a subsample are with their nearest centre."""
+    n, rng = len(x), np.random.default_rng([seed, 29, k])
+    size = max(int(_SHARE * n), min(n, k + 1))
+    together = np.zeros((n, n), dtype=np.float32)
+    for _ in range(_CLUSTERINGS):
+        part = np.ascontiguousarray(x[np.sort(rng.choice(n, size, replace=False))])
+        centres = np.empty((k, x.shape[1]))
+        _core.search_small_table(part, None, None, False, int(rng.integers(2**62)), 1, 0, 0, 1, centres)
+        labels = np.argmax(x @ centres.T - 0.5 * np.einsum("kj,kj->k", centres, centres), axis=1)
+        own = np.zeros((n, k), dtype=np.float32)
+        own[np.arange(n), labels] = 1.0
+        together += own @ own.T
+    upper = together[np.triu_indices(n, 1)].astype(np.float64) / _CLUSTERINGS
+    return distribution(upper)
+
+
