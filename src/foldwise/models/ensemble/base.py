@@ -59,10 +59,10 @@ def base_range(k: int, weight: float) -> tuple[int, int]:
     """The numbers of base clusters for diversity="k-range": more than k, so that clusters of any shape can be put together.
 
     >>> base_range(3, 150.0), base_range(3, 1e6), base_range(50, 5000.0)
-    ((6, 12), (6, 50), (50, 100))
+    ((6, 12), (25, 50), (100, 150))
     """
-    high = int(max(min(np.sqrt(weight), _MOST_BASE_CLUSTERS), 2 * k))
-    return min(2 * k, max(k, high // 2)) , high
+    root = float(np.sqrt(weight))
+    return int(max(2 * k, min(root / 2, _MOST_BASE_CLUSTERS / 2))), int(max(3 * k, min(root, _MOST_BASE_CLUSTERS)))
 
 
 def sampled(numbers: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:

@@ -31,7 +31,7 @@ from foldwise.models.ensemble.choose import ConsensusChoice, choose_from_labels,
 from foldwise.models.ensemble.clusterings import Clusterings, distinct_rows, read_clusterings
 from foldwise.models.ensemble.consensus import CONSENSUS, function_consensus
 from foldwise.models.ensemble.label_rows import LabelRows, Scoring
-from foldwise.models.ensemble.predict import ClusterAndConfidence, ConsensusLabels, MeanCoassociation
+from foldwise.models.ensemble.predict import ClusterAndConfidence, ConsensusLabels, KnownLabels, MeanCoassociation, confidence
 from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.kmeans.geometry import EUCLIDEAN
 from foldwise.models.kmeans.observed_data import data_of
@@ -60,11 +60,11 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         they do on data of the same extent without clusters; else the answer is 1, all rows together, and `choice_.found` is False.
     base : an estimator that is cloned for each base clustering, with its own seed and number of clusters; None is k-means.
     n_base : the number of base clusterings.
-    consensus : "kmeans" on the rows of M; "spectral" clustering of M; "average" linkage of M, exact for up to 3,000 distinct label
+    consensus : "spectral" clustering of M; "kmeans" on the rows of M; "average" linkage of M, exact for up to 3,000 distinct label
         rows (more are first gathered into 500 groups); or a function (M, n_clusters, weights) that labels the distinct label rows,
         where M is a `fw.Coassociation` (`M.toarray()` if it is small).
     diversity : how the base clusterings differ, besides their seeds: "restarts" only by these; "k-range" by numbers of clusters,
-        from about 2 n_clusters to the root of the number of rows (50 at most), so that clusters need not be round; "subsample" by
+        half to one root of the number of rows (25 to 50 at most), and 2 to 3 n_clusters at least, so that clusters need not be round; "subsample" by
         the rows they see (80 %, drawn by row number; the others get the label of the nearest centre); "features" by the columns
         they see (half); or a list of estimators.
     scale, missing, prepare, random_state, n_threads : as for KMeans. With missing="model", a row of which a base clustering sees
@@ -73,7 +73,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         resumes after the last one. Only with base=None.
 
     Attributes: `labels_` (numbered by size; -1 for rows without any label), `n_clusters_`, `item_consensus_` (the mean of M over the
-    other rows of a row's cluster), `cluster_consensus_` (over the pairs of a cluster), `cluster_weights_`, `pac_` (the share of pairs
+    other rows of a row's cluster), `confidence_` (see `predict_confidence`), `cluster_consensus_` (over the pairs of a cluster),
+    `cluster_weights_`, `pac_` (the share of pairs
     with 0.1 < M < 0.9), `consensus_cdf_` (the share of pairs with M of at most 0, 0.01, ... 1), `inertia_` (of k-means on the rows
     of M), `base_labels_`, `base_sizes_`, `estimators_`, `choice_`, `outcome_`, `manifest_`, `trace_`.
 
@@ -93,7 +94,7 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         *,
         base: Any = None,
         n_base: int = 20,
-        consensus: Any = "kmeans",
+        consensus: Any = "spectral",
         diversity: Any = "k-range",
         scale: bool = False,
         missing: str = "error",
@@ -207,6 +208,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         cdf = pair_distribution(rows, seed)
         self.labels_ = np.ascontiguousarray(found.labels[inverse])
         self.item_consensus_ = agreement.items[inverse]
+        means = rows.times(np.ascontiguousarray((agreement.sums / np.maximum(agreement.weights, 1e-300)[:, None]).T))
+        self.confidence_ = confidence(means, found.labels)[inverse]
         self.n_clusters_, self.n_distinct_ = found.n_clusters, rows.n
         self.cluster_consensus_, self.cluster_weights_ = agreement.clusters, agreement.weights
         self.cluster_sums_ = agreement.sums
@@ -245,8 +248,21 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         source = self._opened(X)
         return Passes(source, n_threads=self.n_threads).rows(MeanCoassociation(self._task(source), *self._clusters()))
 
+    def predict_confidence(self, X: Any) -> Floats:
+        """How clearly each row belongs to its cluster: the share of that cluster in the row's mean co-association with all.
+
+        1 if no base clustering puts it with rows of another cluster, 1 / n_clusters_ if it is everywhere alike.
+        """
+        source = self._opened(X)
+        task = ClusterAndConfidence(self._task(source), *self._clusters())
+        return np.asarray(Passes(source, n_threads=self.n_threads).rows(task)["confidence"])
+
     def row_output(self, source: Source) -> RowOutput:
-        """For streamed output: the cluster of each row and its mean co-association with the rows of that cluster."""
+        """For streamed output: the cluster of each row, and its confidence (see `predict_confidence`)."""
+        check_is_fitted(self, "labels_")
+        if self.estimators_ is None:  # the rows are those of the fit: there are no others
+            known = KnownLabels(self.labels_, self.confidence_)
+            return RowOutput(source, ("cluster", "confidence"), ClusterAndConfidence.dtype, known)
         seen = self._compared(source)
         task = ClusterAndConfidence(self._task(seen), *self._clusters())
         return RowOutput(seen, ("cluster", "confidence"), task.dtype, task)

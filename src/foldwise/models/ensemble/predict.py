@@ -70,7 +70,7 @@ class MeanCoassociation:
 
 @dataclass(frozen=True)
 class ClusterAndConfidence(MeanCoassociation):
-    """Records of the cluster and the mean co-association with its rows; NaN for a row without a cluster."""
+    """Records of the cluster and its share in the row's mean co-association with all; NaN for a row without a cluster."""
 
     dtype: ClassVar[np.dtype[np.void]] = np.dtype([("cluster", np.int32), ("confidence", np.float64)])
 
@@ -78,6 +78,26 @@ class ClusterAndConfidence(MeanCoassociation):
         """One record for each row."""
         values = self.labels.base(block)
         labels, told = self.labels.of(values), np.empty(block.n_rows, self.dtype)
-        together = self.of(values)[np.arange(len(labels)), np.maximum(labels, 0)]
-        told["cluster"], told["confidence"] = labels, np.where(labels >= 0, np.minimum(together, 1.0), np.nan)
+        told["cluster"], told["confidence"] = labels, confidence(self.of(values), labels)
         return told
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Records of the rows of a fit."""
+
+    labels: Labels
+    confidence: Floats
+
+    def __call__(self, block: Block) -> NDArray[np.void]:
+        """One record for each row."""
+        here, told = slice(block.start, block.start + block.n_rows), np.empty(block.n_rows, ClusterAndConfidence.dtype)
+        told["cluster"], told["confidence"] = self.labels[here], self.confidence[here]
+        return told
+
+
+def confidence(means: Floats, labels: Labels) -> Floats:
+    """The share of each row's own cluster in its mean co-association with all clusters."""
+    own, total = means[np.arange(len(labels)), np.maximum(labels, 0)], means.sum(axis=1)
+    found = np.full(len(labels), np.nan)
+    return np.divide(own, total, out=found, where=(labels >= 0) & (total > 0))
