@@ -6,7 +6,20 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from foldwise.cli.options import COMPUTE, INPUT, OUTPUT, RESUME, Compute, Count, File, Input, Output, Resume, Scale, Seed
+from foldwise.cli.options import (
+    COMPUTE,
+    INPUT,
+    OUTPUT,
+    RESUME,
+    Compute,
+    Count,
+    File,
+    Input,
+    Output,
+    Resume,
+    Scale,
+    Seed,
+)
 
 
 def ensemble(
@@ -65,7 +78,9 @@ def ensemble(
     }
     if labels:
         resuming.refuse("not with --labels, which takes one step.", scale=scale, model=output.model)
-        source = allow_missing(scan_quietly(file, columns=column_list(given.columns, file), where=given.where, reading=given.reading()))
+        source = allow_missing(
+            scan_quietly(file, columns=column_list(given.columns, file), where=given.where, reading=given.reading())
+        )
         fitted = ClusterEnsemble(**settings).fit_labels(source)
         return finish(ensemble_report(fitted, source), output, model=fitted, source=source, rows="clusters")
     settings |= {"n_base": clusterings, "diversity": diversity, "scale": scale, "missing": given.missing}
@@ -76,4 +91,6 @@ def ensemble(
         with progress():
             report = ensemble_report(fitted, source)
         stopped = fitted.outcome_.reason == "interrupted"
-        return finish(report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped)
+        return finish(
+            report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.missing import allow_missing, fill_missing
 from foldwise.data.source import Source
 from foldwise.models.ensemble.agreement import AMBIGUOUS, LEVELS
 from foldwise.models.ensemble.choose import ConsensusChoice
+from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
@@ -44,10 +46,15 @@ def ensemble_report(model: Any, source: Source) -> Report:
     k, rows = model.n_clusters_, model.manifest_.rows
     steps: list[Part] = _choice(model.choice_)
     if model.estimators_ is None:
-        title = f"{counted(k, 'consensus cluster')} of {counted(rows, 'row')} in {counted(len(model.base_sizes_), 'clustering')}"
-        parts = [*steps, _sizes(model), _heat_map(model), Group([_cdf(model), _certainty(model)]), run_table(model.manifest_)]
+        many = counted(len(model.base_sizes_), "clustering")
+        title = f"{counted(k, 'consensus cluster')} of {counted(rows, 'row')} in {many}"
+        charts = Group([_cdf(model), _certainty(model)], only="page")
+        parts = [_sizes(model), _heat_map(model), charts, *steps, run_table(model.manifest_)]
         ran = model.manifest_
-        lines = [f"{source.where}: {counted(rows, 'row')}, {counted(ran.columns, 'clustering')}", f"{ran.algorithm}, {ran.seconds:.2f} s"]
+        lines = [
+            f"{source.where}: {counted(rows, 'row')}, {counted(ran.columns, 'clustering')}",
+            f"{ran.algorithm}, {ran.seconds:.2f} s",
+        ]
         return Report(title, [*lines, *(f"note: {note}" for note in ran.notes)], _facts(model), parts)
     found, names = ensemble_profile(model, source), column_names(model)
     categories = described(model, source, model.labels_, k)
@@ -67,11 +74,11 @@ def ensemble_report(model: Any, source: Source) -> Report:
         about(model, _work(model)),
         [*_facts(model), *agreement_facts(categories)],
         [
-            *steps,
             clusters,
             *categories_table(categories),
             _heat_map(model),
             plane_chart(model, drawn, model.labels_, k, lambda seen: _draw_plane(model, found, seen), marks),
+            *steps,
             Group([_cdf(model), _certainty(model)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Means, in the units of the data"),
@@ -89,15 +96,26 @@ def _work(model: Any) -> str:
 
 
 def _facts(model: Any) -> list[Fact]:
-    low, high = AMBIGUOUS
-    doubt = float(np.mean(model.confidence_ < DOUBT))
-    clear = f"(share of pairs that are together in more than {low:.0%} and less than {high:.0%} of the clusterings)"
-    mean = float(np.nanmean(model.confidence_))
+    doubt, mean = float(np.mean(model.confidence_ < DOUBT)), float(np.nanmean(model.confidence_))
     return [
-        Fact("ambiguous pairs (PAC)", model.pac_, percent(model.pac_), clear),
+        *_ambiguous(model),
         Fact("mean confidence", mean, percent(mean), f"({_CONFIDENCE})"),
         Fact("rows in doubt", doubt, percent(doubt), f"(confidence below {DOUBT:g})"),
     ]
+
+
+def _ambiguous(model: Any) -> list[Fact]:
+    """PAC, where it speaks of the clusters: base clusterings with more clusters than the result part its rows on purpose."""
+    choice, (low, high) = model.choice_, AMBIGUOUS
+    pairs = f"share of pairs that are together in more than {low:.0%} and less than {high:.0%} of the clusterings"
+    if choice is not None and choice.found and choice.eigenvalues is None:
+        value = float(choice.pac[list(choice.numbers).index(choice.n_clusters)])
+        pairs = f"{pairs} of subsamples into {choice.n_clusters}"
+    elif model.estimators_ is None or model.diversity != "k-range":
+        value = model.pac_
+    else:
+        return []
+    return [Fact("ambiguous pairs (PAC)", value, percent(value), f"({pairs})")]
 
 
 def _by_cluster(model: Any, values: Floats) -> Floats:
@@ -118,7 +136,13 @@ def _sizes(model: Any) -> Table:
         Column("consensus", model.cluster_consensus_.tolist(), "{:.2f}".format),
         Column("confidence", _by_cluster(model, model.confidence_).tolist(), percent),
     ]
-    return Table("The clusters", columns, f"{_CONSENSUS} Confidence: {_CONFIDENCE}.", colours=[colour(i) for i in range(k)], wide=True)
+    return Table(
+        "The clusters",
+        columns,
+        f"{_CONSENSUS} Confidence: {_CONFIDENCE}.",
+        colours=[colour(i) for i in range(k)],
+        wide=True,
+    )
 
 
 # ---------------------------------------------------------------- charts
@@ -127,23 +151,39 @@ def _sizes(model: Any) -> Table:
 def _heat_map(model: Any) -> Chart:
     """M of some rows, in the order of the clusters."""
     rows = np.flatnonzero(model.labels_ >= 0)
-    order = rows[np.lexsort((-np.nan_to_num(model.confidence_[rows]), model.labels_[rows]))]
+    order = rows[np.argsort(model.labels_[rows], kind="stable")]
     few = len(order) <= _MOST_DRAWN
     shown = order if few else order[np.linspace(0, len(order) - 1, _MOST_DRAWN).astype(np.intp)]
 
     def draw() -> str | None:
-        from foldwise.models.ensemble import Coassociation
-
         if len(shown) < 2:
             return None
-        return heat_map(Coassociation(model.clusterings.some(shown)).toarray(), model.labels_[shown].tolist())
+        matrix = Coassociation(model.clusterings.some(shown)).toarray()
+        places = _neighbours_together(matrix, model.labels_[shown])
+        return heat_map(matrix[np.ix_(places, places)], model.labels_[shown][places].tolist())
 
     which = "All rows" if few else f"{counted(_MOST_DRAWN, 'row')}, evenly from all"
     caption = (
-        f"{which}, by cluster and confidence. The darker, the more often two rows are together: clear clusters are dark squares, "
+        f"{which}, by cluster. The darker, the more often two rows are together: clear clusters are dark squares, "
         "and dark places outside them are rows between two clusters."
     )
     return Chart("The consensus matrix", draw, caption)
+
+
+def _neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
+    """The rows of a cluster in an order in which those that are often together are side by side."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    places = []
+    for label in np.unique(labels):
+        inside = np.flatnonzero(labels == label)
+        if len(inside) > 2:
+            apart = np.clip(1.0 - matrix[np.ix_(inside, inside)], 0.0, 1.0)
+            np.fill_diagonal(apart, 0.0)
+            inside = inside[leaves_list(linkage(squareform(apart, checks=False), "average"))]
+        places.append(inside)
+    return np.concatenate(places)
 
 
 def _cdf(model: Any) -> Chart:
@@ -156,22 +196,31 @@ def _cdf(model: Any) -> Chart:
         low, high = AMBIGUOUS
         plot.bars([low, high], [1.0], "#f3f5f7", gap=0)
         if several:
-            assert choice is not None and choice.cdfs is not None
+            assert choice is not None
+            assert choice.cdfs is not None
             for k, cdf in zip(choice.numbers, choice.cdfs, strict=True):
                 chosen = k == choice.n_clusters
                 plot.line(*_steps(cdf), ORANGE if chosen else MUTED, 2.4 if chosen else 0.8)
-            plot.add(text(plot.right - 6, plot.bottom - 8, f"orange: {choice.n_clusters}" if choice.found else "", "end", ORANGE))
+            plot.add(
+                text(
+                    plot.right - 6,
+                    plot.bottom - 8,
+                    f"orange: {choice.n_clusters}" if choice.found else "",
+                    "end",
+                    ORANGE,
+                )
+            )
         else:
             plot.line(*_steps(model.consensus_cdf_), BLUE)
         return plot.svg()
 
     if several:
         caption = (
-            "For each number of clusters (grey), of clusterings of subsamples. Flat in the middle: pairs are together always or "
-            "never, so the clusters are clear. PAC is how much the line rises over the shaded part."
+            "For each number of clusters (grey), of clusterings of subsamples. Flat in the middle: pairs are together always "
+            "or never, so the clusters are clear. PAC is how much the line rises over the shaded part."
         )
     else:
-        caption = "Share of all pairs. Flat in the middle: together always or never. PAC is how much it rises over the shaded part."
+        caption = "Of all pairs. Flat in the middle: together always or never. PAC is how much it rises over the shaded part."
     return Chart("How often two rows are together", draw, caption)
 
 
@@ -189,7 +238,11 @@ def _certainty(model: Any) -> Chart:
 def _draw_plane(model: Any, found: EnsembleProfile, seen: Projection) -> str:
     if model.n_clusters_ > MOST_MARKED:
         return seen.draw()
-    means = found.means if model.scale_ is None else (found.means - (0.0 if model.mean_ is None else model.mean_)) / model.scale_
+    means = (
+        found.means
+        if model.scale_ is None
+        else (found.means - (0.0 if model.mean_ is None else model.mean_)) / model.scale_
+    )
     return seen.draw(centres=seen.points(np.nan_to_num(means)))
 
 
@@ -207,7 +260,9 @@ def _choice(choice: ConsensusChoice | None) -> list[Part]:
             Column("eigenvalue", choice.eigenvalues[:shown].tolist(), "{:.3f}".format, bar=1.0),
             Column("", ["chosen" if k == choice.n_clusters else "" for k in choice.numbers[:shown]], left=True),
         ]
-        caption = f"Of the normalised consensus matrix. Labels in random order reach {choice.threshold:.3f} after the first."
+        caption = (
+            f"Of the normalised consensus matrix. Labels in random order reach {choice.threshold:.3f} after the first."
+        )
         return [Table("How many clusters?", columns, caption)]
     if not len(choice.numbers):
         return []
@@ -225,8 +280,9 @@ def _choice(choice: ConsensusChoice | None) -> list[Part]:
 
     chosen = ["chosen" if choice.found and k == choice.n_clusters else "" for k in choice.numbers]
     caption = (
-        f"PAC: ambiguous pairs, in clusterings of subsamples of {counted(choice.rows, 'row')}. Without clusters: the mean PAC of "
-        f"sets with the same extent and no clusters. Gain: the log of their ratio; without clusters it reaches {choice.threshold:.2f}."
+        f"PAC: ambiguous pairs, in clusterings of subsamples of {counted(choice.rows, 'row')}. Without clusters: the mean PAC "
+        "of sets with the same extent and no clusters. Gain: the log of their ratio; without clusters it reaches "
+        f"{choice.threshold:.2f}."
     )
     table = Table(
         "PAC of each number",
@@ -239,7 +295,8 @@ def _choice(choice: ConsensusChoice | None) -> list[Part]:
         ],
         caption,
     )
-    return [Group([Chart("How many clusters?", draw, f"{choice.reason.capitalize()}."), table])]
+    reason = f"{choice.reason[0].upper()}{choice.reason[1:]}."
+    return [Group([Chart("How many clusters?", draw, reason), table])]
 
 
 def _hints(model: Any) -> list[str]:

@@ -6,6 +6,7 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,11 @@ def heat_map(matrix: Floats, groups: Sequence[int]) -> str:
     width, height = _SIZE + _EDGE + _RIGHT, _SIZE + _EDGE + 4
     parts = [start(width, height)]
     place = f'x="{_EDGE:g}" y="{_EDGE:g}" width="{_SIZE:g}" height="{_SIZE:g}"'
-    parts.append(f'<image {place} preserveAspectRatio="none" style="image-rendering: pixelated" href="data:image/png;base64,{image}"/>')
+    parts.append(
+        f'<image {place} preserveAspectRatio="none" style="image-rendering: pixelated" href="data:image/png;base64,{image}"/>'
+    )
     bounds = [0, *(i for i in range(1, n) if groups[i] != groups[i - 1]), n]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds):
         at, length, ink = _EDGE + _SIZE * first / n, _SIZE * (last - first) / n, colour(groups[first])
         parts.append(f'<rect x="{at:.1f}" y="4" width="{max(length - 1, 0.5):.1f}" height="9" fill="{ink}"/>')
         parts.append(f'<rect x="4" y="{at:.1f}" width="9" height="{max(length - 1, 0.5):.1f}" fill="{ink}"/>')
@@ -44,8 +47,12 @@ def _legend() -> list[str]:
     for i in range(steps):
         r, g, b = (_DARK + (i / (steps - 1)) * (_WHITE - _DARK)).round().astype(int)
         at = _EDGE + tall * i / steps
-        parts.append(f'<rect x="{x:g}" y="{at:.1f}" width="12" height="{tall / steps + 0.3:.1f}" fill="rgb({r},{g},{b})"/>')
-    parts.append(f'<rect x="{x:g}" y="{_EDGE:g}" width="12" height="{tall:g}" fill="none" stroke="{MUTED}" stroke-width="0.5"/>')
+        parts.append(
+            f'<rect x="{x:g}" y="{at:.1f}" width="12" height="{tall / steps + 0.3:.1f}" fill="rgb({r},{g},{b})"/>'
+        )
+    parts.append(
+        f'<rect x="{x:g}" y="{_EDGE:g}" width="12" height="{tall:g}" fill="none" stroke="{MUTED}" stroke-width="0.5"/>'
+    )
     for share in (0.0, 0.5, 1.0):
         y = _EDGE + tall * (1 - share)
         parts += [line(x + 12, y, x + 15, y, MUTED), text(x + 18, y + 4, f"{share:g}", "start")]

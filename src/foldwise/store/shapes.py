@@ -17,7 +17,8 @@ _CENTRES = _COLUMNS | _CLUSTERS | {"cluster_centers_": "f k d"}
 _SHAPES: dict[str, dict[str, str]] = {
     "BisectingKMeans": _CENTRES | {"tree_children_": "i t 2", "tree_centers_": "f t d", "tree_labels_": "i t"},
     "ClusterEnsemble": _COLUMNS
-    | {"labels_": "i n", "item_consensus_": "f n", "confidence_": "f n", "base_sizes_": "t", "cluster_weights_": "f k", "cluster_consensus_": "f k"}
+    | {"labels_": "i n", "item_consensus_": "f n", "confidence_": "f n", "base_sizes_": "t"}
+    | {"cluster_weights_": "f k", "cluster_consensus_": "f k"}
     | {"cluster_sums_": "f k l", "table_": "f l g", "offset_": "f g", "merged_": "i g", "directions_": "f l e"}
     | {"consensus_cdf_": "f 101", "known_rows_": "i u t", "known_labels_": "i u"},
     "GaussianMixture": _COLUMNS

@@ -8,8 +8,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.kernels.targets import Labels
-from foldwise.models.ensemble.clusterings import Clusterings
-from foldwise.models.ensemble.coassociation import Coassociation
+from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.models.ensemble.label_rows import LabelRows
 
 LEVELS = np.linspace(0.0, 1.0, 101)  # at which the distribution of M is kept
@@ -74,10 +73,5 @@ def pac_of(cdf: Floats) -> float:
     >>> pac_of(distribution(np.array([0.0, 0.1, 0.5, 0.9, 1.0])))
     0.2
     """
-    low, high = (int(round(level * (len(LEVELS) - 1))) for level in AMBIGUOUS)
+    low, high = (round(level * (len(LEVELS) - 1)) for level in AMBIGUOUS)
     return float(cdf[high - 1] - cdf[low])
-
-
-def sub(clusterings: Clusterings, which: Floats) -> Coassociation:
-    """M of some rows."""
-    return Coassociation(clusterings.some(which))

@@ -87,7 +87,12 @@ def only_columns(source: Source, columns: NDArray[np.intp] | None) -> Source:
     """The source with some of its columns."""
     if columns is None:
         return source
-    about: dict[str, Any] = {"n_columns": len(columns), "names": None, "positions": columns.tolist(), "indicators": None}
+    about: dict[str, Any] = {
+        "n_columns": len(columns),
+        "names": None,
+        "positions": columns.tolist(),
+        "indicators": None,
+    }
     return cached(MappedSource(source, TakeColumns(columns), **about, recipe=None))
 
 
@@ -134,13 +139,19 @@ class BaseFits:
         else:
             self.fitted[number] = made
         clusters = int(labels.max(initial=-1)) + 1
-        return new, {"base": float(number), "clusters": float(clusters), "inertia": float(getattr(made, "inertia_", np.nan))}
+        return new, {
+            "base": float(number),
+            "clusters": float(clusters),
+            "inertia": float(getattr(made, "inertia_", np.nan)),
+        }
 
     def done(self, state: State) -> bool:
         """Whether all are there."""
         return int(state["done"]) >= self.count
 
-    def results(self, state: State) -> tuple[NDArray[np.int32], tuple[int, ...], list[Any], list[NDArray[np.intp] | None]]:
+    def results(
+        self, state: State
+    ) -> tuple[NDArray[np.int32], tuple[int, ...], list[Any], list[NDArray[np.intp] | None]]:
         """Labels (n x T), numbers of clusters, estimators that label rows to come, and the columns that each sees."""
         numbers = range(int(state["done"]))
         labels = [state[f"labels.{number:04}"] for number in numbers]
@@ -167,7 +178,9 @@ class BaseFits:
             self.fit.passes.counter.passes += made.manifest_.passes
         labels = np.asarray(labels)
         if labels.shape != (self.n,) or labels.dtype.kind not in "iu":
-            raise DataError(f"{type(made).__name__} gave labels {labels.dtype} of shape {labels.shape} for {self.n} rows")
+            raise DataError(
+                f"{type(made).__name__} gave labels {labels.dtype} of shape {labels.shape} for {self.n} rows"
+            )
         return made, np.maximum(labels, -1).astype(np.int32)
 
     def _estimator(self, number: int, plan: Plan) -> Any:
@@ -178,8 +191,13 @@ class BaseFits:
         settings = {"random_state": plan.seed}
         if self.listed is None:
             settings |= {"n_clusters": plan.k, "n_components": plan.k}
-        made.set_params(**{name: value for name, value in settings.items() if name in known and (
-            name != "random_state" or self.listed is None or known[name] is None)})
+        made.set_params(
+            **{
+                name: value
+                for name, value in settings.items()
+                if name in known and (name != "random_state" or self.listed is None or known[name] is None)
+            }
+        )
         return made
 
     def _kmeans(self, plan: Plan) -> KMeans:
@@ -198,7 +216,7 @@ class BaseFits:
             yield source
             return
         which = np.flatnonzero(sampled(np.arange(self.n), plan.share, plan.seed))
-        if len(which) < min(plan.k, self.counted) or self.counted < self.n and self.counted < 2 * plan.k:
+        if len(which) < min(plan.k, self.counted) or (self.counted < self.n and self.counted < 2 * plan.k):
             yield source  # so few rows that a sample would not do
             return
         with only_rows(source, which, self.n) as part:
@@ -214,7 +232,9 @@ class BaseFits:
         elif has_fit_parameter(made, "sample_weight"):
             made.fit(rows, sample_weight=weights)
         else:
-            raise ParameterError(f"{type(made).__name__} takes no weights: leave sample_weight out, or use another base.")
+            raise ParameterError(
+                f"{type(made).__name__} takes no weights: leave sample_weight out, or use another base."
+            )
 
     def _predict(self, made: Any, whole: Source) -> Labels:
         if not hasattr(made, "predict"):
@@ -231,7 +251,11 @@ def _in_memory(source: Source) -> tuple[Any, Floats | None]:
     import scipy.sparse as sp
 
     blocks = [piece.load() for piece in source.pieces()]
-    rows = sp.vstack([block.rows for block in blocks]) if source.sparse else np.concatenate([block.dense() for block in blocks])
+    rows = (
+        sp.vstack([block.rows for block in blocks])
+        if source.sparse
+        else np.concatenate([block.dense() for block in blocks])
+    )
     weights = None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
     return rows, weights
 

@@ -28,10 +28,10 @@ _MOST = 15
 class ConsensusChoice:
     """For each number of clusters: how ambiguous the consensus is (PAC), and how much less so than without clusters.
 
-    `gain` is log(mean PAC of the null sets / PAC); `threshold` is the largest gain that any null set reaches at any number. If no
-    number exceeds it, `found` is False: there is no evidence of clusters, and `n_clusters` is 1. `cdfs` has, for each number, the
-    share of pairs of rows that are together in at most each share (0, 0.01, ..., 1) of the clusterings. From ready-made labels,
-    the numbers are judged by the gaps in the spectrum of M instead (`eigenvalues`), and labels in random order are the null.
+    `gain` is log(mean PAC of the null sets / PAC); `threshold` is the largest gain that any null set reaches at any number. If
+    no number exceeds it, `found` is False: there is no evidence of clusters, and `n_clusters` is 1. `cdfs` has, for each number,
+    the share of pairs of rows that are together in at most each share (0, 0.01, ..., 1) of the clusterings. From ready-made
+    labels, numbers are judged by the gaps in the spectrum of M instead (`eigenvalues`); labels in random order are the null.
     """
 
     numbers: tuple[int, ...]
@@ -47,14 +47,18 @@ class ConsensusChoice:
     rows: int = 0
 
 
-def choose_number(passes: Passes, seed: int, *, numbers: Sequence[int] | None = None, limit: Deadline | None = None) -> ConsensusChoice:
+def choose_number(
+    passes: Passes, seed: int, *, numbers: Sequence[int] | None = None, limit: Deadline | None = None
+) -> ConsensusChoice:
     """The number of clusters of rows; looks at a sample of at most 400 of them."""
     x = _sample(passes, seed)
     n = len(x)
     asked = tuple(numbers or range(2, max(min(_MOST, n // 4), 1) + 1))
     if not asked:
         nothing = np.empty(0)
-        return ConsensusChoice((), 1, False, f"{n} rows are too few to look for clusters", nothing, nothing, nothing, rows=n)
+        return ConsensusChoice(
+            (), 1, False, f"{n} rows are too few to look for clusters", nothing, nothing, nothing, rows=n
+        )
     with blas.single():
         return _compared(x, asked, seed, limit)
 
@@ -71,16 +75,12 @@ def _compared(x: Floats, asked: tuple[int, ...], seed: int, limit: Deadline | No
     best = _finest(asked, gain, pac)
     found = bool(gain[best] > threshold)
     k = asked[best] if found else 1
+    ambiguous, null = f"{100 * pac[best]:.1f} % of the pairs of rows are ambiguous", 100 * nulls[:, best]
     if found:
-        reason = (
-            f"{k} clusters: {100 * pac[best]:.1f} % of the pairs of rows are ambiguous, against "
-            f"{100 * float(nulls[:, best].mean()):.1f} % in data without clusters"
-        )
+        reason = f"{k} clusters: {ambiguous}, against {null.mean():.1f} % in data without clusters"
     else:
-        reason = (
-            f"no clusters found: with {asked[best]}, the best number, {100 * pac[best]:.1f} % of the pairs of rows are ambiguous, "
-            f"and data without clusters are as clear ({100 * float(nulls[:, best].min()):.1f} to {100 * float(nulls[:, best].max()):.1f} %)"
-        )
+        alike = f"data without clusters are as clear ({null.min():.1f} to {null.max():.1f} %)"
+        reason = f"no clusters found: with {asked[best]}, the best number, {ambiguous}, and {alike}"
     return ConsensusChoice(asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, np.array(cdfs), rows=n)
 
 
@@ -101,7 +101,9 @@ def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
     rng = np.random.default_rng([seed, 17])
     tops = []
     for _ in range(_NULLS):
-        shuffled = np.column_stack([rng.permutation(part.clusterings.values[:, t]) for t in range(part.clusterings.count)])
+        shuffled = np.column_stack(
+            [rng.permutation(part.clusterings.values[:, t]) for t in range(part.clusterings.count)]
+        )
         null = LabelRows(type(rows.clusterings)(shuffled, rows.clusterings.sizes), part.weights, part.passes)
         tops.append(np.append(normalised_spectrum(null)[0][::-1], 0.0)[1])
     threshold = float(min(max(tops), 1.0))
@@ -111,7 +113,9 @@ def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
     nothing = np.full(len(values), np.nan)
     if not allowed.any():
         reason = "no clusters found: the clusterings agree no more than clusterings in random order do"
-        return ConsensusChoice(numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n)
+        return ConsensusChoice(
+            numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n
+        )
     k = int(np.argmax(np.where(allowed, gaps, -1.0))) + 1
     after = values[k] if k < len(values) else 0.0
     reason = f"{k} clusters: the eigenvalues of the consensus matrix fall from {values[k - 1]:.2f} to {after:.2f} there"
@@ -141,10 +145,8 @@ def _null_sets(x: Floats, seed: int, limit: Deadline | None) -> list[tuple[int, 
     made = []
     for r in range(2 * _NULLS):
         rng = np.random.default_rng([seed, 23, r])
-        if r % 2:
-            null = rng.uniform(low, high, scores.shape)
-        else:
-            null = rng.standard_normal(scores.shape) * sizes / np.sqrt(len(x))
+        gaussian = rng.standard_normal(scores.shape) * sizes / np.sqrt(len(x))
+        null = rng.uniform(low, high, scores.shape) if r % 2 else gaussian
         if limit is not None:
             limit.check()
         made.append((r, np.ascontiguousarray(null)))
@@ -166,5 +168,3 @@ def _cdf(x: Floats, k: int, seed: int) -> Floats:
         together += own @ own.T
     upper = together[np.triu_indices(n, 1)].astype(np.float64) / _CLUSTERINGS
     return distribution(upper)
-
-

@@ -96,7 +96,7 @@ def read_clusterings(labels: Any, *, soft: bool = False) -> Clusterings:
 
 def _hard(labels: Any) -> Clusterings:
     where, names = None, None
-    if isinstance(labels, (str, os.PathLike)) and is_table(labels) or hasattr(labels, "pieces"):
+    if (isinstance(labels, (str, os.PathLike)) and is_table(labels)) or hasattr(labels, "pieces"):
         labels, where, names = _from_source(labels)
     table = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
     if table.ndim == 1 and table.dtype != object:
@@ -128,8 +128,8 @@ def _codes(column: NDArray[Any], name: Any, where: str | None) -> NDArray[np.int
         missing = column < 0 if column.dtype.kind == "i" else np.zeros(len(column), dtype=bool)
     elif column.dtype.kind == "f":
         missing = ~(column >= 0)
-        if np.isinf(column).any() or (column[~missing] % 1 != 0).any():
-            wrong = np.isinf(column) | ~missing & (column % 1 != 0)
+        wrong = np.isinf(column) | ~missing & (np.trunc(column) != column)
+        if wrong.any():
             raise DataError(
                 f"{column[int(np.argmax(wrong))]} is not a label",
                 where=where,
@@ -158,7 +158,9 @@ def _soft(matrices: Any) -> Clusterings:
         part = np.array(given, dtype=np.float64)
         if part.ndim != 2 or 0 in part.shape or len(part) != len(parts[0] if parts else part):
             rows = f" and {len(parts[0])} rows" if parts else ""
-            raise DataError(f"matrix {t} of probabilities has the shape {part.shape}, but two dimensions{rows} are needed")
+            raise DataError(
+                f"matrix {t} of probabilities has the shape {part.shape}, but two dimensions{rows} are needed"
+            )
         missing = np.isnan(part).all(axis=1)
         part[missing] = 0.0
         wrong = ~missing & ~((part >= 0).all(axis=1) & (np.abs(part.sum(axis=1) - 1.0) <= _SUM_TO_ONE))

@@ -20,7 +20,7 @@ from foldwise.errors import DataError
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.kernels.targets import Labels
-from foldwise.models.ensemble.coassociation import Coassociation
+from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.models.ensemble.label_rows import LabelRows, Scoring
 from foldwise.models.ensemble.linkage import average_linkage
 from foldwise.models.kmeans.descent import KMeansResult, cluster
@@ -84,12 +84,24 @@ def kmeans_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
         moved = float(rows.weights[changed].sum())
         between = (np.einsum("kl,kl->k", sums @ gram, sums) / np.maximum(weights, 1e-300)).sum()
         inertia = max(total - float(between), 0.0) / count**2
-        new = {"sums": sums, "weights": weights, "labels": labels, "moved": np.array(moved), "inertia": np.array(inertia)}
+        new: State = {
+            "sums": sums,
+            "weights": weights,
+            "labels": labels,
+            "moved": np.array(moved),
+            "inertia": np.array(inertia),
+        }
         return new, {"inertia": inertia, "moved": moved}
 
     def start() -> State:
         nowhere = np.full(rows.n, -2, dtype=np.int32)
-        return {"sums": sums, "weights": weights, "labels": nowhere, "moved": np.array(np.inf), "inertia": np.array(np.inf)}
+        return {
+            "sums": sums,
+            "weights": weights,
+            "labels": nowhere,
+            "moved": np.array(np.inf),
+            "inertia": np.array(np.inf),
+        }
 
     def done(state: State) -> bool:
         return float(state["moved"]) <= (_SETTLED * rows.weight if rows.n > part.n else 0.0)
@@ -100,12 +112,19 @@ def kmeans_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     order = by_size(state["weights"], state["sums"])
     order = order[state["weights"][order] > 0]
     state = {**state, "sums": state["sums"][order], "weights": state["weights"][order]}
-    final, notes = scoring(state), ()
+    final = scoring(state)
+    notes: tuple[str, ...] = ()
     if part.n < rows.n:
         notes = (f"the start of the consensus was searched on {part.n:,} of {rows.n:,} distinct label rows",)
     reason = Reason.INTERRUPTED if outcome.reason is Reason.INTERRUPTED else Reason.CONVERGED
     return Consensus(
-        rows.label(final), len(order), final, inertia=float(state["inertia"]), notes=notes, steps=outcome.steps, reason=reason
+        rows.label(final),
+        len(order),
+        final,
+        inertia=float(state["inertia"]),
+        notes=notes,
+        steps=outcome.steps,
+        reason=reason,
     )
 
 
@@ -136,8 +155,8 @@ def _clustered(rows: LabelRows, points: Floats, k: int, seed: int) -> KMeansResu
 def spectral_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     """Normalised spectral clustering of M (Ng, Jordan and Weiss 2002), from the singular vectors of B.
 
-    A row's place is its entry in the k leading eigenvectors of D^(-1/2) M D^(-1/2), scaled to length 1, where D holds the sums of
-    the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too.
+    A row's place is its entry in the k leading eigenvectors of D^(-1/2) M D^(-1/2), scaled to length 1, where D holds the sums
+    of the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too.
     """
     directions = spectral_directions(rows, k)
     part = rows.sample(max(_SEARCHED // k, 20 * k), seed)
@@ -180,8 +199,8 @@ def _unit(points: Floats) -> Floats:
 def average_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     """Average linkage: the two groups whose rows are together most often, on average over pairs, are merged until k are left.
 
-    Exact on the distinct label rows, with their weights. More than 3,000 of them are first gathered into 500 groups by k-means
-    on the rows of M; the linkage of these groups is exact again.
+    Exact on the distinct label rows, with their weights. More than 3,000 of them are first gathered into 500 groups by
+    k-means on the rows of M; the linkage of these groups is exact again.
     """
     if rows.counted <= MOST_LINKED:
         counted = np.flatnonzero(rows.present & (rows.weights > 0))

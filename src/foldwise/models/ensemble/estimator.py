@@ -31,7 +31,13 @@ from foldwise.models.ensemble.choose import ConsensusChoice, choose_from_labels,
 from foldwise.models.ensemble.clusterings import Clusterings, distinct_rows, read_clusterings
 from foldwise.models.ensemble.consensus import CONSENSUS, function_consensus
 from foldwise.models.ensemble.label_rows import LabelRows, Scoring
-from foldwise.models.ensemble.predict import ClusterAndConfidence, ConsensusLabels, KnownLabels, MeanCoassociation, confidence
+from foldwise.models.ensemble.predict import (
+    ClusterAndConfidence,
+    ConsensusLabels,
+    KnownLabels,
+    MeanCoassociation,
+    confidence,
+)
 from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.kmeans.geometry import EUCLIDEAN
 from foldwise.models.kmeans.observed_data import data_of
@@ -52,31 +58,33 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
     """Several clusterings of the same rows, and the one clustering that they agree on.
 
     What counts is M(i, j), the share of the base clusterings in which rows i and j are together. It is never formed: time and
-    memory grow with the rows, not with their square. `coassociation_` gives it as an operator, `fw.coassociation` that of any labels.
+    memory grow with the rows, not with their square. `coassociation_` gives it as an operator, `fw.coassociation` that of any
+    labels.
 
     Parameters
     ----------
-    n_clusters : the number of clusters of the result. None chooses it (`choice_`): clusterings of subsamples must agree more than
-        they do on data of the same extent without clusters; else the answer is 1, all rows together, and `choice_.found` is False.
+    n_clusters : the number of clusters of the result. None chooses it (`choice_`): clusterings of subsamples must agree more
+        than they do on data of the same extent without clusters; else the answer is 1, all rows together, and
+        `choice_.found` is False.
     base : an estimator that is cloned for each base clustering, with its own seed and number of clusters; None is k-means.
     n_base : the number of base clusterings.
-    consensus : "spectral" clustering of M; "kmeans" on the rows of M; "average" linkage of M, exact for up to 3,000 distinct label
-        rows (more are first gathered into 500 groups); or a function (M, n_clusters, weights) that labels the distinct label rows,
-        where M is a `fw.Coassociation` (`M.toarray()` if it is small).
-    diversity : how the base clusterings differ, besides their seeds: "restarts" only by these; "k-range" by numbers of clusters,
-        half to one root of the number of rows (25 to 50 at most), and 2 to 3 n_clusters at least, so that clusters need not be round; "subsample" by
-        the rows they see (80 %, drawn by row number; the others get the label of the nearest centre); "features" by the columns
-        they see (half); or a list of estimators.
-    scale, missing, prepare, random_state, n_threads : as for KMeans. With missing="model", a row of which a base clustering sees
-        nothing has no label in it.
-    time_budget (seconds), checkpoint (a file) : a fit that is stopped keeps the base clusterings so far; with a checkpoint, it
-        resumes after the last one. Only with base=None.
+    consensus : "spectral" clustering of M; "kmeans" on the rows of M; "average" linkage of M, exact for up to 3,000 distinct
+        label rows (more are first gathered into 500 groups); or a function (M, n_clusters, weights) that labels the distinct
+        label rows, where M is a `fw.Coassociation` (`M.toarray()` if it is small).
+    diversity : how the base clusterings differ, besides their seeds. "k-range": by their numbers of clusters, from half to one
+        root of the number of rows (25 to 50 at most), and from 2 to 3 n_clusters at least, so that clusters need not be round;
+        "restarts": only by the seeds; "subsample": by the rows they see (80 %, drawn by row number; the others get the label
+        of the nearest centre); "features": by the columns they see (half); or a list of estimators.
+    scale, missing, prepare, random_state, n_threads : as for KMeans. With missing="model", a row of which a base clustering
+        sees nothing has no label in it.
+    time_budget (seconds), checkpoint (a file) : a fit that is stopped keeps the base clusterings so far; with a checkpoint,
+        which needs base=None, it resumes after the last one.
 
-    Attributes: `labels_` (numbered by size; -1 for rows without any label), `n_clusters_`, `item_consensus_` (the mean of M over the
-    other rows of a row's cluster), `confidence_` (see `predict_confidence`), `cluster_consensus_` (over the pairs of a cluster),
-    `cluster_weights_`, `pac_` (the share of pairs
-    with 0.1 < M < 0.9), `consensus_cdf_` (the share of pairs with M of at most 0, 0.01, ... 1), `inertia_` (of k-means on the rows
-    of M), `base_labels_`, `base_sizes_`, `estimators_`, `choice_`, `outcome_`, `manifest_`, `trace_`.
+    Attributes: `labels_` (-1 for rows without any label), `n_clusters_`, `item_consensus_` (the mean of M over the other rows
+    of a row's cluster), `confidence_` (see `predict_confidence`), `cluster_consensus_` (over the pairs of a cluster),
+    `cluster_weights_`, `pac_` (the share of pairs with 0.1 < M < 0.9), `consensus_cdf_` (the share of pairs with M of at most
+    0, 0.01, ..., 1), `inertia_` (of k-means on the rows of M), `base_labels_`, `base_sizes_`, `estimators_`, `choice_`,
+    `outcome_`, `manifest_`, `trace_`.
 
     >>> import foldwise as fw
     >>> rows = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [30.0], [31.0]]
@@ -84,6 +92,12 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
     >>> ensemble.labels_, ensemble.predict([[29.0]])
     (array([0, 0, 0, 1, 1, 1, 2, 2], dtype=int32), array([2], dtype=int32))
     """
+
+    choice_: ConsensusChoice | None
+    estimators_: list[Any] | None
+    base_columns_: list[NDArray[np.intp] | None] | None
+    known_rows_: NDArray[Any] | None
+    known_labels_: Labels | None
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
@@ -158,8 +172,7 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         return self
 
     def fit_labels(self, labels: Any, *, soft: bool = False, sample_weight: Any = None) -> Self:
-        """Find the consensus of ready-made clusterings: labels (instances x clusterings, -1 or NaN if missing), or if `soft` a list
-        of matrices of probabilities, as for `fw.coassociation`. There is no `predict` then.
+        """Find the consensus of ready-made clusterings, given as for `fw.coassociation`; there is no `predict` then.
 
         >>> import foldwise as fw
         >>> fw.ClusterEnsemble(2).fit_labels([[1, 7], [1, 7], [2, 7], [2, 9], [2, 9]]).labels_
@@ -168,10 +181,14 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         self._validate_params()
         given, seed = read_clusterings(labels, soft=soft), seed_of(self.random_state)
         weights = None if sample_weight is None else checked_weights(sample_weight, "labels", given.n_rows)
-        check_count(self.n_clusters or 1, given.n_rows, given.n_rows if weights is None else int((weights > 0).sum()), None)
+        check_count(
+            self.n_clusters or 1, given.n_rows, given.n_rows if weights is None else int((weights > 0).sum()), None
+        )
         passes = Passes(ArraySource(np.zeros((given.n_rows, 1), dtype=np.float32)), n_threads=self.n_threads)
         with blas.single():
-            outcome, notes = self._combine(given, weights, self.n_clusters, seed, passes, Outcome(Reason.CONVERGED, 0, 0.0))
+            outcome, notes = self._combine(
+                given, weights, self.n_clusters, seed, passes, Outcome(Reason.CONVERGED, 0, 0.0)
+            )
         if self.choice_ is not None:
             notes = (self.choice_.reason, *notes)
         self.estimators_, self.base_columns_, self.trace_ = None, None, ()
@@ -191,14 +208,14 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         rows = LabelRows(distinct, counted, passes)
         if not rows.counted:
             raise DataError("no row with a weight has a label in any clustering")
-        self.choice_: ConsensusChoice | None = None
+        self.choice_ = None
         if k is None:
             self.choice_ = choose_from_labels(rows, seed)
             k = self.choice_.n_clusters
         if rows.counted < k:
             warnings.warn(
-                f"Number of distinct clusters ({rows.counted}) found smaller than n_clusters ({k}): the base clusterings tell no "
-                "more groups of rows apart. Use more clusters in them (diversity='k-range').",
+                f"Number of distinct clusters ({rows.counted}) found smaller than n_clusters ({k}): the base clusterings tell "
+                "no more groups of rows apart. Use more clusters in them (diversity='k-range').",
                 FewerClustersWarning,
                 stacklevel=4,
             )
@@ -237,8 +254,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
     def predict(self, X: Any) -> Labels:
         """The clusters of rows: labelled by the base clusterings, then as the rows of the fit with these labels.
 
-        A combination of labels that did not occur in the fit goes to the nearest centre (kmeans, spectral), or to the cluster with
-        whose rows it is together most often.
+        A combination of labels that did not occur in the fit goes to the nearest centre (kmeans, spectral), or to the cluster
+        with whose rows it is together most often.
         """
         source = self._opened(X)
         return Passes(source, n_threads=self.n_threads).rows(self._task(source))
@@ -270,7 +287,7 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
     @property
     def coassociation_(self) -> Any:
         """M of the rows of the fit, as an operator."""
-        from foldwise.models.ensemble.coassociation import Coassociation
+        from foldwise.models.ensemble.consensus_matrix import Coassociation
 
         check_is_fitted(self, "labels_")
         return Coassociation(self.clusterings)
@@ -296,10 +313,13 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         return self._compared(open_for_use(self, X))
 
     def _compared(self, source: Source) -> Source:
+        assert self.estimators_ is not None
         kinds = [getattr(one, "cluster_centers_", np.empty(0, np.float32)).dtype for one in self.estimators_]
         return self.as_compared(widened(source, np.result_type(source.dtype, *kinds)))
 
     def _task(self, source: Source) -> ConsensusLabels:
+        assert self.estimators_ is not None
+        assert self.base_columns_ is not None
         sizes = tuple(self.base_sizes_)
         scoring = Scoring(self.table_, self.offset_, self.directions_, self.merged_)
         base = base_labels(self.estimators_, self.base_columns_, sizes, source)

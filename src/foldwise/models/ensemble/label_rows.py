@@ -18,7 +18,9 @@ from foldwise.models.ensemble.clusterings import Clusterings
 from foldwise.stats.array_sum import ArraySum
 
 _AT_ONCE = 1 << 21  # scores held in memory at a time
-_TIE = 1e-11  # relative difference below which two scores are equal: label rows have many ties, which must not be left to rounding
+_TIE = (
+    1e-11  # relative difference below which scores are equal: label rows have many ties, which rounding must not decide
+)
 
 
 class LabelRows:
@@ -102,7 +104,9 @@ class Scoring:
             part = values[start : start + step]
             found = self.scores(given.memberships(part))
             best = found.max(axis=1, keepdims=True) - reach
-            labels[start : start + step] = np.where(given.presence(part).any(axis=1), np.argmax(found >= best, axis=1), -1)
+            labels[start : start + step] = np.where(
+                given.presence(part).any(axis=1), np.argmax(found >= best, axis=1), -1
+            )
         return labels if self.merged is None else np.where(labels >= 0, self.merged[labels], -1).astype(np.int32)
 
 

@@ -1,4 +1,4 @@
-"""Average linkage of groups that have weights, by chains of nearest neighbours: time and memory of the square of their number."""
+"""Average linkage of groups that have weights, by chains of nearest neighbours; time and memory grow with their square."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ def average_linkage(similarity: Floats, weights: Floats, k: int) -> tuple[Labels
     (array([0, 0, 1], dtype=int32), array([0.9 , 0.15]))
     """
     n = len(similarity)
-    near, size, alive = np.array(similarity, dtype=np.float64), weights.astype(np.float64).copy(), np.ones(n, dtype=bool)
+    near, size, alive = (
+        np.array(similarity, dtype=np.float64),
+        weights.astype(np.float64).copy(),
+        np.ones(n, dtype=bool),
+    )
     np.fill_diagonal(near, -np.inf)
     merges: list[tuple[float, int, int]] = []
     chain: list[int] = []

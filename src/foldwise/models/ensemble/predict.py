@@ -45,7 +45,8 @@ class ConsensusLabels:
 
     @cached_property
     def _known(self) -> dict[bytes, int]:
-        assert self.known_rows is not None and self.known_labels is not None
+        assert self.known_rows is not None
+        assert self.known_labels is not None
         rows = np.ascontiguousarray(self.known_rows, dtype=np.int32)
         return {row.tobytes(): int(label) for row, label in zip(rows, self.known_labels, strict=True)}
 
@@ -100,4 +101,4 @@ def confidence(means: Floats, labels: Labels) -> Floats:
     """The share of each row's own cluster in its mean co-association with all clusters."""
     own, total = means[np.arange(len(labels)), np.maximum(labels, 0)], means.sum(axis=1)
     found = np.full(len(labels), np.nan)
-    return np.divide(own, total, out=found, where=(labels >= 0) & (total > 0))
+    return np.asarray(np.divide(own, total, out=found, where=(labels >= 0) & (total > 0)))

@@ -20,9 +20,9 @@ _AT_ONCE = 1 << 23  # entries computed at a time
 class Coassociation(LinearOperator):  # type: ignore[misc]
     """M(i, j): the share of clusterings in which rows i and j are in the same cluster, of those in which both have a label.
 
-    For soft clusterings, the mean of sum_l P(l | i) P(l | j). It is an operator, as of `scipy.sparse.linalg`: `M @ v` never forms
-    the n x n matrix and takes n x T steps (n x n, in little memory, if labels are missing). `M[i, j]` gives entries, with whole
-    numbers, slices or arrays; `toarray()` the matrix, if it is not too large. Entries are exact in every case.
+    For soft clusterings, the mean of sum_l P(l | i) P(l | j). It is an operator, as of `scipy.sparse.linalg`: `M @ v` never
+    forms the n x n matrix and takes n x T steps (n x n, in little memory, if labels are missing). `M[i, j]` gives entries, with
+    whole numbers, slices or arrays; `toarray()` the matrix, if it is not too large. Entries are exact in every case.
 
     `diagonal`: "one" has M(i, i) = 1 throughout; "formula" has sum_l P(l | i)^2 for soft clusterings, which is less where a row
     belongs to several clusters. Of rows without any label it is 0.
@@ -46,7 +46,7 @@ class Coassociation(LinearOperator):  # type: ignore[misc]
         """M(i, i) of every row."""
         some = self._present.any(axis=1)
         if self.diagonal_kind == "one" or not self.clusterings.soft:
-            return some.astype(np.float64)
+            return np.asarray(some, dtype=np.float64)
         squares = np.einsum("ij,ij->i", self._rows, self._rows)
         return np.asarray(squares / np.maximum(self._present.sum(axis=1), 1.0))
 
@@ -69,7 +69,7 @@ class Coassociation(LinearOperator):  # type: ignore[misc]
         found = self.entries(*(np.atleast_1d(one) for one in chosen))
         if chosen[1].ndim == 0:
             found = found[:, 0]
-        return (found[0] if found.ndim == 1 else found[0]) if chosen[0].ndim == 0 else found
+        return found[0] if chosen[0].ndim == 0 else found
 
     def toarray(self) -> Floats:
         """The whole matrix."""
@@ -116,8 +116,8 @@ def coassociation(labels: Any, *, soft: bool = False, diagonal: str = "one") -> 
     Parameters
     ----------
     labels : a matrix with a row for each instance and a column for each clustering: an array, a data frame, or a file of such
-        columns. Clusters need not correspond, nor be as many, in different columns; -1 and NaN are missing labels. With `soft`, a
-        list of matrices of probabilities (instances x clusters), one for each clustering.
+        columns. Clusters need not correspond, nor be as many, in different columns; -1 and NaN are missing labels. With
+        `soft`, a list of matrices of probabilities (instances x clusters), one for each clustering.
     soft : whether `labels` are probabilities.
     diagonal : "one", or "formula" for sum_l P(l | i)^2 (see `Coassociation`).
 
