@@ -26,6 +26,8 @@ _ALL = (
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.speed.silhouette",
+    "benchmarks.accuracy.ensemble",
+    "benchmarks.speed.ensemble",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
