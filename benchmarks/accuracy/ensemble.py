@@ -1,4 +1,4 @@
-"""Cluster ensembles against known groups: the consensus against the best of 20 restarts of k-means, and linkage of the dense matrix.
+"""Cluster ensembles against known groups, beside the best of 20 restarts of k-means and linkage of the dense matrix.
 
 Adjusted Rand index, on the published sets (S, A, FCPS and other plane sets; UCI). Defaults were chosen on the half that is not
 held out. Then leukaemia samples by their genes, and the number of clusters chosen from the consensus.
@@ -24,7 +24,7 @@ from benchmarks.labelled import Labelled, published
 
 _KINDS = ("benchmark2d", "curved", "uci")
 _NOT_ASKED = ("donut", "birch", "mouse")
-# Column names tell ALL from AML. T cells among ALL: samples 2, 3, 6, 9, 10, 11, 14 and 23 (Golub and others 1999); in these data
+# Column names tell ALL from AML. T cells among ALL: samples 2, 3, 6, 9, 10, 11, 14 and 23 (Golub and others 1999); here
 # their genes of the T-cell receptor and CD3 (X00437, M12886, M23323) are high.
 _T_CELLS = (2, 3, 6, 9, 10, 11, 14, 23)
 _WAYS = {
@@ -69,7 +69,11 @@ def golub() -> bool:
             theirs.append(adjusted_rand_score(truth, linked(fit.coassociation_.toarray(), 3)))
         rows.append([diversity, f"{np.mean(ours):.3f}", f"{np.mean(theirs):.3f}"])
         held &= diversity != "k-range" or np.mean(ours) >= np.mean(theirs)
-    show("golub: 3 clusters of 38 samples against ALL-B, ALL-T, AML (mean of 5 seeds)", ["diversity", "ours", "dense average"], rows)
+    show(
+        "golub: 3 clusters of 38 samples against ALL-B, ALL-T, AML (mean of 5 seeds)",
+        ["diversity", "ours", "dense average"],
+        rows,
+    )
     return bool(held)
 
 
@@ -110,7 +114,9 @@ def main() -> int:
     if "--numbers" in sys.argv:
         numbers(sets)
     good = all(np.mean(part, axis=0)[1] >= np.mean(part, axis=0)[0] for part in found.values())
-    print(f"\nensemble at least as good as the best restart, in both halves: {good}; golub at least dense linkage: {held}")
+    print(
+        f"\nensemble at least as good as the best restart, in both halves: {good}; golub at least dense linkage: {held}"
+    )
     return 0 if good and held else 1
 
 

@@ -1,7 +1,7 @@
 """The consensus of 20 clusterings of 10 clusters each, up to a million rows: seconds, memory, and seconds per row.
 
-Two threads. "alike": clusterings that agree but for 1 % of the labels; "random": labels that have nothing to do with each other, so
-that nearly all label rows are distinct. Each size runs in a process of its own, whose peak memory includes the labels themselves.
+Two threads. "alike": clusterings that agree but for 1 % of the labels; "random": labels that have nothing to do with each
+other, so that nearly all label rows are distinct. Each size runs in a process of its own; its peak memory includes the labels.
 Bars: 1,000,000 rows in under 60 s and 2 GB; and time per row must not grow with the rows by more than 20 %.
 SciPy's linkage of the dense matrix, where it fits into memory, beside it.
 """
@@ -63,7 +63,11 @@ def main() -> int:
         return 0
     print(machine(), flush=True)
     rows, good = [], True
-    plan = {"kmeans": (100_000, 300_000, 1_000_000), "spectral": (100_000, 300_000, 1_000_000), "average": (100_000, 1_000_000)}
+    plan = {
+        "kmeans": (100_000, 300_000, 1_000_000),
+        "spectral": (100_000, 300_000, 1_000_000),
+        "average": (100_000, 1_000_000),
+    }
     for kind in ("alike", "random"):
         for way, sizes in {**plan, "dense": (2_000,)}.items():
             first = None
@@ -78,7 +82,9 @@ def main() -> int:
                 rows.append([kind, name, f"{n:,}", f"{done['seconds']:.2f}", f"{each:.1f}", f"{done['gb']:.2f}"])
     head = ["labels", "consensus", "rows", "seconds", "microseconds per row", "peak GB"]
     show(f"Consensus of {_COUNT} clusterings of {_CLUSTERS} clusters", head, rows, left=(0, 1))
-    print(f"\nunder {_SECONDS:g} s and {_GB:g} GB, and time per row never more than {_GROWTH:g} times that of 100,000: {good}")
+    print(
+        f"\nunder {_SECONDS:g} s and {_GB:g} GB, and time per row never more than {_GROWTH:g} times that of 100,000: {good}"
+    )
     return 0 if good else 1
 
 

@@ -1,4 +1,4 @@
-"""The consensus of ready-made clusterings: the worked case, the identity, and what linkage and spectral clustering must give."""
+"""The consensus of ready-made clusterings: the worked case, the identity, and what each kind of consensus must give."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from foldwise.models.ensemble.linkage import average_linkage
 # Seven instances, four clusterings.
 WORKED = np.array([[1, 1, 2, 2, 2, 3, 3], [2, 3, 3, 2, 2, 1, 1], [3, 3, 1, 1, 1, 2, 2], [1, 3, 3, 4, 4, 2, 2]]).T
 PAIRS = {(1, 2): 0.5, (2, 3): 0.5, (3, 4): 0.5, (3, 5): 0.5, (1, 4): 0.25, (1, 5): 0.25, (4, 5): 1.0, (6, 7): 1.0}
-SOFT = np.array([(1, 0, 0), (0.5, 0.5, 0), (0.33, 0.34, 0.33), (0.25, 0.5, 0.25), (0.6, 0.2, 0.2), (0.4, 0.4, 0.2), (0, 1, 0)])
+SOFT = np.array(
+    [(1, 0, 0), (0.5, 0.5, 0), (0.33, 0.34, 0.33), (0.25, 0.5, 0.25), (0.6, 0.2, 0.2), (0.4, 0.4, 0.2), (0, 1, 0)]
+)
 
 
 def groups(labels) -> set[frozenset[int]]:

@@ -38,11 +38,21 @@ def rings(n: int = 200) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1], n)
     turn = rng.uniform(0, 2 * np.pi, 2 * n)
-    return (1.0 + 3.0 * truth + rng.normal(0, 0.1, 2 * n))[:, None] * np.column_stack([np.cos(turn), np.sin(turn)]), truth
+    return (1.0 + 3.0 * truth + rng.normal(0, 0.1, 2 * n))[:, None] * np.column_stack(
+        [np.cos(turn), np.sin(turn)]
+    ), truth
 
 
 def same(a: fw.ClusterEnsemble, b: fw.ClusterEnsemble) -> bool:
-    names = ("labels_", "item_consensus_", "confidence_", "cluster_consensus_", "table_", "base_labels_", "consensus_cdf_")
+    names = (
+        "labels_",
+        "item_consensus_",
+        "confidence_",
+        "cluster_consensus_",
+        "table_",
+        "base_labels_",
+        "consensus_cdf_",
+    )
     return all(getattr(a, name).tobytes() == getattr(b, name).tobytes() for name in names)
 
 

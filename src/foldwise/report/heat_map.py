@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.report.svg import MUTED, colour, line, start, text
 
-_SIZE, _EDGE, _RIGHT = 430.0, 16.0, 62.0
+_SIZE, _EDGE, _RIGHT = 420.0, 30.0, 62.0
 _WHITE, _DARK = np.array([255.0, 255.0, 255.0]), np.array([16.0, 62.0, 120.0])
 
 
@@ -32,10 +32,15 @@ def heat_map(matrix: Floats, groups: Sequence[int]) -> str:
     bounds = [0, *(i for i in range(1, n) if groups[i] != groups[i - 1]), n]
     for first, last in pairwise(bounds):
         at, length, ink = _EDGE + _SIZE * first / n, _SIZE * (last - first) / n, colour(groups[first])
-        parts.append(f'<rect x="{at:.1f}" y="4" width="{max(length - 1, 0.5):.1f}" height="9" fill="{ink}"/>')
-        parts.append(f'<rect x="4" y="{at:.1f}" width="9" height="{max(length - 1, 0.5):.1f}" fill="{ink}"/>')
+        parts.append(
+            f'<rect x="{at:.1f}" y="{_EDGE - 12:g}" width="{max(length - 1, 0.5):.1f}" height="9" fill="{ink}"/>'
+        )
+        parts.append(
+            f'<rect x="{_EDGE - 12:g}" y="{at:.1f}" width="9" height="{max(length - 1, 0.5):.1f}" fill="{ink}"/>'
+        )
         if length > 12:
-            parts.append(text(_EDGE + 4, at + 13, str(groups[first]), "start"))
+            parts.append(text(_EDGE - 16, at + length / 2 + 4, str(groups[first]), "end"))
+            parts.append(text(at + length / 2, _EDGE - 16, str(groups[first]), "middle"))
     parts += _legend()
     return "".join([*parts, "</svg>"])
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
@@ -22,6 +23,7 @@ _CLUSTERINGS = 20  # of subsamples, for each number
 _NULLS = 10  # of each kind: one Gaussian, and a box, with the principal axes of the data
 _SHARE = 0.8
 _MOST = 15
+_MOST_SHUFFLED = 8000  # label rows in the null of given labels
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class ConsensusChoice:
     """For each number of clusters: how ambiguous the consensus is (PAC), and how much less so than without clusters.
 
     `gain` is log(mean PAC of the null sets / PAC); `threshold` is the largest gain that any null set reaches at any number. If
-    no number exceeds it, `found` is False: there is no evidence of clusters, and `n_clusters` is 1. `cdfs` has, for each number,
-    the share of pairs of rows that are together in at most each share (0, 0.01, ..., 1) of the clusterings. From ready-made
+    no number exceeds it, `found` is False: there is no evidence of clusters, and `n_clusters` is 1. `cdfs` has, for each,
+    the share of pairs of rows that are together in at most each share (0, 0.01, ..., 1) of the clusterings. From given
     labels, numbers are judged by the gaps in the spectrum of M instead (`eigenvalues`); labels in random order are the null.
     """
 
@@ -97,15 +99,14 @@ def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
     Only eigenvalues above those of clusterings with the same sizes that have nothing to do with each other count.
     """
     values = np.clip(normalised_spectrum(rows)[0][::-1], 0.0, 1.0)
-    part = rows.sample(20 * _ROWS, seed)
+    # As many rows as there are (weights count as rows), with labels drawn from each clustering on its own.
+    n = int(np.clip(round(rows.weight), 2, _MOST_SHUFFLED))
     rng = np.random.default_rng([seed, 17])
+    shares = np.where(rows.present, rows.weights, 0.0) / rows.weight
     tops = []
     for _ in range(_NULLS):
-        shuffled = np.column_stack(
-            [rng.permutation(part.clusterings.values[:, t]) for t in range(part.clusterings.count)]
-        )
-        null = LabelRows(type(rows.clusterings)(shuffled, rows.clusterings.sizes), part.weights, part.passes)
-        tops.append(np.append(normalised_spectrum(null)[0][::-1], 0.0)[1])
+        drawn = [rng.choice(rows.n, n, p=shares) for _ in range(rows.clusterings.count)]
+        tops.append(np.append(normalised_spectrum(_unrelated(rows, drawn))[0][::-1], 0.0)[1])
     threshold = float(min(max(tops), 1.0))
     gaps = values - np.append(values[1:], 0.0)
     allowed = (values > threshold + 1e-9) & (np.arange(len(values)) > 0)
@@ -114,12 +115,23 @@ def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
     if not allowed.any():
         reason = "no clusters found: the clusterings agree no more than clusterings in random order do"
         return ConsensusChoice(
-            numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n
+            numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=n
         )
     k = int(np.argmax(np.where(allowed, gaps, -1.0))) + 1
     after = values[k] if k < len(values) else 0.0
     reason = f"{k} clusters: the eigenvalues of the consensus matrix fall from {values[k - 1]:.2f} to {after:.2f} there"
-    return ConsensusChoice(numbers, k, True, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=part.n)
+    return ConsensusChoice(numbers, k, True, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=n)
+
+
+def _unrelated(rows: LabelRows, drawn: list[NDArray[np.intp]]) -> LabelRows:
+    """Label rows put together from other rows in each clustering."""
+    given = rows.clusterings
+    ends = [*given.starts[1:], given.total]
+    columns = [
+        slice(a, b) if given.soft else slice(t, t + 1) for t, (a, b) in enumerate(zip(given.starts, ends, strict=True))
+    ]
+    values = np.column_stack([given.values[which, at] for which, at in zip(drawn, columns, strict=True)])
+    return LabelRows(replace(given, values=values), np.ones(len(values)), rows.passes)
 
 
 # ---------------------------------------------------------------- clusterings of subsamples
