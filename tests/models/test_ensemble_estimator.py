@@ -197,6 +197,35 @@ def test_the_number_of_clusters_is_chosen_and_may_be_one():
     assert fw.ClusterEnsemble().fit([[1.0], [2.0], [3.0]]).n_clusters_ == 1
 
 
+def test_the_choice_counts_weights_as_repetition():
+    x, _ = blobs(40)
+    times = np.random.default_rng(0).integers(0, 3, len(x))
+    for rows, weights in ((x, times), (np.tile(x, (4, 1)), np.tile(times, 4))):  # all rows, and a sample of them
+        one = fw.ClusterEnsemble(n_base=2).fit(rows, sample_weight=weights).choice_
+        many = fw.ClusterEnsemble(n_base=2).fit(np.repeat(rows, weights, axis=0)).choice_
+        np.testing.assert_array_equal(one.pac, many.pac)
+        assert one.n_clusters == many.n_clusters == 3
+
+
+def test_ctrl_c_in_the_consensus_does_not_lose_the_clusterings(monkeypatch):
+    from foldwise.models.ensemble import estimator
+
+    x, _ = blobs()
+    strategy, calls = estimator.CONSENSUS["kmeans"], []
+
+    def interrupted_once(*given):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return strategy(*given)
+
+    monkeypatch.setitem(estimator.CONSENSUS, "kmeans", interrupted_once)
+    with pytest.warns(NotFinishedWarning, match="interrupted"):
+        found = fw.ClusterEnsemble(3, consensus="kmeans").fit(x)
+    assert len(found.base_sizes_) == 20
+    np.testing.assert_array_equal(found.predict(x), found.labels_)
+
+
 def test_saved_and_cloned(tmp_path):
     x, _ = blobs()
     for consensus in CONSENSUS:

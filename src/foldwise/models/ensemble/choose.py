@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
 from foldwise.fold import blas
-from foldwise.fold.deadline import Deadline
 from foldwise.fold.passes import Passes
 from foldwise.kernels import _core
 from foldwise.models.ensemble.agreement import distribution, pac_of
@@ -50,10 +49,10 @@ class ConsensusChoice:
 
 
 def choose_number(
-    passes: Passes, seed: int, *, numbers: Sequence[int] | None = None, limit: Deadline | None = None
+    passes: Passes, seed: int, *, weights: Floats | None = None, numbers: Sequence[int] | None = None
 ) -> ConsensusChoice:
-    """The number of clusters of rows; looks at a sample of at most 400 of them."""
-    x = _sample(passes, seed)
+    """The number of clusters of rows; looks at a sample of at most 400 of them, in which weights count as repetition."""
+    x = _sample(passes, seed, weights)
     n = len(x)
     asked = tuple(numbers or range(2, max(min(_MOST, n // 4), 1) + 1))
     if not asked:
@@ -62,14 +61,14 @@ def choose_number(
             (), 1, False, f"{n} rows are too few to look for clusters", nothing, nothing, nothing, rows=n
         )
     with blas.single():
-        return _compared(x, asked, seed, limit)
+        return _compared(x, asked, seed)
 
 
-def _compared(x: Floats, asked: tuple[int, ...], seed: int, limit: Deadline | None) -> ConsensusChoice:
+def _compared(x: Floats, asked: tuple[int, ...], seed: int) -> ConsensusChoice:
     n = len(x)
     cdfs = [_cdf(x, k, seed) for k in asked]
     pac = np.array([pac_of(cdf) for cdf in cdfs])
-    nulls = np.array([[pac_of(_cdf(other, k, seed + 1 + r)) for k in asked] for r, other in _null_sets(x, seed, limit)])
+    nulls = np.array([[pac_of(_cdf(other, k, seed + 1 + r)) for k in asked] for r, other in _null_sets(x, seed)])
     least = 1.0 / n  # PAC of fewer pairs is as good as none
     mean = np.log(nulls + least).mean(axis=0)
     gain = mean - np.log(pac + least)
@@ -114,9 +113,7 @@ def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
     nothing = np.full(len(values), np.nan)
     if not allowed.any():
         reason = "no clusters found: the clusterings agree no more than clusterings in random order do"
-        return ConsensusChoice(
-            numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=n
-        )
+        return ConsensusChoice(numbers, 1, False, reason, nothing, nothing, gaps, threshold, eigenvalues=values, rows=n)
     k = int(np.argmax(np.where(allowed, gaps, -1.0))) + 1
     after = values[k] if k < len(values) else 0.0
     reason = f"{k} clusters: the eigenvalues of the consensus matrix fall from {values[k - 1]:.2f} to {after:.2f} there"
@@ -137,19 +134,22 @@ def _unrelated(rows: LabelRows, drawn: list[NDArray[np.intp]]) -> LabelRows:
 # ---------------------------------------------------------------- clusterings of subsamples
 
 
-def _sample(passes: Passes, seed: int) -> Floats:
+def _sample(passes: Passes, seed: int, weights: Floats | None) -> Floats:
     """Some rows in float64, centred, of size about 1; missing cells as the mean of the column."""
-    n = count_rows(passes.source)
-    which = np.arange(n)
-    if n > _ROWS:
-        which = np.sort(np.random.default_rng([seed, 19]).choice(n, _ROWS, replace=False))
+    total = count_rows(passes.source) if weights is None else max(round(float(weights.sum())), 1)
+    which = np.arange(total)
+    if total > _ROWS:
+        which = np.sort(np.random.default_rng([seed, 19]).choice(total, _ROWS, replace=False))
+    if weights is not None:  # the row that each of so many repeated rows is
+        ends = np.cumsum(weights) * (total / float(weights.sum()))
+        which = np.searchsorted(ends[:-1], which + 0.5, side="right")
     x = passes.take(which).astype(np.float64)
     x = x - np.nanmean(x, axis=0)
     x = np.nan_to_num(x, nan=0.0)
     return np.asarray(x / max(float(np.abs(x).max()), 1e-300))
 
 
-def _null_sets(x: Floats, seed: int, limit: Deadline | None) -> list[tuple[int, Floats]]:
+def _null_sets(x: Floats, seed: int) -> list[tuple[int, Floats]]:
     """Sets with the principal axes of the data and no clusters: one Gaussian, or uniform in a box."""
     _, sizes, axes = np.linalg.svd(x, full_matrices=False)
     scores = x @ axes.T
@@ -159,8 +159,6 @@ def _null_sets(x: Floats, seed: int, limit: Deadline | None) -> list[tuple[int, 
         rng = np.random.default_rng([seed, 23, r])
         gaussian = rng.standard_normal(scores.shape) * sizes / np.sqrt(len(x))
         null = rng.uniform(low, high, scores.shape) if r % 2 else gaussian
-        if limit is not None:
-            limit.check()
         made.append((r, np.ascontiguousarray(null)))
     return made
 

@@ -138,7 +138,7 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         with session(self, X, sample_weight, engine=engine) as fit, blas.single():
             data = data_of(fit, EUCLIDEAN)
             check_count(self.n_clusters or 1, data.n, data.counted, fit.where)
-            choice = choose_number(fit.passes, fit.seed) if self.n_clusters is None else None
+            choice = choose_number(fit.passes, fit.seed, weights=data.weights) if self.n_clusters is None else None
             k = self.n_clusters if choice is None else choice.n_clusters
             assert k is not None
             weight = float(data.n if data.weights is None else data.weights.sum())
@@ -153,7 +153,11 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
             )
             labels, sizes, models, columns = bases.results(state)
             given = Clusterings(labels, sizes)
-            outcome, notes = self._combine(given, data.weights, k, fit.seed, fit.passes, outcome)
+            try:
+                outcome, notes = self._combine(given, data.weights, k, fit.seed, fit.passes, outcome)
+            except KeyboardInterrupt:  # only the consensus remains; a second Ctrl-C gives it up
+                outcome = replace(outcome, reason=Reason.INTERRUPTED)
+                outcome, notes = self._combine(given, data.weights, k, fit.seed, fit.passes, outcome)
             self.choice_, self.estimators_, self.base_columns_ = choice, models, columns
             self.mean_, self.scale_, self.trace_ = fit.mean, fit.scale, outcome.trace
             if choice is not None:
@@ -212,16 +216,10 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         if k is None:
             self.choice_ = choose_from_labels(rows, seed)
             k = self.choice_.n_clusters
-        if rows.counted < k:
-            warnings.warn(
-                f"Number of distinct clusters ({rows.counted}) found smaller than n_clusters ({k}): the base clusterings tell "
-                "no more groups of rows apart. Use more clusters in them (diversity='k-range').",
-                FewerClustersWarning,
-                stacklevel=4,
-            )
         strategy = CONSENSUS[self.consensus] if isinstance(self.consensus, str) else function_consensus(self.consensus)
         found = strategy(rows, min(k, rows.counted), seed)
         agreement = agreement_of(rows, found.labels, found.n_clusters)
+        self._warn_of_empty(int(np.count_nonzero(agreement.weights)), k)
         cdf = pair_distribution(rows, seed)
         self.labels_ = np.ascontiguousarray(found.labels[inverse])
         self.item_consensus_ = agreement.items[inverse]
@@ -244,6 +242,15 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         if found.reason is Reason.INTERRUPTED:
             outcome = replace(outcome, reason=Reason.INTERRUPTED)
         return outcome, found.notes
+
+    def _warn_of_empty(self, found: int, k: int) -> None:
+        if found < k:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({k}): the base clusterings tell no more "
+                "groups of rows apart. Use more clusters in them (diversity='k-range').",
+                FewerClustersWarning,
+                stacklevel=5,
+            )
 
     # ---------------------------------------------------------------- rows
 
