@@ -58,11 +58,14 @@ def plan_for(diversity: str, number: int, k: int, seed: int, *, d: int, weight: 
 def base_range(k: int, weight: float) -> tuple[int, int]:
     """The numbers of base clusters for diversity="k-range": more than k, so that clusters of any shape can be put together.
 
-    >>> base_range(3, 150.0), base_range(3, 1e6), base_range(50, 5000.0)
-    ((6, 12), (25, 50), (100, 150))
+    With few rows no more than a third of them, since clusters of single rows say nothing.
+
+    >>> base_range(3, 150.0), base_range(3, 1e6), base_range(50, 5000.0), base_range(2, 4.0)
+    ((6, 12), (25, 50), (100, 150), (2, 2))
     """
-    root = float(np.sqrt(weight))
-    return int(max(2 * k, min(root / 2, _MOST_BASE_CLUSTERS / 2))), int(max(3 * k, min(root, _MOST_BASE_CLUSTERS)))
+    root, most = float(np.sqrt(weight)), max(k, int(weight / 3))
+    low = int(max(2 * k, min(root / 2, _MOST_BASE_CLUSTERS / 2)))
+    return min(low, most), min(int(max(3 * k, min(root, _MOST_BASE_CLUSTERS))), most)
 
 
 def sampled(numbers: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:

@@ -67,6 +67,8 @@ class Coassociation(LinearOperator):  # type: ignore[misc]
         row, column = key if isinstance(key, tuple) else (key, slice(None))
         chosen = [np.arange(self.shape[0])[one] for one in (row, column)]
         found = self.entries(*(np.atleast_1d(one) for one in chosen))
+        if chosen[0].ndim == chosen[1].ndim == 0:
+            return float(found[0, 0])
         if chosen[1].ndim == 0:
             found = found[:, 0]
         return found[0] if chosen[0].ndim == 0 else found

@@ -179,8 +179,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         """Find the consensus of ready-made clusterings, given as for `fw.coassociation`; there is no `predict` then.
 
         >>> import foldwise as fw
-        >>> fw.ClusterEnsemble(2).fit_labels([[1, 7], [1, 7], [2, 7], [2, 9], [2, 9]]).labels_
-        array([1, 1, 0, 0, 0], dtype=int32)
+        >>> fw.ClusterEnsemble(2).fit_labels([[1, 7], [1, 7], [1, 8], [2, 9], [2, 9]]).labels_
+        array([0, 0, 0, 1, 1], dtype=int32)
         """
         self._validate_params()
         given, seed = read_clusterings(labels, soft=soft), seed_of(self.random_state)
