@@ -31,6 +31,8 @@ _ALL = (
     "benchmarks.speed.silhouette",
     "benchmarks.speed.scores",
     "benchmarks.speed.stability",
+    "benchmarks.accuracy.ensemble",
+    "benchmarks.speed.ensemble",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",

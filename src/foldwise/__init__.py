@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.ensemble import ClusterEnsemble as ClusterEnsemble
+    from foldwise.models.ensemble import Coassociation as Coassociation
+    from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
+    from foldwise.models.ensemble import coassociation as coassociation
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -76,6 +80,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
+    "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",

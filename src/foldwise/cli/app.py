@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 import foldwise
 from foldwise.cli.apply import apply
 from foldwise.cli.cluster import cluster
+from foldwise.cli.ensemble import ensemble
 from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
@@ -24,5 +25,6 @@ app.command(look)
 app.command(pca)
 app.command(cluster)
 app.command(mixture)
+app.command(ensemble)
 app.command(fit_distribution)
 app.command(apply)

@@ -24,10 +24,11 @@ from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Table
 from foldwise.selection.describe import CategoryCounts, describe_clusters
+from foldwise.selection.ensemble_profile import EnsembleProfile
 from foldwise.selection.mixture_profile import MixtureProfile
 from foldwise.selection.profile import Profile
 
-AnyProfile: TypeAlias = Profile | MixtureProfile
+AnyProfile: TypeAlias = Profile | MixtureProfile | EnsembleProfile
 
 MOST_MARKED = 60  # centres that are drawn in the plane
 _MOST_COLUMNS = 20  # of the data, as rows of the table of means

@@ -17,6 +17,7 @@ from foldwise.store.shapes import check_shapes
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
 MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
+    "ClusterEnsemble": "foldwise.models.ensemble",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "KernelKMeans": "foldwise.models.kernel",
@@ -28,6 +29,7 @@ RESULTS = {
     "ClusterScores": "foldwise.selection.scores",
     "Comparison": "foldwise.models.likelihood",
     "ComponentChoice": "foldwise.selection.components",
+    "ConsensusChoice": "foldwise.models.ensemble",
     "FittedDistribution": "foldwise.models.likelihood",
     "Goodness": "foldwise.models.likelihood.goodness",
     "InertiaCurve": "foldwise.selection.curve",

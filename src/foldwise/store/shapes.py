@@ -16,6 +16,11 @@ _CLUSTERS = {"labels_": "i n", "cluster_weights_": "f k", "cluster_inertias_": "
 _CENTRES = _COLUMNS | _CLUSTERS | {"cluster_centers_": "f k d"}
 _SHAPES: dict[str, dict[str, str]] = {
     "BisectingKMeans": _CENTRES | {"tree_children_": "i t 2", "tree_centers_": "f t d", "tree_labels_": "i t"},
+    "ClusterEnsemble": _COLUMNS
+    | {"labels_": "i n", "item_consensus_": "f n", "confidence_": "f n", "base_sizes_": "t"}
+    | {"cluster_weights_": "f k", "cluster_consensus_": "f k"}
+    | {"cluster_sums_": "f k l", "table_": "f l g", "offset_": "f g", "merged_": "i g", "directions_": "f l e"}
+    | {"consensus_cdf_": "f 101", "known_rows_": "i u t", "known_labels_": "i u"},
     "GaussianMixture": _COLUMNS
     | {"weights_": "f k", "means_": "f k d", "ridge_": "f d", "clusters_": "i k", "constant_columns_": "i c"},
     "KMeans": _CENTRES,
@@ -30,6 +35,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,
     "TaskScores": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},
+    "ConsensusChoice": {"numbers": "k", "pac": "f k", "null_pac": "f k", "gain": "f k", "cdfs": "f k 101"},
     "InertiaCurve": {"n_clusters": "k", "centers": "k", "inertias": "f k", "silhouettes": "f k", "depths": "f k"},
     "LabelledMatrix": {"values": "f r c", "rows": "r", "columns": "c"},
     "Merging": {"numbers": "k", "entropies": "k", "merged_weight": "k"},

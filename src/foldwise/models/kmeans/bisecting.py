@@ -173,7 +173,7 @@ class _Splitting:
         wish = np.where((children[:, 0] >= 0) | (state["counts"] < 2), -1.0, state[by])
         parent = int(np.argmax(wish))
         members = np.flatnonzero(state["node_of"] == parent)
-        with _only(self.fit.source, members, self.n) as part:
+        with only_rows(self.fit.source, members, self.n) as part:
             found = self._split(part, 2, (n_nodes + 1) // 2)
             if found.outcome.reason is Reason.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -256,7 +256,7 @@ class DownTheTree:
 
 
 @contextmanager
-def _only(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]:
+def only_rows(source: Source, members: NDArray[np.intp], n: int) -> Iterator[Source]:
     """A source of these rows: copied to memory if the data are in memory, otherwise to a scratch file."""
     if len(members) == n:
         yield source
