@@ -12,7 +12,7 @@ from foldwise.errors import DataError
 from foldwise.kernels import _core
 
 # Of the dip times the root of n, for n uniform values: what it exceeds with these probabilities. Simulated by
-# benchmarks/accuracy/dip_table.py with 60,000 samples each (8,000 of the largest).
+# benchmarks/accuracy/dip_table.py, with 60,000 samples of the small sizes and 8,000 of the largest.
 _PROBABILITIES = (0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _QUANTILES = {
     8: (0.2321, 0.2818, 0.3141, 0.3411, 0.3549, 0.4020, 0.4365, 0.4697, 0.4894, 0.5069, 0.5264, 0.5553),
