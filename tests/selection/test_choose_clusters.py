@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,6 +11,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silho
 
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
+from foldwise.selection.clusters.choose import _decided
 from foldwise.selection.clusters.criteria import CRITERIA
 from foldwise.selection.clusters.dip import n_groups, neighbours, separated
 from foldwise.selection.clusters.references import reference_rows
@@ -91,16 +94,26 @@ def test_touching(d):
     assert fw.choose_clusters(x, range(1, 6), ["dip", "prediction strength"]).n_clusters == 2
 
 
-def test_no_gap_but_all_others_agree():
-    """A small group beside a large one, without a gap between them, is found by the others."""
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.standard_normal((400, 5)), [4.2, 0, 0, 0, 0] + rng.standard_normal((40, 5)) * 0.6])
-    answer = fw.choose_clusters(x, range(1, 6))
-    votes = {one.rule: one.chosen for one in answer.votes if one.counts}
-    others = [number for rule, number in votes.items() if rule != "dip"]
-    if votes["dip"] == 1:
-        assert answer.n_clusters in (1, max(set(others), key=others.count))
-    assert answer.n_clusters == 2
+@pytest.mark.parametrize(
+    ("votes", "number"),
+    [
+        ("dip 1, a 2, b 2, c 2, d 2, e 2, f 2", 2),  # nearly all others agree: a small group without a gap
+        ("dip 1, a 2, b 2, c 2, d 2, e 3, f 4", 1),
+        ("dip 1, a 2, b 2", 1),  # too few to overrule
+        ("dip 2, a 1, b 1, c 1, d 1, e 2, f 2", 1),  # a gap by chance
+        ("dip 2, a 1, b 1, c 1, d 3, e 2, f 3", 2),
+        ("dip 3, a 1, b 4, c 4, d 4, e 2, f 2", 4),  # the most votes among those above 1
+        ("a 2, b 1, c 1", 1),
+        ("dip 1", 1),
+    ],
+)
+def test_what_the_votes_decide(votes, number):
+    cast = [fw.Vote(*one.split()[:1], *[int(one.split()[1])] * 3, "") for one in votes.split(", ")]
+    cast = [replace(one, weight=2.0) if one.rule == "dip" else one for one in cast]
+    found, strength, runner_up = _decided(cast)
+    assert found == number
+    assert 0 < strength <= 1
+    assert runner_up != number
 
 
 def test_rounded_columns_have_no_gaps():

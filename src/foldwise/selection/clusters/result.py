@@ -12,6 +12,8 @@ from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.selection.clusters.criterion import Judgement
 from foldwise.selection.votes import Vote, listed, vote_table
 
+_HALF, _CLEARLY = 0.5, 0.75  # shares of the votes
+
 
 @dataclass(frozen=True, repr=False)
 class ClusterChoice:
@@ -56,9 +58,11 @@ class ClusterChoice:
             return "No clusters found: nothing could be judged."
         said = f"{agree} of {len(counted)} criteria say so" if len(counted) > 1 else "by the only criterion that was asked"
         rest = f"; others say {listed(others)}" if others else ""
+        if not self.found and self.strength < _HALF:
+            return f"No clear clusters found: there is no gap between groups ({said}{rest}, the most for {self.runner_up})."
         if not self.found:
             return f"No clusters found: the rows look like a single group ({said}{rest})."
-        sure = "clearly" if self.strength >= 0.75 else "probably" if self.strength >= 0.5 else "perhaps"
+        sure = "clearly" if self.strength >= _CLEARLY else "probably" if self.strength >= _HALF else "perhaps"
         return f"There are {sure} {self.n_clusters} clusters ({said}{rest})."
 
     @property
