@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -47,8 +48,8 @@ def ensemble(
     Parameters
     ----------
     clusters
-        The number of clusters, or auto: the number at which clusterings of subsamples agree most, or 1 if data without any
-        clusters would give the same agreement.
+        The number of clusters, or auto: as many as several criteria agree on, as in `foldwise cluster -k auto`. With --labels,
+        auto is the number at which the clusterings agree most, or 1 if unrelated ones would agree as much.
     clusterings
         The number of clusterings to make.
     consensus
@@ -60,10 +61,12 @@ def ensemble(
     """
     from foldwise import ClusterEnsemble, progress
     from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.number import chosen_number
     from foldwise.cli.options import column_list, scan_quietly, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.data.missing import allow_missing
     from foldwise.errors import ParameterError
+    from foldwise.report.choice import choice_report
     from foldwise.report.ensemble import ensemble_report
 
     if clusters != "auto" and not (clusters.isdecimal() and int(clusters) >= 1):
@@ -86,10 +89,17 @@ def ensemble(
     settings |= {"n_base": clusterings, "diversity": diversity, "scale": scale, "missing": given.missing}
     settings |= {"checkpoint": place, "time_budget": resuming.time_budget}
     with compute.engine_context(), spooled_scan(file, given) as source:
+        choice = None
+        if wanted is None:
+            choice = chosen_number(source, "auto", settings, place, resuming.time_budget)
+            if choice.interrupted:
+                report = choice_report(choice, source, scale=scale)
+                return finish(report, replace(output, out=None), checkpoint=place, interrupted=True)
+            settings["n_clusters"] = choice.n_clusters
         with progress():
             fitted = ClusterEnsemble(**settings).fit(source)
         with progress():
-            report = ensemble_report(fitted, source)
+            report = ensemble_report(fitted, source, choice)
         stopped = fitted.outcome_.reason == "interrupted"
         return finish(
             report, output, model=fitted, source=source, rows="clusters", checkpoint=place, interrupted=stopped

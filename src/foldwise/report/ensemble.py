@@ -14,6 +14,7 @@ from foldwise.models.ensemble.agreement import AMBIGUOUS, LEVELS
 from foldwise.models.ensemble.choose import ConsensusChoice
 from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
+from foldwise.report.choice import choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -30,6 +31,7 @@ from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, Plot, colour, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.ensemble_profile import EnsembleProfile, ensemble_profile
 
 DOUBT = 0.5
@@ -38,13 +40,13 @@ _CONSENSUS = "Consensus: how often two rows of the cluster are together, on aver
 _CONFIDENCE = "the share of its own cluster in how often a row is together with rows of each cluster"
 
 
-def ensemble_report(model: Any, source: Source) -> Report:
+def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = None) -> Report:
     """What ran, the clusters, how far the clusterings agree, and what sets clusters apart; of labels, without the last.
 
     The rows, which must be those of the fit, are passed over twice, and a few times more for a page.
     """
     k, rows = model.n_clusters_, model.manifest_.rows
-    steps: list[Part] = _choice(model.choice_)
+    steps: list[Part] = _choice(model.choice_) if choice is None else choice_parts(choice)
     if model.estimators_ is None:
         many = counted(len(model.base_sizes_), "clustering")
         title = f"{counted(k, 'consensus cluster')} of {counted(rows, 'row')} in {many}"
@@ -72,13 +74,13 @@ def ensemble_report(model: Any, source: Source) -> Report:
     return Report(
         f"{counted(k, 'consensus cluster')} of {counted(rows, 'row')}",
         about(model, _work(model)),
-        [*_facts(model), *agreement_facts(categories)],
+        [*([] if choice is None else [choice_fact(choice)]), *_facts(model), *agreement_facts(categories)],
         [
+            *steps,
             clusters,
             *categories_table(categories),
             _heat_map(model),
             plane_chart(model, drawn, model.labels_, k, lambda seen: _draw_plane(model, found, seen), marks),
-            *steps,
             Group([_cdf(model), _certainty(model)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Means, in the units of the data"),
