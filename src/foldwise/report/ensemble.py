@@ -84,7 +84,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             Group([_cdf(model), _certainty(model)], only="page"),
             trait_panels(found, names),
             means_table(found, names, "Means, in the units of the data"),
-            Note("\n".join(_hints(model)), only="text"),
+            Note("\n".join(_hints(model, choice)), only="text"),
             run_table(model.manifest_),
         ],
         told(source),
@@ -301,10 +301,10 @@ def _choice(choice: ConsensusChoice | None) -> list[Part]:
     return [Group([Chart("How many clusters?", draw, reason), table])]
 
 
-def _hints(model: Any) -> list[str]:
-    lines = []
-    if model.choice_ is None and len(model.labels_) > 8:
+def _hints(model: Any, choice: ClusterChoice | None) -> list[str]:
+    lines, chosen = [], model.choice_ if choice is None else choice
+    if chosen is None and len(model.labels_) > 8:
         lines.append("hint: -k auto chooses the number of clusters, and says if there are none")
-    if model.choice_ is not None and not model.choice_.found:
+    if chosen is not None and not chosen.found:
         lines.append("hint: -k 2 (or another number) divides the rows all the same")
     return lines

@@ -103,9 +103,9 @@ class Stability:
         at = int(np.argmax(mean))
         as_good = [k for k, high in zip(ks, mean + 2 * error, strict=True) if high >= mean[at]]
         if mean[at] <= null[at] + _CLEAR * spread[at] / np.sqrt(_REPEATS):
-            reason = f"most stable at {ks[at]} ({mean[at]:.2f} of 1), but so are clusters forced on one group ({null[at]:.2f})"
+            reason = f"most stable at {ks[at]} ({mean[at]:.2f} of 1), not clearly more than with one group cut up ({null[at]:.2f})"
             return Judgement(vote(self, 1, reason), ks, mean, error, null)
-        reason = f"most stable at {ks[at]}: {mean[at]:.2f} of 1, where clusters forced on one group have {null[at]:.2f}"
+        reason = f"most stable at {ks[at]}: {mean[at]:.2f} of 1, where one group cut up has {null[at]:.2f}"
         return Judgement(vote(self, ks[at], reason, as_good), ks, mean, error, null)
 
 
