@@ -11,6 +11,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silho
 
 import foldwise as fw
 from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
+from foldwise.fold.outcome import Reason
 from foldwise.selection.clusters.choose import _decided
 from foldwise.selection.clusters.criteria import CRITERIA
 from foldwise.selection.clusters.dip import n_groups, neighbours, separated
@@ -268,8 +269,78 @@ def test_resumes_with_the_same_bits(tmp_path, monkeypatch):
 def test_time_budget():
     with pytest.warns(NotFinishedWarning):
         answer = fw.choose_clusters(three(), range(1, 5), time_budget=1e-9)
-    assert answer.n_clusters == 1
+    assert answer.n_clusters is None
+    assert not answer.found
     assert answer.unfinished == tuple(CRITERIA)
+    assert answer.sentence.startswith("Not finished: out of time")
+
+
+def test_ctrl_c_within_a_fit_is_not_lost(monkeypatch, tmp_path):
+    """A fit that Ctrl-C ends keeps its best so far and says nothing; the sweep must not take that for its result."""
+    fit, count = fw.KMeans.fit, []
+
+    def cut_short(self, *args, **options):
+        fit(self, *args, **options)
+        count.append(1)
+        if len(count) == 6:
+            self.outcome_ = replace(self.outcome_, reason=Reason.INTERRUPTED)
+        return self
+
+    monkeypatch.setattr(fw.KMeans, "fit", cut_short)
+    with pytest.warns(NotFinishedWarning):
+        answer = fw.choose_clusters(three(), range(1, 4), ["dip"], n_threads=1)
+    assert answer.interrupted
+    assert answer.unfinished == ("dip",)
+
+
+def test_the_checkpoint_knows_its_rows(tmp_path):
+    """Rows that differ only in the middle of a large table."""
+    x, place = three(n=50), tmp_path / "votes.ck"
+    with pytest.warns(NotFinishedWarning):
+        fw.choose_clusters(x, range(1, 4), "dip", checkpoint=place, time_budget=1e-9)
+    other = x.copy()
+    other[70], other[71] = x[71], x[70]
+    other[72] += 0.5
+    with pytest.raises(fw.errors.StoreError, match="other data"):
+        fw.choose_clusters(other, range(1, 4), "dip", checkpoint=place)
+
+
+def test_copies_of_rows_are_no_evidence():
+    noise = np.random.default_rng(0).standard_normal((150, 3))
+    assert fw.choose_clusters(noise, range(1, 7), "dip", sample_weight=np.full(150, 50.0)).n_clusters == 1
+    assert fw.choose_clusters(np.repeat(noise, 20, axis=0), range(1, 7), "dip").n_clusters == 1
+    assert fw.choose_clusters(np.repeat(three(), 20, axis=0), range(1, 7), "dip").n_clusters == 3
+
+
+def test_weights_that_are_shares_are_refused():
+    with pytest.raises(DataError, match="repetitions"):
+        fw.choose_clusters(three(), range(1, 4), sample_weight=np.full(120, 1 / 120))
+
+
+def test_the_variance_ratio_is_compared_with_as_many_rows():
+    """It grows with the number of rows, of which references have fewer."""
+    x = np.random.default_rng(0).random((3000, 2))
+    answer = fw.choose_clusters(x, range(1, 6), "calinski-harabasz")
+    assert answer.n_clusters == 1
+
+
+def test_groups_at_very_different_distances():
+    rng = np.random.default_rng(0)
+    for far in (1e5, 1e9):
+        x = np.concatenate([rng.standard_normal((60, 2)) + [at, 0.0] for at in (0.0, 15.0, far, far + 15.0)])
+        assert fw.choose_clusters(x, range(1, 7), "dip").n_clusters == 4
+
+
+def test_the_largest_number_tried_is_told():
+    answer = fw.choose_clusters(three(), range(1, 4), ["dip", "silhouette"])
+    assert "3 is the most that was tried" in answer.sentence
+
+
+def test_saved_and_loaded(found, tmp_path):
+    fw.save(found, tmp_path / "votes.fw")
+    again = fw.load(tmp_path / "votes.fw")
+    assert again.votes == found.votes
+    assert again.sentence == found.sentence
 
 
 # ---------------------------------------------------------------- parts

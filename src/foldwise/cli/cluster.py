@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -71,7 +70,7 @@ def cluster(
     """
     from foldwise import KMeans, progress
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.number import chosen_number
+    from foldwise.cli.number import chosen_number, end_with_votes, rest_of
     from foldwise.cli.options import number_or_range, refuse_outputs, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.cli.stability import add_stability
@@ -99,11 +98,10 @@ def cluster(
         if not isinstance(wanted, int):
             choice = chosen_number(source, wanted, settings, place, resuming.time_budget)
             if isinstance(wanted, range) or choice.interrupted:
-                report = choice_report(choice, source, scale=scale, metric=metric)
-                return finish(report, replace(output, out=None), checkpoint=place, interrupted=choice.interrupted)
-            wanted = choice.n_clusters
+                return end_with_votes(choice, choice_report(choice, source, scale=scale, metric=metric), output, place)
+            wanted = choice.n_clusters or 1
         with progress():
-            fitted = KMeans(wanted, checkpoint=place, time_budget=resuming.time_budget, **settings).fit(source)
+            fitted = KMeans(wanted, checkpoint=place, time_budget=rest_of(resuming.time_budget, choice), **settings).fit(source)
         with progress():
             report = cluster_report(fitted, source, choice)
         ending: dict[str, Any] = {"interrupted": fitted.outcome_.reason == "interrupted"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -61,7 +60,7 @@ def ensemble(
     """
     from foldwise import ClusterEnsemble, progress
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.number import chosen_number
+    from foldwise.cli.number import chosen_number, end_with_votes, rest_of
     from foldwise.cli.options import column_list, scan_quietly, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.data.missing import allow_missing
@@ -93,9 +92,8 @@ def ensemble(
         if wanted is None:
             choice = chosen_number(source, "auto", settings, place, resuming.time_budget)
             if choice.interrupted:
-                report = choice_report(choice, source, scale=scale)
-                return finish(report, replace(output, out=None), checkpoint=place, interrupted=True)
-            settings["n_clusters"] = choice.n_clusters
+                return end_with_votes(choice, choice_report(choice, source, scale=scale), output, place)
+            settings |= {"n_clusters": choice.n_clusters, "time_budget": rest_of(resuming.time_budget, choice)}
         with progress():
             fitted = ClusterEnsemble(**settings).fit(source)
         with progress():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -78,7 +77,7 @@ def mixture(
     """
     import foldwise as fw
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.number import chosen_number
+    from foldwise.cli.number import chosen_number, end_with_votes, rest_of
     from foldwise.cli.options import number_or_range, spooled_scan
     from foldwise.cli.output import finish
     from foldwise.cli.stability import add_stability
@@ -106,16 +105,15 @@ def mixture(
         if wanted == "auto":
             votes = chosen_number(source, wanted, settings, place, resuming.time_budget)
             if votes.interrupted:
-                report = choice_report(votes, source, scale=scale)
-                return finish(report, replace(output, out=None), checkpoint=place, interrupted=True)
-            wanted = votes.n_clusters
+                return end_with_votes(votes, choice_report(votes, source, scale=scale), output, place)
+            wanted = votes.n_clusters or 1
         with fw.progress():
             if several or isinstance(wanted, range):
                 numbers = wanted if isinstance(wanted, range) else [wanted]
                 choice = fw.choose_mixture(source, numbers, types, criterion, **settings)
                 fitted = choice.best_model
             else:
-                settings |= {"checkpoint": place, "time_budget": resuming.time_budget}
+                settings |= {"checkpoint": place, "time_budget": rest_of(resuming.time_budget, votes)}
                 fitted = fw.GaussianMixture(wanted, covariance_type=types[0], **settings).fit(source)
         with fw.progress():
             if merge_into is not None:

@@ -29,17 +29,18 @@ def choice_report(choice: ClusterChoice, source: Source, *, scale: bool = False,
         about = [f"in the fits: {size}", work]
     else:
         about = [f"{source.where}: {size}", work, *left_out(source.left_out)]
-    return Report("How many clusters?", about, [choice_fact(choice)], choice_parts(choice), data=told(source))
+    parts = [*choice_parts(choice), *choice_charts(choice)]
+    return Report("How many clusters?", about, [choice_fact(choice)], parts, data=told(source))
 
 
 def choice_fact(choice: ClusterChoice) -> Fact:
     """The answer as a headline."""
-    answer = str(choice.n_clusters) if choice.found else "none"
-    return Fact("clusters found", choice.n_clusters, answer, f"{choice.strength:.0%} of the votes")
+    answer = "not known" if choice.n_clusters is None else str(choice.n_clusters) if choice.found else "none"
+    return Fact("clusters found", choice.n_clusters, answer, f"({choice.strength:.0%} of the votes)")
 
 
 def choice_parts(choice: ClusterChoice) -> list[Part]:
-    """The answer and its reasons, for reports that go on with the clusters themselves."""
+    """The answer and its reasons, for reports that go on with the clusters themselves and end with `choice_charts`."""
     table = Table(
         "Votes",
         [
@@ -51,15 +52,22 @@ def choice_parts(choice: ClusterChoice) -> list[Part]:
         ],
         _caption(choice),
     )
+    return [Group([Note(choice.sentence), table], "How many clusters?", wide=True)]
+
+
+def choice_charts(choice: ClusterChoice) -> list[Part]:
+    """What each criterion looked at: charts and figures, for pages."""
     charts = [_chart(name, one) for name, one in choice.judgements.items()]
     words = "Orange: the choice of the criterion. Dashed: what rows without clusters have."
     curves = Group(charts, "What each criterion saw", words, panels=True, wide=True, only="page")
     figures = Group([_by_number(choice)], wide=True, only="page")
-    return [Group([Note(choice.sentence), table], "How many clusters?", wide=True), curves, figures]
+    return [curves, figures]
 
 
 def _caption(choice: ClusterChoice) -> str:
-    parts = ["1 means no clusters. Where dip finds no gap between groups there are none, unless nearly all others agree."]
+    parts = ["1 means no clusters. Where dip finds no gap there are none, unless 90 % of the other votes are for one number."]
+    if choice.n_clusters == 1 and any(one.rule == "dip" and one.chosen != 1 for one in choice.votes):
+        parts.append("Here 60 % of the other votes or more are for 1, and overrule it: gaps can occur by chance.")
     parts += [f"{note.capitalize()}." for note in choice.notes]
     if choice.unfinished:
         parts.append(f"Not finished when it was stopped: {', '.join(choice.unfinished)}.")

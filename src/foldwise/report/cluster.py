@@ -8,7 +8,7 @@ import numpy as np
 
 from foldwise.data.source import Source
 from foldwise.report.charts import convergence_chart
-from foldwise.report.choice import choice_fact, choice_parts
+from foldwise.report.choice import choice_charts, choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -72,6 +72,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
             Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
+            *([] if choice is None else choice_charts(choice)),
             run_table(model.manifest_),
         ],
         told(source),

@@ -14,7 +14,7 @@ from foldwise.models.ensemble.agreement import AMBIGUOUS, LEVELS
 from foldwise.models.ensemble.choose import ConsensusChoice
 from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
-from foldwise.report.choice import choice_fact, choice_parts
+from foldwise.report.choice import choice_charts, choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -85,6 +85,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             trait_panels(found, names),
             means_table(found, names, "Means, in the units of the data"),
             Note("\n".join(_hints(model, choice)), only="text"),
+            *([] if choice is None else choice_charts(choice)),
             run_table(model.manifest_),
         ],
         told(source),

@@ -9,7 +9,7 @@ import numpy as np
 from foldwise.data.source import Source
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.report.charts import criterion_chart, share_histogram
-from foldwise.report.choice import choice_fact, choice_parts
+from foldwise.report.choice import choice_charts, choice_fact, choice_parts
 from foldwise.report.cluster_parts import (
     MOST_MARKED,
     agreement_facts,
@@ -62,6 +62,7 @@ def mixture_report(
         trait_panels(found, names),
         means_table(found, names, "Means, in the units of the data"),
         Note("\n".join(_hints(model, found, choice)), only="text"),
+        *([] if votes is None else choice_charts(votes)),
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"

@@ -16,7 +16,7 @@ from foldwise.fold.iterate import State, iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.threads import run
 from foldwise.models.kmeans import KMeans
-from foldwise.models.parameters import is_whole
+from foldwise.models.parameters import identity, is_whole
 from foldwise.models.session import open_checkpoint, session
 from foldwise.selection.clusters.criteria import chosen_criteria
 from foldwise.selection.clusters.criterion import Criterion, Judgement
@@ -54,21 +54,23 @@ def choose_clusters(
     All criteria judge the same k-means clusters (mixtures start from them). "dip" counts the groups with gaps between them, by
     dip tests of rows that the centres have not seen. Where it finds none, the answer is 1, no clusters, unless 90 % of the
     other votes are for one number (groups of very different sizes can touch without a gap). Where it finds gaps, 60 % of the
-    other votes can overrule it. Otherwise the number with the most votes wins: "dip" and "prediction strength" (Tibshirani and
-    Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures, "silhouette" and "gap" once, "calinski-harabasz",
-    "davies-bouldin" and "stability" half; "knee" is only drawn.
+    other votes can overrule it (both if more than five criteria vote). Otherwise the number with the most votes wins: "dip" and
+    "prediction strength" (Tibshirani and Walther 2005) count twice, "bic" and "icl" of Gaussian mixtures, "silhouette" and
+    "gap" once, "calinski-harabasz", "davies-bouldin" and "stability" half; "knee" is only drawn.
     "silhouette", "calinski-harabasz", "davies-bouldin" and "stability" vote 1 unless they are clearly better than for
-    references without clusters (`selection/clusters/references.py`).
+    references without clusters. The clusters are those of k-means: groups of other shapes may be counted in pieces.
 
     Parameters
     ----------
-    ks : the numbers to try; 1 is always among them, and numbers with fewer than three rows for each cluster are left out.
+    ks : the numbers to try; 1 is always among them, and those with fewer than three different rows for each cluster are left
+        out.
     criteria : some of their names; None is all.
     scale, metric, missing, prepare : as for `fw.KMeans`. With missing="model", missing cells are drawn from the normal
         distribution that the observed ones suggest.
     max_rows : larger tables are judged by a sample of this many rows; None takes all, as far as memory allows. Mixtures and
         references take fewer. More than 200 columns, or sparse ones, are judged by their first 100 principal components.
-    sample_weight : a weight counts as repetition of its row, except that copies of a row stay together when rows are resampled.
+    sample_weight : a weight counts as repetition of its row, except that copies of a row stay together when rows are resampled,
+        and that "dip" takes no copies as evidence: how sure a gap is depends on the number of different rows.
     checkpoint, time_budget : a run that was stopped or killed resumes from its checkpoint; Ctrl-C gives the votes of the
         criteria that are finished.
 
@@ -98,15 +100,17 @@ def choose_clusters(
     geometry = model.geometry
     with session(model, X, sample_weight, engine=engine, view=geometry.view, centre=geometry.translates) as fit:
         rows = rows_of(fit, max_rows)
-        tried = tuple(k for k in numbers if k == 1 or _ROWS_EACH * k <= rows.n)
+        distinct = rows.n_distinct
+        tried = tuple(k for k in numbers if k == 1 or _ROWS_EACH * k <= distinct)
         if tried == (1,):
-            asked, note = [], f"{rows.n} rows are too few to compare {numbers[1]} or more clusters"
+            asked, note = [], f"{distinct} different rows are too few to compare {numbers[1]} or more clusters"
             rows = replace(rows, notes=(*rows.notes, note))
         about = {"ks": tried, "criteria": [one.name for one in asked], "max_rows": max_rows, "seed": fit.seed}
         place = None
         if checkpoint is not None:
             settings = {"scale": scale, "metric": metric, "missing": missing}
-            place = open_checkpoint(checkpoint, "choose_clusters", {**about, **settings}, fit.data, rows.x.sum(axis=0))
+            judged = {"rows": identity(rows.x), "weights": identity(rows.weights)}
+            place = open_checkpoint(checkpoint, "choose_clusters", {**about, **settings, **judged}, fit.data)
         threads = fit.passes.n_threads
         with blas.single():
             state, outcome = _computed(rows, tried, fit.seed, asked, time_budget, place, threads)
@@ -193,7 +197,7 @@ def _judged(sweep: Sweep, criteria: list[Criterion], outcome: Outcome) -> Cluste
         else:
             judgements[one.name] = one.judge(sweep)
     votes = [judgement.vote for judgement in judgements.values()]
-    number, strength, runner_up = _decided(votes)
+    number, strength, runner_up = _decided(votes) if votes or not criteria else (None, 0.0, None)
     return ClusterChoice(
         n_clusters=number,
         strength=strength,
@@ -220,7 +224,7 @@ def _decided(votes: list[Vote]) -> tuple[int, float, int | None]:
     dip = next((one for one in counted if one.rule == "dip"), None)
     others = tally(one for one in counted if one is not dip)
     if dip is None:  # nobody can rule clusters out: the votes alone
-        return others.agreed or 1, others.strength, others.runner_up
+        return 1 if others.agreed is None else others.agreed, others.strength, others.runner_up
     several = tally(one for one in counted if one.chosen != 1)
     number = several.agreed if several.agreed is not None else 1
     enough = len(counted) > _MANY and others.strength >= (_NEARLY_ALL if dip.chosen == 1 else _MOST)

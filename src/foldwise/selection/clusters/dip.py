@@ -22,7 +22,7 @@ from foldwise.data.block import Floats
 from foldwise.selection.clusters.criterion import Judgement, vote
 from foldwise.selection.clusters.rows import Rows
 from foldwise.selection.clusters.sweep import Sweep, Task, contingency, fitted, nearest, refitted, squared_distances
-from foldwise.selection.dip_test import dip_of
+from foldwise.selection.dip_test import dip_of, p_value
 
 FOLDS = 5
 _FRESH = 3  # up to so many clusters, the centres of a fold are found anew: all rows together know too much of each
@@ -31,6 +31,7 @@ _GAP = 0.05  # two clusters are apart if one peak has less than this probability
 _ANY = 0.01  # for more than two clusters, at least one group must be apart from all others by this
 _NEAR, _MANY = 4, 12  # with more than _MANY clusters, rows count if one of the pair is among their _NEAR nearest centres
 _LEVELS = 0.5  # a column with fewer distinct values than this share of the rows is taken as rounded
+_TELLS_APART = 1.05  # distinct rows for each distinct value of a column
 
 
 class Dip:
@@ -43,9 +44,8 @@ class Dip:
         return [Task(f"dip {k}", lambda k=k: self._run(sweep, k)) for k in sweep.several]  # type: ignore[misc]
 
     def _run(self, sweep: Sweep, k: int) -> dict[str, Any]:
-        if "smooth" not in sweep._cache:
-            sweep._cache["smooth"] = _unrounded(sweep.rows, sweep.seed)
-        groups, chance = separated(sweep._cache["smooth"], sweep.centres(k), sweep.seed)
+        rows: Rows = sweep.remember("smooth", lambda: _unrounded(_once(sweep.rows), sweep.seed))
+        groups, chance = separated(rows, sweep.centres(k), sweep.seed)
         return {f"dip {k}": np.array([groups, chance])}
 
     def judge(self, sweep: Sweep) -> Judgement:
@@ -57,8 +57,9 @@ class Dip:
         some = any(found[k][1] < (_GAP if k == 2 else _ANY) for k in ks)
         figures = {"chance": chances}
         if not some:
-            least = float(chances.min(initial=1.0))
-            reason = f"no gap between groups: one peak explains the rows (p = {least:.2g} at the least)"
+            least = int(np.argmin(chances))
+            needed = _GAP if ks[least] == 2 else _ANY
+            reason = f"no gap between groups that is sure enough (at best p = {chances[least]:.2g}, where {needed:g} is needed)"
             return Judgement(vote(self, 1, reason), ks, groups, figures=figures)
         most = int(groups.max())
         at = ks[int(np.argmax(groups))]
@@ -110,7 +111,10 @@ def _centres_without(rows: Rows, centres: Floats, seed: int) -> Floats:
 def _chance(parts: list[Floats], weights: list[Floats]) -> float:
     if not parts:
         return 1.0
-    return dip_of(np.concatenate(parts), np.concatenate(weights)).p_value
+    weight = np.concatenate(weights)
+    # Repetition is no evidence: rows of equal weight count as that many rows, whatever the weight (Kish 1965).
+    n = float(weight.sum() ** 2 / max(np.square(weight).sum(), 1e-300))
+    return p_value(dip_of(np.concatenate(parts), weight).dip, n)
 
 
 def neighbours(x: Floats, centres: Floats) -> list[tuple[int, int]]:
@@ -124,31 +128,27 @@ class _Lines:
     """Rows by their positions on the lines between centres."""
 
     def __init__(self, x: Floats, centres: Floats) -> None:
-        self.products, self.gram = x @ centres.T, centres @ centres.T
-        self.k = len(centres)
+        self.x, self.centres, self.k = x, centres, len(centres)
         self.near: NDArray[np.intp] | None = None
         if self.k > _MANY:
-            distances = np.diag(self.gram) - 2.0 * self.products
-            self.near = np.argpartition(distances, _NEAR - 1, axis=1)[:, :_NEAR]
+            self.near = np.argpartition(squared_distances(x, centres), _NEAR - 1, axis=1)[:, :_NEAR]
 
     def between(self, a: int, b: int) -> tuple[Floats, NDArray[np.intp]]:
         """The positions of the rows near the segment from a (0) to b (1), and which rows they are."""
-        gram = self.gram
-        length = max(gram[a, a] + gram[b, b] - 2 * gram[a, b], 1e-300)
-        if self.near is None:
-            rows = np.arange(len(self.products))
-        else:
+        rows = np.arange(len(self.x))
+        if self.near is not None:
             rows = np.flatnonzero(((self.near == a) | (self.near == b)).any(axis=1))
-        products = self.products[rows]
-        t = (products[:, b] - products[:, a] - gram[a, b] + gram[a, a]) / length
-        others = np.delete(np.arange(self.k), [a, b])
+        way = self.centres[b] - self.centres[a]
+        length = max(float(way @ way), 1e-300)
+        x = self.x[rows] - self.centres[a]
+        t = x @ way / length
+        others = np.delete(self.centres, [a, b], axis=0) - self.centres[a]
         if not len(others):
             return t, rows
         # The point of the segment that is nearest to each other centre; the plane halfway between them bounds the region.
-        s = np.clip((gram[others, b] - gram[others, a] - gram[a, b] + gram[a, a]) / length, 0.0, 1.0)
-        square = (1 - s) ** 2 * gram[a, a] + 2 * s * (1 - s) * gram[a, b] + s**2 * gram[b, b]
-        side = products[:, others] - products[:, [a]] * (1 - s) - products[:, [b]] * s
-        inside = (side <= (gram[others, others] - square) / 2).all(axis=1)
+        points = np.clip(others @ way / length, 0.0, 1.0)[:, None] * way
+        across, halfway = others - points, (others + points) / 2
+        inside = (x @ across.T <= np.einsum("ij,ij->i", across, halfway)).all(axis=1)
         return t[inside], rows[inside]
 
 
@@ -165,6 +165,20 @@ def _bottleneck(k: int, pairs: list[tuple[int, int]], chances: Floats) -> float:
         if n_groups(k, pairs, chances, float(np.nextafter(level, 2.0))) > 1:
             return float(level)
     return 1.0
+
+
+def _once(rows: Rows) -> Rows:
+    """Rows that are repeated, each once with its weight.
+
+    Rows are taken as repeated if a single column tells nearly all of them apart: rounded columns do not.
+    """
+    levels = max(len(np.unique(column)) for column in rows.x.T)
+    if rows.x.shape[1] < 2 or levels > _LEVELS * rows.n:
+        return rows
+    distinct, place = np.unique(rows.x, axis=0, return_inverse=True)
+    if len(distinct) > _TELLS_APART * levels:
+        return rows
+    return replace(rows, x=distinct, weights=np.bincount(place.reshape(-1), rows.weight).astype(np.float64))
 
 
 def _unrounded(rows: Rows, seed: int) -> Rows:

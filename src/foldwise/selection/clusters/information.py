@@ -11,7 +11,7 @@ from foldwise.errors import FoldwiseError
 from foldwise.models.mixture import GaussianMixture, MixtureStart
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
 from foldwise.selection.clusters.criterion import Judgement, vote
-from foldwise.selection.clusters.rows import Rows
+from foldwise.selection.clusters.rows import Rows, uninterrupted
 from foldwise.selection.clusters.sweep import Sweep, Task, nearest
 
 TYPES = ("spherical", "diag", "tied", "full")
@@ -82,6 +82,7 @@ def _criteria(rows: Rows, centres: Floats, kind: str, seed: int) -> tuple[float,
     )
     try:
         model.fit_from_starts(rows.x, [_start(rows, centres)], rows.weights, warn=False)
+        uninterrupted(model)
         figures = model.criteria(rows.x if rows.weights is None else _weighted(rows))
     except (FoldwiseError, np.linalg.LinAlgError):
         return None

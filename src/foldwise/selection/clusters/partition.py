@@ -33,6 +33,11 @@ class _OfPartition:
     sign = 1.0  # -1 if lower is better
     best = "largest"
 
+    @staticmethod
+    def growth(ks: Floats, rows: float, reference_rows: float) -> Floats:
+        """By what the figure of references grows if they had as many rows as the data."""
+        return np.ones(len(ks))
+
     def figure(self, rows: Rows, labels: Labels, k: int, seed: int, *, reference: bool) -> tuple[float, float]:
         """The figure, and its standard error."""
         raise NotImplementedError
@@ -53,8 +58,10 @@ class _OfPartition:
         null = np.full(len(ks), np.nan)
         figures: dict[str, Floats] = {}
         above = np.full(len(ks), np.inf)
+        weight = float(sweep.rows.weight.sum())
+        growth = self.growth(np.array(ks), weight, float(sweep.rows.at_most(reference_size(sweep), sweep.seed).weight.sum()))
         for kind in REFERENCES:
-            found = np.array([sweep.state[f"{self.name} of {name}"] for name in reference_names(kind)])
+            found = np.array([sweep.state[f"{self.name} of {name}"] for name in reference_names(kind)]) * growth
             mean, spread = found.mean(axis=0), found.std(axis=0, ddof=1)
             above = np.minimum(above, self.sign * (values - mean) / np.maximum(spread, 1e-12))
             null = np.where(self.sign * (mean - null) > 0, mean, np.where(np.isnan(null), mean, null))
@@ -62,7 +69,7 @@ class _OfPartition:
         at = int(np.argmax(self.sign * values))
         as_good = [ks[i] for i in range(len(ks)) if abs(values[i] - values[at]) <= 2 * np.hypot(errors[i], errors[at])]
         if above[at] < _CLEAR:
-            reason = f"{self.best} at {ks[at]} ({values[at]:.3g}), but rows without clusters have {null[at]:.3g}"
+            reason = f"{self.best} at {ks[at]} ({values[at]:.3g}), not clearly better than without clusters ({null[at]:.3g})"
             return Judgement(vote(self, 1, reason), ks, values, errors, null, figures)
         reason = f"{self.best} at {ks[at]}: {values[at]:.3g}, where rows without clusters have {null[at]:.3g}"
         return Judgement(vote(self, ks[at], reason, as_good), ks, values, errors, null, figures)
@@ -88,6 +95,11 @@ class CalinskiHarabasz(_OfPartition):
     """The variance ratio."""
 
     name, label, weight = "calinski-harabasz", "variance ratio (Calinski-Harabasz)", 0.5
+
+    @staticmethod
+    def growth(ks: Floats, rows: float, reference_rows: float) -> Floats:
+        """In proportion to the degrees of freedom within clusters."""
+        return np.asarray((rows - ks) / (reference_rows - ks))
 
     def figure(self, rows: Rows, labels: Labels, k: int, seed: int, *, reference: bool) -> tuple[float, float]:
         """Variance between clusters over that within."""

@@ -12,7 +12,7 @@ from foldwise.selection.agreement import adjusted_rand_of
 from foldwise.selection.clusters.criterion import Judgement, gathered, vote
 from foldwise.selection.clusters.references import reference_names
 from foldwise.selection.clusters.rows import Rows
-from foldwise.selection.clusters.sweep import Labels, Sweep, Task, nearest
+from foldwise.selection.clusters.sweep import Labels, Sweep, Task, contingency, nearest
 from foldwise.stats.contingency import Contingency
 
 _REPEATS = 5
@@ -23,10 +23,8 @@ _ROWS, _ROWS_PER_CLUSTER = 2_000, 60
 
 def resampled_rows(sweep: Sweep) -> Rows:
     """The rows that are resampled: a sample of those that are judged."""
-    name = "resampled rows"
-    if name not in sweep._cache:
-        sweep._cache[name] = sweep.rows.at_most(max(_ROWS, _ROWS_PER_CLUSTER * sweep.ks[-1]), sweep.seed)
-    rows: Rows = sweep._cache[name]
+    most = max(_ROWS, _ROWS_PER_CLUSTER * sweep.ks[-1])
+    rows: Rows = sweep.remember("resampled rows", lambda: sweep.rows.at_most(most, sweep.seed))
     return rows
 
 
@@ -58,9 +56,11 @@ class PredictionStrength:
         chosen = max(reaches)
         at = sweep.ks.index(chosen)
         if chosen == 1:
-            reason = f"two halves of the rows agree on no number of clusters (best {mean[1:].max(initial=0.0):.2f} of 1)"
+            best = mean[1:].max(initial=0.0)
+            reason = f"two halves of the rows agree on no number of clusters ({best:.2f} at the best, {_STRONG:g} is enough)"
         else:
-            reason = f"the most clusters on which two halves of the rows agree ({mean[at]:.2f} of 1)"
+            sure = f"{mean[at]:.2f} give or take {error[at]:.2f}, {_STRONG:g} is enough"
+            reason = f"the most clusters on which two halves of the rows agree ({sure})"
         return Judgement(vote(self, chosen, reason, [max(surely)]), sweep.ks, mean, error)
 
 
@@ -68,10 +68,11 @@ def _strength(sweep: Sweep, one: Rows, other: Rows, k: int, repeat: int, place: 
     """Of the worst cluster of the second half: the share of its pairs of rows that the first half puts together."""
     first = sweep.quick(one, k, 12, repeat, place)
     own, told = (nearest(other.x, centres) for centres in (sweep.quick(other, k, 13, repeat, place), first))
-    table = np.bincount(own * k + told, other.weight, minlength=k * k).reshape(k, k)
+    table = contingency(own, told, k, other.weight)
     sizes = table.sum(axis=1)
     together = (table * (table - 1.0)).sum(axis=1) / np.maximum(sizes * (sizes - 1.0), 1e-300)
-    return float(np.clip(together[sizes > 1.5], 0.0, 1.0).min(initial=1.0))
+    pairs = sizes > 1.5
+    return float(np.clip(together[pairs], 0.0, 1.0).min()) if pairs.any() else 0.0
 
 
 class Stability:
@@ -103,7 +104,7 @@ class Stability:
         at = int(np.argmax(mean))
         as_good = [k for k, high in zip(ks, mean + 2 * error, strict=True) if high >= mean[at]]
         if mean[at] <= null[at] + _CLEAR * spread[at] / np.sqrt(_REPEATS):
-            reason = f"most stable at {ks[at]} ({mean[at]:.2f} of 1), not clearly more than with one group cut up ({null[at]:.2f})"
+            reason = f"most stable at {ks[at]} ({mean[at]:.2f} of 1), not clearly more than one group cut up ({null[at]:.2f})"
             return Judgement(vote(self, 1, reason), ks, mean, error, null)
         reason = f"most stable at {ks[at]}: {mean[at]:.2f} of 1, where one group cut up has {null[at]:.2f}"
         return Judgement(vote(self, ks[at], reason, as_good), ks, mean, error, null)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Block, Floats
-from foldwise.data.source import Source, count_rows
+from foldwise.data.source import count_rows
 from foldwise.errors import DataError
+from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.impute import impute
 from foldwise.models.pca import PCA
@@ -40,9 +43,9 @@ class Rows:
         return np.ones(self.n) if self.weights is None else self.weights
 
     @property
-    def sampled(self) -> bool:
-        """Whether some rows of the data were left out."""
-        return self.n < self.total
+    def n_distinct(self) -> int:
+        """How many different rows there are."""
+        return len(np.unique(self.x, axis=0))
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
@@ -58,28 +61,42 @@ class Rows:
 
 def rows_of(fit: Session, max_rows: int | None) -> Rows:
     """The rows of an opened fit, as the model would compare them; a sample of `max_rows` if there are more."""
-    source, notes = fit.passes.source, []
-    if fit.missing is not None:
-        completed, note = _without_gaps(fit)
-        source, notes = completed, [note]
-    passes = fit.passes.over(source)
+    passes, notes = fit.passes, []
+    source = passes.source
     weights = np.concatenate(passes.each(_weights))
+    if fit.missing is not None:
+        weights[np.concatenate(passes.each(_blank))] = 0.0  # a row of which nothing is known says nothing
     some = np.flatnonzero(weights)
     if len(some) < 2:
         raise DataError("there are fewer than two rows with weight", where=fit.where, advice="Give more rows")
+    _refuse_shares(float(weights.sum()), len(some), fit.where)
     wide = source.sparse or source.n_columns > _MOST_COLUMNS
-    most = _MOST_VALUES // (_COMPONENTS if wide else max(1, source.n_columns))
+    most = _MOST_VALUES // (_COMPONENTS if source.sparse else max(1, source.n_columns))
     most = max(100, most if max_rows is None else min(most, max_rows))
     taken = some
     if len(some) > most:
         taken = some[np.sort(_drawn(weights[some], most, np.random.default_rng([fit.seed, 4])))]
         notes.append(f"judged by a sample of {most:,} of {len(some):,} rows")
-    equal = len(taken) < len(some) or bool((weights[some] == weights[some[0]]).all())
-    x = _components(passes, taken, fit.seed) if wide else passes.take(taken).astype(np.float64)
+    kept = None if len(taken) < len(some) or (weights[some] == 1.0).all() else weights[taken]
+    if fit.missing is not None:
+        x, note = _without_gaps(passes.take(taken), fit.seed)
+        notes.append(note)
+        passes, taken = passes.over(ArraySource(x), here=True), np.arange(len(x))
     if wide:
+        x = _components(passes, taken, fit.seed)
         notes.append(f"judged by the first {x.shape[1]} principal components of {source.n_columns:,} columns")
-    kept = None if equal and (weights[some[0]] == 1.0 or len(taken) < len(some)) else weights[taken]
+    else:
+        x = passes.take(taken).astype(np.float64)
     return Rows(_in_units(x), kept, len(some), tuple(notes))
+
+
+def _refuse_shares(weight: float, rows: int, where: str | None) -> None:
+    if weight < 0.1 * rows or weight <= 1.001:
+        raise DataError(
+            f"the weights add up to {weight:.4g} for {rows} rows, but a weight is a number of repetitions",
+            where=where,
+            advice="Multiply them so that their mean is 1, or leave them out",
+        )
 
 
 def _drawn(weights: Floats, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -102,26 +119,28 @@ def _in_units(x: Floats) -> Floats:
 def _components(passes: Passes, rows: NDArray[np.intp], seed: int) -> Floats:
     count = min(_COMPONENTS, passes.source.n_columns - 1, count_rows(passes.source) - 1)
     pca = PCA(max(1, count), random_state=seed, n_threads=passes.n_threads).fit(passes.source)
+    uninterrupted(pca)
     out = np.empty((len(rows), pca.n_components_))
     for here, some in passes.take_as_they_are(rows):
         out[here] = pca.transform(some)
     return out
 
 
-def _without_gaps(fit: Session) -> tuple[Source, str]:
+def _without_gaps(x: NDArray[Any], seed: int) -> tuple[Floats, str]:
     """The rows with each missing cell drawn from the normal distribution that the observed cells suggest."""
-    from foldwise.data.arrays import ArraySource
+    model = PCA(missing="model", random_state=seed).fit(x)
+    uninterrupted(model)
+    found = impute(model, x)
+    noise = np.random.default_rng([seed, 6]).standard_normal(x.shape)
+    cells = int(found.missing.sum())
+    note = f"{cells:,} missing cell{'s were' if cells != 1 else ' was'} drawn from a normal distribution"
+    return np.ascontiguousarray(found.values.astype(np.float64) + noise * found.deviations), note
 
-    assert fit.missing is not None
-    source = fit.passes.source
-    model = PCA(missing="model", random_state=fit.seed, n_threads=fit.passes.n_threads).fit(source)
-    found = impute(model, source)
-    noise = np.random.default_rng([fit.seed, 6]).standard_normal(found.values.shape)
-    values = found.values.astype(np.float64) + noise * found.deviations
-    weights = np.concatenate(fit.passes.each(_weights))
-    weights[np.concatenate(fit.passes.each(_blank))] = 0.0  # a row of which nothing is known says nothing
-    note = f"{fit.missing.cells:,} missing cells were drawn from a normal distribution"
-    return ArraySource(np.ascontiguousarray(values), weights=weights), note
+
+def uninterrupted(model: Any) -> None:
+    """Raise KeyboardInterrupt if Ctrl-C ended the fit of a model, which then keeps the best so far and says nothing."""
+    if model.outcome_.reason is Reason.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _weights(block: Block) -> Floats:

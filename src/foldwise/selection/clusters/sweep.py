@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from foldwise.data.block import Floats
 from foldwise.models.kmeans import KMeans
-from foldwise.selection.clusters.rows import Rows
+from foldwise.selection.clusters.rows import Rows, uninterrupted
 
 State: TypeAlias = dict[str, NDArray[Any]]
 Labels: TypeAlias = NDArray[np.intp]
@@ -50,10 +51,13 @@ class Sweep:
 
     def labels(self, k: int) -> Labels:
         """The cluster of each row."""
-        name = f"labels {k}"
+        return np.asarray(self.remember(f"labels {k}", lambda: nearest(self.rows.x, self.centres(k))))
+
+    def remember(self, name: str, make: Callable[[], Any]) -> Any:
+        """What several tasks need, made once; two that make it at the same time make the same."""
         if name not in self._cache:
-            self._cache[name] = nearest(self.rows.x, self.centres(k))
-        return np.asarray(self._cache[name])
+            self._cache[name] = make()
+        return self._cache[name]
 
     def log_inertia(self, k: int) -> float:
         """The logarithm of the inertia of k clusters."""
@@ -81,14 +85,18 @@ def fitted(rows: Rows, k: int, seed: int, search: str) -> Floats:
     """The centres of one fit."""
     if k == 1:
         return np.asarray(np.average(rows.x, axis=0, weights=rows.weights)[None])
-    model = KMeans(k, search=search, random_state=seed, n_threads=1)
-    return np.asarray(model.fit(rows.x, sample_weight=rows.weights).cluster_centers_)
+    return _centres(KMeans(k, search=search, random_state=seed, n_threads=1), rows)
 
 
 def refitted(rows: Rows, centres: Floats) -> Floats:
     """The centres that these rows lead to from given ones, cluster by cluster."""
-    model = KMeans(len(centres), init=centres, n_init=1, search="none", n_threads=1)
-    return np.asarray(model.fit(rows.x, sample_weight=rows.weights).cluster_centers_)
+    return _centres(KMeans(len(centres), init=centres, n_init=1, search="none", n_threads=1), rows)
+
+
+def _centres(model: KMeans, rows: Rows) -> Floats:
+    model.fit(rows.x, sample_weight=rows.weights)
+    uninterrupted(model)
+    return np.asarray(model.cluster_centers_)
 
 
 def better(rows: Rows, one: Floats, other: Floats) -> Floats:
@@ -97,9 +105,8 @@ def better(rows: Rows, one: Floats, other: Floats) -> Floats:
 
 
 def squared_distances(x: Floats, centres: Floats) -> Floats:
-    """From each row to each centre; x is centred, so that little cancels."""
-    squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", centres, centres)
-    return np.asarray(np.maximum(squares - 2.0 * (x @ centres.T), 0.0))
+    """From each row to each centre, by differences: products would cancel where groups are far from the mean."""
+    return np.asarray(cdist(x, centres, "sqeuclidean"))
 
 
 def nearest(x: Floats, centres: Floats) -> Labels:
