@@ -327,7 +327,7 @@ def test_the_variance_ratio_is_compared_with_as_many_rows():
 def test_groups_at_very_different_distances():
     rng = np.random.default_rng(0)
     for far in (1e5, 1e9):
-        x = np.concatenate([rng.standard_normal((60, 2)) + [at, 0.0] for at in (0.0, 15.0, far, far + 15.0)])
+        x = np.concatenate([rng.standard_normal((60, 2)) + np.array([at, 0.0]) for at in (0.0, 15.0, far, far + 15.0)])
         assert fw.choose_clusters(x, range(1, 7), "dip").n_clusters == 4
 
 

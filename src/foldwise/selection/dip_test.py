@@ -47,8 +47,8 @@ def dip_test(values: Any, sample_weight: Any = None) -> DipTest:
     """Test whether values come from a distribution with a single peak (Hartigan and Hartigan 1985).
 
     A weight counts as repetition of its value. Values that are rounded to a few levels have a large dip for that reason alone:
-    add a uniform value as wide as the rounding first. The probability is interpolated in a table of simulations, and beyond
-    0.001 continued as that of a normal tail.
+    add a uniform value as wide as the rounding first. Fewer than eight values prove nothing: p is 1. The probability is
+    interpolated in a table of simulations, and beyond 0.001 continued as that of a normal tail.
 
     >>> import numpy as np
     >>> import foldwise as fw
@@ -57,7 +57,12 @@ def dip_test(values: Any, sample_weight: Any = None) -> DipTest:
     >>> fw.dip_test(one).p_value > 0.5, fw.dip_test(two).p_value < 0.001
     (True, True)
     """
-    x = np.asarray(values, dtype=np.float64).reshape(-1)
+    try:
+        x = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"the values are not numbers ({problem})", advice="Give one number for each") from None
+    if x.ndim != 1:
+        raise DataError(f"an array of {x.ndim} dimensions was passed", advice="Give one column at a time")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).reshape(-1)
     if weights is not None and (len(weights) != len(x) or not np.isfinite(weights).all() or (weights < 0).any()):
         raise DataError("sample_weight must be one number of at least 0 for each value")

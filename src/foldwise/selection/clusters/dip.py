@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from scipy.special import betainc
 
 from foldwise.data.block import Floats
 from foldwise.selection.clusters.criterion import Judgement, vote
@@ -30,6 +31,7 @@ _SAME = 0.5  # Jaccard index above which a cluster of a fold is that of all rows
 _GAP = 0.05  # two clusters are apart if one peak has less than this probability
 _ANY = 0.01  # for more than two clusters, at least one group must be apart from all others by this
 _NEAR, _MANY = 4, 12  # with more than _MANY clusters, rows count if one of the pair is among their _NEAR nearest centres
+_MIDDLES = (1 / 3, 1 / 2, 2 / 3)  # where between the centres a valley is looked for
 _LEVELS = 0.5  # a column with fewer distinct values than this share of the rows is taken as rounded
 _TELLS_APART = 1.05  # distinct rows for each distinct value of a column
 
@@ -111,10 +113,25 @@ def _centres_without(rows: Rows, centres: Floats, seed: int) -> Floats:
 def _chance(parts: list[Floats], weights: list[Floats]) -> float:
     if not parts:
         return 1.0
-    weight = np.concatenate(weights)
+    along, weight = np.concatenate(parts), np.concatenate(weights)
     # Repetition is no evidence: rows of equal weight count as that many rows, whatever the weight (Kish 1965).
     n = float(weight.sum() ** 2 / max(np.square(weight).sum(), 1e-300))
-    return p_value(dip_of(np.concatenate(parts), weight).dip, n)
+    return min(p_value(dip_of(along, weight).dip, n), _valley(along, weight * (n / max(weight.sum(), 1e-300))))
+
+
+def _valley(along: Floats, counts: Floats) -> float:
+    """The probability that so few rows lie between two centres as against at either of them, if there is one peak.
+
+    With one peak, a stretch has no fewer rows than the lesser of two others as long on either side of it. The dip is a share of
+    all rows, and so hardly sees a group of a few beside many, however far apart; this does.
+    """
+    width = 1 / 3
+    near = min(float(counts[np.abs(along - centre) <= width / 2].sum()) for centre in (0.0, 1.0))
+    if near < 1.0:
+        return 1.0
+    between = [float(counts[np.abs(along - middle) <= width / 2].sum()) for middle in _MIDDLES]
+    # A binomial distribution, continued to counts that are not whole.
+    return min(1.0, len(_MIDDLES) * min(float(betainc(near, here + 1.0, 0.5)) for here in between))
 
 
 def neighbours(x: Floats, centres: Floats) -> list[tuple[int, int]]:
