@@ -18,7 +18,7 @@ from foldwise.selection.clusters.rows import Rows, uninterrupted
 State: TypeAlias = dict[str, NDArray[Any]]
 Labels: TypeAlias = NDArray[np.intp]
 
-_THOROUGH = 1 << 21  # rows x columns x clusters up to which the clusters that are judged are searched for
+_THOROUGH = 1 << 23  # rows x columns x clusters up to which the clusters that are judged are searched for
 _OFTEN = 1 << 18  # the same for the many fits to parts of the rows and to references
 
 
