@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	@mkdir -p demo-output
 	@$(BIN)/foldwise pca examples/wine.csv --scale --out demo-output/scores.csv --model demo-output/wine.fw \
 	  --report demo-output/report.html
-	@$(BIN)/foldwise cluster examples/wine.csv --scale -k 3 --out demo-output/clusters.csv --report demo-output/clusters.html
+	@$(BIN)/foldwise cluster examples/wine.csv --scale -k auto --out demo-output/clusters.csv --report demo-output/clusters.html
 	@echo
 	@echo "The report is demo-output/report.html (directions), and demo-output/clusters.html (groups): open them in a browser."
 
