@@ -73,6 +73,24 @@ def test_a_weight_is_drawn_like_repeated_rows(replace, weight):
     assert not Draw(replace, 1 / 2, 0, 0).counts(0, 10, np.zeros(10)).any()
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.2, 1 / 3, 0.5, 0.9])
+@pytest.mark.parametrize("weight", [1.0, 7.0, 300.0, 499.0, 501.0, 600.0, 749.0, 800.0, 2400.0, 20_000.0])
+def test_large_weights_are_drawn_as_often_as_they_say(rate, weight):
+    even = (np.arange(2000) + 0.5) / 2000  # each quantile once: means and variances without chance
+    for found, theirs in (
+        (_binomial(even, np.full(2000, weight), rate), scipy.stats.binom(weight, rate)),
+        (_poisson(even, np.full(2000, weight * rate)), scipy.stats.poisson(weight * rate)),
+    ):
+        assert found.mean() == pytest.approx(theirs.mean(), abs=0.02 * theirs.std() + 1e-9)
+        assert found.std() == pytest.approx(theirs.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_weights_of_one_are_no_weights(replace):
+    draw = Draw(replace, 1 / 3, 7, 4)
+    np.testing.assert_array_equal(draw.counts(9, 3000, np.ones(3000)), draw.counts(9, 3000, None))
+
+
 # ---------------------------------------------------------------- tables without clusters
 
 
