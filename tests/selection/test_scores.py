@@ -219,6 +219,48 @@ def test_many_labels_stay_sparse_and_whole_numbers_exact():
     assert huge != small
 
 
+def plain_weighted_rand(a, b, w):
+    """The adjusted Rand index over all pairs of different rows, each weighted by the product of its weights."""
+    pairs = [(i, j) for i in range(len(a)) for j in range(i)]
+    product = np.array([w[i] * w[j] for i, j in pairs])
+    same = [np.array([labels[i] == labels[j] for i, j in pairs]) for labels in (a, b)]
+    both, first, second = ((product * one).sum() / product.sum() for one in (same[0] & same[1], *same))
+    return (both - first * second) / ((first + second) / 2 - first * second)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_that_are_not_whole_numbers(dtype):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 50), rng.integers(0, 4, 50)
+    plain = fw.adjusted_rand(a, b)
+    for equal in (0.02, 0.04, 0.5, 1.5, 1e-200):  # it was 2e15 with 0.04
+        assert fw.adjusted_rand(a, b, sample_weight=equal) == pytest.approx(plain, abs=1e-12)
+    w = rng.random(50).astype(dtype)
+    found = fw.adjusted_rand(a, b, sample_weight=w)
+    assert found == pytest.approx(plain_weighted_rand(a, b, w.astype(float)), abs=1e-12)
+    assert fw.adjusted_rand(a, b, sample_weight=w * dtype(8)) == pytest.approx(found, abs=1e-12)
+    assert fw.adjusted_rand(a, a, sample_weight=w) == pytest.approx(1.0, abs=1e-12)
+    assert fw.adjusted_rand(range(50), range(50), sample_weight=w) == 1.0
+    # Whole weights are repetitions, however large.
+    assert fw.adjusted_rand(a, b, sample_weight=3.0) == fw.adjusted_rand(np.repeat(a, 3), np.repeat(b, 3))
+    limit = fw.adjusted_rand(a, b, sample_weight=1e200)
+    assert limit == pytest.approx(fw.adjusted_rand(a, b, sample_weight=1e9), abs=1e-8)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(0.01, 3.0)), min_size=2, max_size=30),
+    st.integers(0, 30),
+)
+def test_weighted_tables_merge_and_stay_in_range(rows, cut):
+    a, b, w = map(np.array, zip(*rows, strict=True))
+    assert -1.0 <= fw.adjusted_rand(a, b, sample_weight=w) <= 1.0
+    parts = [Contingency.of(a[part], b[part], (5, 4), w[part]) for part in (slice(cut), slice(cut, None))]
+    whole, merged = Contingency.of(a, b, (5, 4), w), parts[0].merge(parts[1])
+    assert merged.whole == whole.whole
+    np.testing.assert_array_equal(merged.cells, whole.cells)
+    np.testing.assert_allclose(merged.squares, whole.squares, rtol=1e-12)
+
+
 def test_labels_of_any_kind_and_missing_ones():
     assert fw.adjusted_rand(["x", "y", "x"], [2.5, -1.0, 2.5]) == 1.0
     assert fw.adjusted_rand([0, 0, -1, -1], [5, 5, 6, 7]) < 1.0
