@@ -308,6 +308,17 @@ def test_the_table_of_scores(rows, tmp_path):
     assert repr(fw.load(tmp_path / "scores.fw")) == repr(found)
 
 
+def test_weights_of_a_source_count_in_all_scores(rows, tmp_path):
+    x, labels = rows
+    rng = np.random.default_rng(1)
+    w, truth = rng.integers(1, 4, len(x)), rng.permutation(labels)
+    np.save(tmp_path / "x.npy", x)
+    asked = fw.scores(x, labels, truth, sample_weight=w)
+    assert repr(asked) == repr(fw.scores(fw.scan(x, weights=w), labels, truth))
+    assert repr(asked) == repr(fw.scores(fw.scan(tmp_path / "x.npy", weights=w), labels, truth))
+    assert asked.adjusted_rand == fw.adjusted_rand(np.repeat(truth, w), np.repeat(labels, w))
+
+
 def test_scores_of_models_with_rows_in_no_cluster(rows):
     x, labels = rows
     x = x.copy()

@@ -17,7 +17,7 @@ from foldwise.selection.agreement import (
     normalized_mutual_info_of,
     v_measure_of,
 )
-from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.cluster_moments import grouped, row_weights
 from foldwise.selection.label_numbers import is_missing, one_per_row
 from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, dunn_of, radii
 from foldwise.selection.silhouette import silhouette_of
@@ -138,13 +138,8 @@ def scores(
                 found["calinski_harabasz"] = calinski_harabasz_of(known[0])
             found |= {"davies_bouldin": davies_bouldin_of(known[0], sizes), "dunn": dunn_of(known[0], sizes)}
         if known_groups is not None:
-            weights = np.concatenate(passes.each(_row_weights)) if sample_weight is not None else None
-            found |= _agreement(known_groups, numbers, weights, ignore)
+            found |= _agreement(known_groups, numbers, row_weights(passes), ignore)
     return ClusterScores(k, **found)
-
-
-def _row_weights(block: Any) -> Any:
-    return np.ones(block.n_rows) if block.weights is None else block.weights
 
 
 def _agreement(truth: Any, numbers: Any, weights: Any, ignore: Any) -> dict[str, float]:
