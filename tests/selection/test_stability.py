@@ -8,6 +8,8 @@ import scipy.sparse as sp
 import scipy.stats
 import sklearn.cluster
 import sklearn.mixture
+import sklearn.pipeline
+import sklearn.preprocessing
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -120,6 +122,29 @@ def test_one_group_of_one_group_is_the_same(family):
     x = {"normal": rng.standard_normal, "uniform": rng.random, "gamma": lambda n: rng.gamma(2.0, 1.0, n)}[family](3000)
     rows = OneGroup.of(x[:, None], None, "columns").sample(3000, rng, x.dtype)
     assert scipy.stats.ks_2samp(x, rows[:, 0]).statistic < 0.05
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_scikit_learn_without_a_seed_gives_the_same_every_time(inside):
+    x = np.random.default_rng(0).standard_normal((300, 2))  # no clusters: each start ends elsewhere
+
+    def model(seed=None):
+        found = sklearn.cluster.KMeans(6, n_init=1, max_iter=3, random_state=seed)
+        return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), found) if inside else found
+
+    def asked(one, **more):
+        return fw.stability(one, x, n_repeats=4, correct=False, **more)
+
+    first, again = asked(model()), asked(model())
+    np.testing.assert_array_equal(first.labels, again.labels)
+    np.testing.assert_array_equal(first.overlaps, again.overlaps)
+    assert len({tuple(row) for row in first.overlaps}) > 1
+    own = model(5)
+    np.testing.assert_array_equal(asked(own).labels, model(5).fit(x).predict(x))  # a seed that is given is kept
+    assert (own[-1] if inside else own).random_state == 5
+    repeats = [Refit.of(own, 0).fit(fw.scan(x), number) for number in (0, 1)]
+    seeds = {(one[-1] if inside else one).random_state for one in repeats}
+    assert len(seeds - {5}) == 2
 
 
 def test_one_group_keeps_correlations_weights_and_gaps():

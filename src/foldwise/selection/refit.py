@@ -68,15 +68,23 @@ class Refit:
         return source if missing == "error" or source.sparse else allow_missing(source)
 
     def fit(self, rows: Source, number: int | None) -> Any:
-        """The settings fitted to other rows, with a seed of their own for each number; None keeps the model's own."""
+        """The settings fitted to other rows, with a seed of their own for each number; None keeps the model's own.
+
+        What scikit-learn would draw at random every time anew (random_state=None, also inside of a pipeline) has a seed, too.
+        """
         from sklearn.base import clone
 
         model = clone(self.model)
         known = model.get_params(deep=False)
         changes: dict[str, Any] = {name: value for name, value in _SET_ASIDE.items() if name in known}
-        if number is not None and "random_state" in known:
-            mixed = scrambled(np.array([self.seed & (2**64 - 1)], dtype=np.uint64) + np.uint64(number + 1))
-            changes["random_state"] = int(mixed[0] >> np.uint64(33))
+        mixed = scrambled(
+            np.array([self.seed & (2**64 - 1)], dtype=np.uint64) + np.uint64(0 if number is None else number + 1)
+        )
+        seeds = known if self.ours else model.get_params(deep=True)
+        for name, value in seeds.items():
+            seeded = name == "random_state" or name.endswith("__random_state")
+            if seeded and (number is not None or (value is None and not self.ours)):
+                changes[name] = int(mixed[0] >> np.uint64(33))
         model.set_params(**changes)
         with warnings.catch_warnings(), events.muted():
             warnings.simplefilter("ignore")  # that one of many fits did not converge is no news
