@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import scipy.stats
 import sklearn.cluster
+import sklearn.compose
 import sklearn.mixture
 import sklearn.pipeline
 import sklearn.preprocessing
@@ -403,6 +404,36 @@ def test_ctrl_c_keeps_finished_repeats_and_a_checkpoint_resumes(monkeypatch, tmp
             fw.stability(fw.KMeans(3), x, n_repeats=10)
     with pytest.raises(DataError, match="time budget"):
         fw.stability(fw.KMeans(3), x, time_budget=0.0)
+
+
+def pipeline(k=3, jobs=None):
+    scaled = sklearn.compose.ColumnTransformer([("all", sklearn.preprocessing.StandardScaler(), [0, 1])], n_jobs=jobs)
+    return sklearn.pipeline.make_pipeline(scaled, sklearn.cluster.KMeans(k))
+
+
+@pytest.mark.parametrize(
+    ("model", "same", "other"),
+    [
+        (
+            fw.KMeans(3, n_threads=1),
+            fw.KMeans(3, n_threads=2, algorithm="lloyd", verbose=False),
+            fw.KMeans(3, max_iter=7),
+        ),
+        (pipeline(), pipeline(jobs=1), pipeline(k=2)),
+    ],
+)
+def test_a_checkpoint_is_tied_to_what_affects_the_result(monkeypatch, tmp_path, model, same, other):
+    x, place = blobs(), tmp_path / "stability.checkpoint"
+    whole = fw.stability(model, x, n_repeats=4, correct=False)
+    with monkeypatch.context() as patched:
+        Stop(patched, 2)
+        with pytest.warns(NotFinishedWarning, match="2 of 4 repeats"):
+            fw.stability(model, x, n_repeats=4, correct=False, checkpoint=place)
+    with pytest.raises(fw.errors.StoreError, match="other data or other parameters"):
+        fw.stability(other, x, n_repeats=4, correct=False, checkpoint=place)
+    resumed = fw.stability(same, x, n_repeats=4, correct=False, checkpoint=place)
+    assert not place.exists()
+    np.testing.assert_array_equal(resumed.overlaps, whole.overlaps)
 
 
 def test_progress_is_told_by_repeats():

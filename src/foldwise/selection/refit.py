@@ -23,6 +23,7 @@ from foldwise.models.hashing import scrambled
 
 # What would leak one fit into another, or stop it early.
 _SET_ASIDE = {"checkpoint": None, "time_budget": None, "warm_start": False, "prepare": None}
+_IDLE = ("n_jobs", "verbose")  # of scikit-learn: no result depends on them
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ class Refit:
     def fitted(self) -> bool:
         """Whether the model is fitted."""
         return hasattr(self.model, "n_features_in_")
+
+    def settings(self) -> dict[str, Any]:
+        """What the fits of repeats depend on, besides rows and seeds."""
+        given = self.model.get_params(deep=not self.ours)
+        if self.ours:
+            known = {name: value for name, value in given.items() if self.model.PARAMETERS[name].affects_result}
+        else:
+            known = {name: _by_type(value) for name, value in given.items() if name.split("__")[-1] not in _IDLE}
+        return {name: value for name, value in known.items() if name.split("__")[-1] != "random_state"}
 
     def open(self, X: Any, sample_weight: Any) -> Source:
         """The rows as they are fitted, with whatever is missing in them."""
@@ -107,6 +117,13 @@ class Refit:
 def count_of(labels: NDArray[np.int32], model: Any, ours: bool) -> int:
     """The number of clusters: of the model, or as many as its labels need."""
     return max(n_clusters_of(model) if ours else 0, int(labels.max(initial=-1)) + 1)
+
+
+def _by_type(value: Any) -> Any:
+    """A parameter; of an estimator inside another its type, since its own parameters are listed beside it."""
+    if isinstance(value, list | tuple):
+        return [_by_type(one) for one in value]
+    return type(value) if hasattr(value, "get_params") else value
 
 
 def _fit_foreign(model: Any, rows: Source) -> Any:

@@ -84,7 +84,7 @@ def stability(
         run = _Run(repeats, int(n_repeats), tables)
         place = None
         if checkpoint is not None:
-            about = {"settings": refit.model.get_params(), "method": method, "n_repeats": int(n_repeats)}
+            about = {"settings": refit.settings(), "method": method, "n_repeats": int(n_repeats)}
             about |= {"correct": correct, "rate": repeats.rate, "seed": refit.seed, "merged": refit.n_clusters}
             kind = f"stability {type(model).__name__}"
             place = open_checkpoint(
