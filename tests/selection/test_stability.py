@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -333,6 +335,24 @@ def test_weights_repeat():
         assert fw.stability(
             sklearn.cluster.KMeans(3, n_init=1), x, n_repeats=3, sample_weight=weights, correct=False
         ).jaccard.all()
+
+
+def test_rows_count_by_their_weights_in_means_and_words(tmp_path):
+    """Three rows of confidence 1, 0.5 and 0.9 in cluster 0, one in no cluster, and weights as repetition of them."""
+    found = fw.stability(fw.KMeans(2), blobs(60), n_repeats=2, correct=False)
+    labels, w = np.array([0, 0, 0, -1, 1], dtype=np.int32), np.array([1.0, 6.0, 1.0, 5.0, 2.0])
+    confidence = np.array([1.0, 0.5, 0.9, np.nan, 1.0])
+    weighted = dataclasses.replace(found, labels=labels, confidence=confidence, row_weights=w)
+    assert weighted.table["0", "confidence"] == pytest.approx((1.0 + 6 * 0.5 + 0.9) / 8)
+    assert "40% of the rows keep" in weighted.sentence
+    times = w.astype(int)
+    repeated = dataclasses.replace(found, labels=np.repeat(labels, times), confidence=np.repeat(confidence, times))
+    assert repeated.table["0", "confidence"] == pytest.approx(weighted.table["0", "confidence"])
+    assert repeated.sentence == weighted.sentence
+    given = fw.stability(fw.KMeans(3), blobs(60), n_repeats=3, sample_weight=np.arange(60) % 4, correct=False)
+    np.testing.assert_array_equal(given.row_weights, np.arange(60) % 4)
+    fw.save(given, tmp_path / "s.fw")
+    assert repr(fw.load(tmp_path / "s.fw")) == repr(given)
 
 
 def test_offset_missing_cells_and_sparse_rows():

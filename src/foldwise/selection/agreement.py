@@ -28,8 +28,8 @@ def adjusted_rand(truth: Any, labels: Any, *, sample_weight: Any = None, ignore:
 
     Both are one label per row, of any type; their names do not matter, and neither does their order here. A weight counts as
     repetition of its row; if some are not whole numbers, only their ratios count: pairs of different rows are then weighted by
-    the product of their weights. Every label is a group, also -1, as in scikit-learn; with `ignore=-1`, rows that have that label in
-    either labeling are left out. Missing labels (None or NaN) are refused, or left out with `ignore=float("nan")`.
+    the product of their weights. Every label is a group, also -1, as in scikit-learn; with `ignore=-1`, rows that have that
+    label in either labeling are left out. Missing labels (None or NaN) are refused, or left out with `ignore=float("nan")`.
 
     >>> import foldwise as fw
     >>> round(fw.adjusted_rand([0, 0, 1, 1, 2], ["b", "b", "a", "a", "a"]), 4)

@@ -219,6 +219,7 @@ class _Repeats:
             failed=int(state["failed"][0]),
             outcome=outcome,
             notes=notes,
+            row_weights=self.weights,
         )
 
 
