@@ -12,6 +12,7 @@ from sklearn import metrics
 import foldwise as fw
 from foldwise.errors import DataError, ParameterError
 from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.label_numbers import numbered
 from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, radii
 from foldwise.selection.silhouette_result import labelled_rows
 from foldwise.stats.contingency import Contingency
@@ -259,6 +260,37 @@ def test_weighted_tables_merge_and_stay_in_range(rows, cut):
     assert merged.whole == whole.whole
     np.testing.assert_array_equal(merged.cells, whole.cells)
     np.testing.assert_allclose(merged.squares, whole.squares, rtol=1e-12)
+
+
+@pytest.mark.parametrize("least", [2**63 - 1, 2**63, 2**64 - 3])
+def test_labels_beyond_signed_numbers(least):
+    labels = np.array([least, least + 2, least, least + 2], dtype=np.uint64)
+    assert fw.adjusted_rand(labels, [0, 1, 0, 1]) == 1.0
+    found = fw.silhouette([[0.0], [5.0], [0.1], [5.1]], labels)
+    assert found.clusters == (least, least + 2)
+    assert numbered(np.array([-(2**63), -(2**63) + 1]))[1].tolist() == [-(2**63), -(2**63) + 1]
+    assert numbered(np.array([-128, 127], dtype=np.int8))[1].tolist() == [-128, 127]
+
+
+def test_columns_of_pandas():
+    pd = pytest.importorskip("pandas")
+    kinds = {
+        "Int64": [1, None, 2, 1],
+        "string": ["a", None, "b", "a"],
+        "boolean": [True, None, False, True],
+        "category": ["a", None, "b", "a"],
+        "datetime64[ns]": ["2020-01-01", None, "2021-01-01", "2020-01-01"],
+    }
+    for dtype, values in kinds.items():
+        column = pd.Series(values).astype(dtype)
+        for ignore in (float("nan"), pd.NA):
+            assert fw.adjusted_rand(column, [0, 1, 1, 0], ignore=ignore) == 1.0, dtype
+            scores = fw.scores([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 0], column, ignore=ignore)
+            assert scores.adjusted_rand == 1.0, dtype
+        with pytest.raises(DataError, match=r"row 1 .*a label is missing"):
+            fw.adjusted_rand(column, [0, 1, 1, 0])
+        known = column.drop(1)
+        assert fw.adjusted_rand(known, [0, 1, 0]) == 1.0, dtype
 
 
 def test_labels_of_any_kind_and_missing_ones():

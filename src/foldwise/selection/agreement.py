@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data import check
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
-from foldwise.selection.label_numbers import is_missing, numbered, one_per_row
+from foldwise.selection.label_numbers import is_missing, means_missing, numbered, one_per_row
 from foldwise.stats.contingency import Contingency
 
 _MEANS: dict[str, Callable[[float, float], float]] = {
@@ -112,7 +112,7 @@ def compared(truth: Any, labels: Any, sample_weight: Any = None, ignore: Any = N
 
 def _kept(labels: NDArray[Any], ignore: Any) -> NDArray[np.bool_]:
     missing = is_missing(labels)
-    if ignore is not None and ignore != ignore:
+    if ignore is not None and means_missing(ignore):
         return ~missing
     if missing.any():
         raise DataError(

@@ -18,7 +18,7 @@ from foldwise.selection.agreement import (
     v_measure_of,
 )
 from foldwise.selection.cluster_moments import grouped, row_weights
-from foldwise.selection.label_numbers import is_missing, one_per_row
+from foldwise.selection.label_numbers import is_missing, means_missing, one_per_row
 from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, dunn_of, radii
 from foldwise.selection.silhouette import silhouette_of
 from foldwise.selection.silhouette_result import labelled_rows
@@ -147,7 +147,7 @@ def _agreement(truth: Any, numbers: Any, weights: Any, ignore: Any) -> dict[str,
         placed = numbers >= 0
         truth, numbers, weights = truth[placed], numbers[placed], None if weights is None else weights[placed]
     if ignore is not None and len(truth) == len(numbers):
-        kept = ~is_missing(truth) if ignore != ignore else truth != ignore  # of the truth only: clusters are numbers
+        kept = ~is_missing(truth) if means_missing(ignore) else truth != ignore  # of the truth only: clusters are numbers
         truth, numbers, weights = truth[kept], numbers[kept], None if weights is None else weights[kept]
     table = compared(truth, numbers, weights)
     return {
