@@ -340,6 +340,41 @@ def test_the_table_of_scores(rows, tmp_path):
     assert repr(fw.load(tmp_path / "scores.fw")) == repr(found)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_without_a_cluster(rows, weighted, tmp_path):
+    """With ignore=-1, the scores are those of the other rows."""
+    x, labels = rows
+    rng = np.random.default_rng(2)
+    none = rng.random(len(x)) < 0.2
+    given, truth = np.where(none, -1, labels), rng.permutation(labels)
+    w = rng.integers(1, 3, len(x)) if weighted else None
+    kept = {"sample_weight": None if w is None else w[~none]}
+    expected = fw.scores(x[~none], labels[~none], truth[~none], **kept)
+    assert repr(fw.scores(x, given, truth, ignore=-1, sample_weight=w)) == repr(expected)
+    assert fw.scores(x, given, truth, sample_weight=w).n_clusters == expected.n_clusters + 1
+    np.save(tmp_path / "x.npy", x)
+    found = fw.scores(tmp_path / "x.npy", np.where(none, np.nan, labels), truth, ignore=np.nan, sample_weight=w)
+    assert repr(found) == repr(expected)
+    for one in (fw.calinski_harabasz, fw.davies_bouldin, fw.dunn):
+        assert one(x, given, ignore=-1, sample_weight=w) == one(x[~none], labels[~none], **kept)
+    for one in (fw.silhouette, fw.squared_silhouette):
+        mine, theirs = (
+            one(x, given, ignore=-1, sample_weight=w, values=True),
+            one(x[~none], labels[~none], values=True, **kept),
+        )
+        assert mine.mean == theirs.mean
+        np.testing.assert_array_equal(mine.values[~none], theirs.values)
+        assert np.isnan(mine.values[none]).all()
+    sample = fw.silhouette(x, given, ignore=-1, sample_weight=w, sample_size=50)
+    assert (given[sample.rows] >= 0).all()
+    with pytest.raises(DataError, match=r"a label is missing\. .*ignore"):
+        fw.scores(x, np.where(none, np.nan, labels))
+    with pytest.raises(DataError, match="301 labels, but 300 rows"):
+        fw.scores(x, np.append(given, -1), ignore=-1)
+    with pytest.raises(DataError, match="every row has the label -1"):
+        fw.scores(x, np.full(len(x), -1), ignore=-1)
+
+
 def test_weights_of_a_source_count_in_all_scores(rows, tmp_path):
     x, labels = rows
     rng = np.random.default_rng(1)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foldwise.data import check
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
-from foldwise.selection.label_numbers import is_missing, means_missing, numbered, one_per_row
+from foldwise.selection.label_numbers import not_ignored, numbered, one_per_row
 from foldwise.stats.contingency import Contingency
 
 _MEANS: dict[str, Callable[[float, float], float]] = {
@@ -98,7 +97,7 @@ def compared(truth: Any, labels: Any, sample_weight: Any = None, ignore: Any = N
             advice="Pass one label per row in both",
         )
     weights = None if sample_weight is None else check.weights(sample_weight, "labels", len(first))
-    keep = _kept(first, ignore) & _kept(second, ignore)
+    keep = not_ignored(first, ignore) & not_ignored(second, ignore)
     if not keep.all():
         first, second, weights = first[keep], second[keep], None if weights is None else weights[keep]
     if not len(first):
@@ -108,19 +107,6 @@ def compared(truth: Any, labels: Any, sample_weight: Any = None, ignore: Any = N
     a, of_a = numbered(first)
     b, of_b = numbered(second)
     return Contingency.of(a, b, (len(of_a), len(of_b)), weights)
-
-
-def _kept(labels: NDArray[Any], ignore: Any) -> NDArray[np.bool_]:
-    missing = is_missing(labels)
-    if ignore is not None and means_missing(ignore):
-        return ~missing
-    if missing.any():
-        raise DataError(
-            "a label is missing",
-            row=int(np.argmax(missing)),
-            advice='Leave such rows out with ignore=float("nan")',
-        )
-    return np.ones(len(labels), dtype=bool) if ignore is None else np.asarray(labels != ignore)
 
 
 # ---------------------------------------------------------------- figures of a table

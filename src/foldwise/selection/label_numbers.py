@@ -72,3 +72,17 @@ def means_missing(one: Any) -> bool:
         return one is None or bool(one != one)
     except TypeError:  # pandas.NA does not even say that
         return True
+
+
+def not_ignored(labels: NDArray[Any], ignore: Any) -> NDArray[np.bool_]:
+    """Which labels are not `ignore` (NaN: not missing); missing ones are refused otherwise."""
+    missing = is_missing(labels)
+    if ignore is not None and means_missing(ignore):
+        return ~missing
+    if missing.any():
+        raise DataError(
+            "a label is missing",
+            row=int(np.argmax(missing)),
+            advice='Leave such rows out with ignore=float("nan")',
+        )
+    return np.ones(len(labels), dtype=bool) if ignore is None else np.asarray(labels != ignore)
