@@ -120,6 +120,10 @@ def adjusted_rand_of(table: Contingency) -> float:
     equal weights the same as without.
     """
     counts, total = table.counts, table.counts.sum(keepdims=True)
+    both: float
+    first: float
+    second: float
+    everything: float  # a whole number of any size, if the weights are
     if table.whole:
         both, first, second, everything = (_pairs(part, float(total[0])) for part in (counts, *table.margins, total))
     else:

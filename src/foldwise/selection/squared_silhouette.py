@@ -33,7 +33,8 @@ def squared_silhouette(
     `labels` is one label per row, or a fitted model, and `ignore` a label of rows to leave out, as for `fw.silhouette`. The
     mean squared distance from a row to a cluster depends only on the cluster's mean m and its mean squared deviation V:
     |x - m|^2 + V. Squares exaggerate differences, so this silhouette is further from 0 than the classical one: compare it only
-    with itself, and note that it may prefer another number of clusters. scikit-learn calls it metric="sqeuclidean". A weight counts as repetition of its row.
+    with itself, and note that it may prefer another number of clusters. scikit-learn calls it metric="sqeuclidean". A weight
+    counts as repetition of its row.
 
     >>> import foldwise as fw
     >>> X = [[0.0], [2.0], [10.0], [12.0]]

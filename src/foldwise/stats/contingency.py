@@ -63,7 +63,7 @@ class Contingency:
         if weights is None:
             return found
         with np.errstate(over="ignore"):  # of numbers of repetitions, whose squares nobody needs
-            squares = np.bincount(place, weights * weights, size)[some]
+            squares: Floats = np.bincount(place, weights * weights, size)[some].astype(np.float64)
         return replace(found, squares=squares, whole=bool((weights == np.rint(weights)).all()))
 
     @classmethod
