@@ -329,6 +329,16 @@ def test_noise_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "No component stands out from noise" in capsys.readouterr().out
     assert main(["pca", str(rows)]) == 0
     assert "No component stands out from noise" in capsys.readouterr().out
+    for rule in ("auto", "parallel"):
+        out, page = tmp_path / f"{rule}.csv", tmp_path / f"{rule}.html"
+        assert main(["pca", str(rows), "-k", rule, "--out", str(out), "--report", str(page)]) == 2
+        told = capsys.readouterr()
+        assert "no component stands out from noise, so there are no scores to write" in told.err
+        assert "(-k 1), or leave out --out" in told.err
+        assert "column to write" not in told.err
+        assert rule != "auto" or "No component stands out from noise" in told.out
+        assert page.exists()
+        assert not out.exists()
 
 
 # ---------------------------------------------------------------- the score of a final task
