@@ -44,6 +44,13 @@ def test_mixtures_and_json(tmp_path, capsys):
     assert ((rows["confidence"] >= 0) & (rows["confidence"] <= 1)).all()
 
 
+@pytest.mark.parametrize("command", ["cluster", "mixture"])
+def test_the_help_says_what_is_not_covered(command, capsys):
+    assert main([command, "--help"]) == 0
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+    assert "--time-budget and --checkpoint are for the fit before it" in words
+
+
 def test_where_it_makes_no_sense(capsys):
     assert main(["cluster", str(WINE), "-k", "2:4", "--stability"]) == 2
     assert "--stability: not with a range" in capsys.readouterr().err

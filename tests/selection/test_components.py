@@ -259,6 +259,10 @@ def test_ctrl_c_during_the_task() -> None:
     [
         ({"rules": ["parallel", "kaiser"]}, "give some of parallel, held-out"),
         ({"rules": [1.5]}, "share of variance"),
+        ({"rules": 1}, r"rules=1: give some of parallel, held-out.* such as 0\.9, as a list"),
+        ({"rules": True}, "rules=True: give some of"),
+        ({"rules": object()}, "give some of"),
+        ({"rules": [["parallel"]]}, "give some of"),
         ({"rules": []}, "nothing to ask"),
         ({"y": np.zeros(30)}, "estimator="),
         ({"estimator": Interrupting(), "sample_weight": np.ones(30)}, "without weights"),
@@ -273,6 +277,22 @@ def test_bad_parameters_are_refused(given: dict[str, Any], words: str) -> None:
 def test_an_estimator_needs_rows_in_memory() -> None:
     with pytest.raises(ParameterError, match="in memory"):
         fw.choose_components("rows.csv", estimator=Interrupting(), rules=[])
+
+
+@pytest.mark.parametrize(
+    ("weight", "kept", "whole"), [(0.5, 3, False), (0.5, 6, True), (3.0, 7, False), (3.0, 10, True)]
+)
+def test_whether_a_model_has_kept_all_components(weight: float, kept: int, whole: bool) -> None:
+    """Weights below one do not make rows fewer, and whole weights are repetitions."""
+    x = np.random.default_rng(0).normal(size=(6, 10))
+    choice = components.choice_of_model(fw.PCA(kept).fit(x, sample_weight=np.full(6, weight)))
+    assert (choice is not None) == whole
+    if weight == 3.0:
+        again = components.choice_of_model(fw.PCA(kept).fit(np.repeat(x, 3, axis=0)))
+        assert (again is not None) == whole
+    everything = fw.choose_components(x, sample_weight=np.full(6, weight))
+    assert "too many to compute" not in repr(everything)
+    assert choice is None or "too many to compute" not in repr(choice)
 
 
 # ---------------------------------------------------------------- the command line
@@ -309,6 +329,16 @@ def test_noise_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "No component stands out from noise" in capsys.readouterr().out
     assert main(["pca", str(rows)]) == 0
     assert "No component stands out from noise" in capsys.readouterr().out
+    for rule in ("auto", "parallel"):
+        out, page = tmp_path / f"{rule}.csv", tmp_path / f"{rule}.html"
+        assert main(["pca", str(rows), "-k", rule, "--out", str(out), "--report", str(page)]) == 2
+        told = capsys.readouterr()
+        assert "no component stands out from noise, so there are no scores to write" in told.err
+        assert "(-k 1), or leave out --out" in told.err
+        assert "column to write" not in told.err
+        assert rule != "auto" or "No component stands out from noise" in told.out
+        assert page.exists()
+        assert not out.exists()
 
 
 # ---------------------------------------------------------------- the score of a final task

@@ -12,6 +12,7 @@ from sklearn import metrics
 import foldwise as fw
 from foldwise.errors import DataError, ParameterError
 from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.label_numbers import numbered
 from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, radii
 from foldwise.selection.silhouette_result import labelled_rows
 from foldwise.stats.contingency import Contingency
@@ -219,6 +220,79 @@ def test_many_labels_stay_sparse_and_whole_numbers_exact():
     assert huge != small
 
 
+def plain_weighted_rand(a, b, w):
+    """The adjusted Rand index over all pairs of different rows, each weighted by the product of its weights."""
+    pairs = [(i, j) for i in range(len(a)) for j in range(i)]
+    product = np.array([w[i] * w[j] for i, j in pairs])
+    same = [np.array([labels[i] == labels[j] for i, j in pairs]) for labels in (a, b)]
+    both, first, second = ((product * one).sum() / product.sum() for one in (same[0] & same[1], *same))
+    return (both - first * second) / ((first + second) / 2 - first * second)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_that_are_not_whole_numbers(dtype):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 50), rng.integers(0, 4, 50)
+    plain = fw.adjusted_rand(a, b)
+    for equal in (0.02, 0.04, 0.5, 1.5, 1e-200):  # it was 2e15 with 0.04
+        assert fw.adjusted_rand(a, b, sample_weight=equal) == pytest.approx(plain, abs=1e-12)
+    w = rng.random(50).astype(dtype)
+    found = fw.adjusted_rand(a, b, sample_weight=w)
+    assert found == pytest.approx(plain_weighted_rand(a, b, w.astype(float)), abs=1e-12)
+    assert fw.adjusted_rand(a, b, sample_weight=w * dtype(8)) == pytest.approx(found, abs=1e-12)
+    assert fw.adjusted_rand(a, a, sample_weight=w) == pytest.approx(1.0, abs=1e-12)
+    assert fw.adjusted_rand(range(50), range(50), sample_weight=w) == 1.0
+    # Whole weights are repetitions, however large.
+    assert fw.adjusted_rand(a, b, sample_weight=3.0) == fw.adjusted_rand(np.repeat(a, 3), np.repeat(b, 3))
+    limit = fw.adjusted_rand(a, b, sample_weight=1e200)
+    assert limit == pytest.approx(fw.adjusted_rand(a, b, sample_weight=1e9), abs=1e-8)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(0.01, 3.0)), min_size=2, max_size=30),
+    st.integers(0, 30),
+)
+def test_weighted_tables_merge_and_stay_in_range(rows, cut):
+    a, b, w = map(np.array, zip(*rows, strict=True))
+    assert -1.0 <= fw.adjusted_rand(a, b, sample_weight=w) <= 1.0
+    parts = [Contingency.of(a[part], b[part], (5, 4), w[part]) for part in (slice(cut), slice(cut, None))]
+    whole, merged = Contingency.of(a, b, (5, 4), w), parts[0].merge(parts[1])
+    assert merged.whole == whole.whole
+    np.testing.assert_array_equal(merged.cells, whole.cells)
+    np.testing.assert_allclose(merged.squares, whole.squares, rtol=1e-12)
+
+
+@pytest.mark.parametrize("least", [2**63 - 1, 2**63, 2**64 - 3])
+def test_labels_beyond_signed_numbers(least):
+    labels = np.array([least, least + 2, least, least + 2], dtype=np.uint64)
+    assert fw.adjusted_rand(labels, [0, 1, 0, 1]) == 1.0
+    found = fw.silhouette([[0.0], [5.0], [0.1], [5.1]], labels)
+    assert found.clusters == (least, least + 2)
+    assert numbered(np.array([-(2**63), -(2**63) + 1]))[1].tolist() == [-(2**63), -(2**63) + 1]
+    assert numbered(np.array([-128, 127], dtype=np.int8))[1].tolist() == [-128, 127]
+
+
+def test_columns_of_pandas():
+    pd = pytest.importorskip("pandas")
+    kinds = {
+        "Int64": [1, None, 2, 1],
+        "string": ["a", None, "b", "a"],
+        "boolean": [True, None, False, True],
+        "category": ["a", None, "b", "a"],
+        "datetime64[ns]": ["2020-01-01", None, "2021-01-01", "2020-01-01"],
+    }
+    for dtype, values in kinds.items():
+        column = pd.Series(values).astype(dtype)
+        for ignore in (float("nan"), pd.NA):
+            assert fw.adjusted_rand(column, [0, 1, 1, 0], ignore=ignore) == 1.0, dtype
+            scores = fw.scores([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 0], column, ignore=ignore)
+            assert scores.adjusted_rand == 1.0, dtype
+        with pytest.raises(DataError, match=r"row 1 .*a label is missing"):
+            fw.adjusted_rand(column, [0, 1, 1, 0])
+        known = column.drop(1)
+        assert fw.adjusted_rand(known, [0, 1, 0]) == 1.0, dtype
+
+
 def test_labels_of_any_kind_and_missing_ones():
     assert fw.adjusted_rand(["x", "y", "x"], [2.5, -1.0, 2.5]) == 1.0
     assert fw.adjusted_rand([0, 0, -1, -1], [5, 5, 6, 7]) < 1.0
@@ -264,6 +338,52 @@ def test_the_table_of_scores(rows, tmp_path):
     assert "adjusted_rand" not in fw.scores(x, labels).table.rows
     fw.save(found, tmp_path / "scores.fw")
     assert repr(fw.load(tmp_path / "scores.fw")) == repr(found)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_without_a_cluster(rows, weighted, tmp_path):
+    """With ignore=-1, the scores are those of the other rows."""
+    x, labels = rows
+    rng = np.random.default_rng(2)
+    none = rng.random(len(x)) < 0.2
+    given, truth = np.where(none, -1, labels), rng.permutation(labels)
+    w = rng.integers(1, 3, len(x)) if weighted else None
+    kept = {"sample_weight": None if w is None else w[~none]}
+    expected = fw.scores(x[~none], labels[~none], truth[~none], **kept)
+    assert repr(fw.scores(x, given, truth, ignore=-1, sample_weight=w)) == repr(expected)
+    assert fw.scores(x, given, truth, sample_weight=w).n_clusters == expected.n_clusters + 1
+    np.save(tmp_path / "x.npy", x)
+    found = fw.scores(tmp_path / "x.npy", np.where(none, np.nan, labels), truth, ignore=np.nan, sample_weight=w)
+    assert repr(found) == repr(expected)
+    for one in (fw.calinski_harabasz, fw.davies_bouldin, fw.dunn):
+        assert one(x, given, ignore=-1, sample_weight=w) == one(x[~none], labels[~none], **kept)
+    for one in (fw.silhouette, fw.squared_silhouette):
+        mine, theirs = (
+            one(x, given, ignore=-1, sample_weight=w, values=True),
+            one(x[~none], labels[~none], values=True, **kept),
+        )
+        assert mine.mean == theirs.mean
+        np.testing.assert_array_equal(mine.values[~none], theirs.values)
+        assert np.isnan(mine.values[none]).all()
+    sample = fw.silhouette(x, given, ignore=-1, sample_weight=w, sample_size=50)
+    assert (given[sample.rows] >= 0).all()
+    with pytest.raises(DataError, match=r"a label is missing\. .*ignore"):
+        fw.scores(x, np.where(none, np.nan, labels))
+    with pytest.raises(DataError, match="301 labels, but 300 rows"):
+        fw.scores(x, np.append(given, -1), ignore=-1)
+    with pytest.raises(DataError, match="every row has the label -1"):
+        fw.scores(x, np.full(len(x), -1), ignore=-1)
+
+
+def test_weights_of_a_source_count_in_all_scores(rows, tmp_path):
+    x, labels = rows
+    rng = np.random.default_rng(1)
+    w, truth = rng.integers(1, 4, len(x)), rng.permutation(labels)
+    np.save(tmp_path / "x.npy", x)
+    asked = fw.scores(x, labels, truth, sample_weight=w)
+    assert repr(asked) == repr(fw.scores(fw.scan(x, weights=w), labels, truth))
+    assert repr(asked) == repr(fw.scores(fw.scan(tmp_path / "x.npy", weights=w), labels, truth))
+    assert asked.adjusted_rand == fw.adjusted_rand(np.repeat(truth, w), np.repeat(labels, w))
 
 
 def test_scores_of_models_with_rows_in_no_cluster(rows):

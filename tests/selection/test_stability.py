@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.stats
 import sklearn.cluster
+import sklearn.compose
 import sklearn.mixture
+import sklearn.pipeline
+import sklearn.preprocessing
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -73,6 +78,24 @@ def test_a_weight_is_drawn_like_repeated_rows(replace, weight):
     assert not Draw(replace, 1 / 2, 0, 0).counts(0, 10, np.zeros(10)).any()
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.2, 1 / 3, 0.5, 0.9])
+@pytest.mark.parametrize("weight", [1.0, 7.0, 300.0, 499.0, 501.0, 600.0, 749.0, 800.0, 2400.0, 20_000.0])
+def test_large_weights_are_drawn_as_often_as_they_say(rate, weight):
+    even = (np.arange(2000) + 0.5) / 2000  # each quantile once: means and variances without chance
+    for found, theirs in (
+        (_binomial(even, np.full(2000, weight), rate), scipy.stats.binom(weight, rate)),
+        (_poisson(even, np.full(2000, weight * rate)), scipy.stats.poisson(weight * rate)),
+    ):
+        assert found.mean() == pytest.approx(theirs.mean(), abs=0.02 * theirs.std() + 1e-9)
+        assert found.std() == pytest.approx(theirs.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_weights_of_one_are_no_weights(replace):
+    draw = Draw(replace, 1 / 3, 7, 4)
+    np.testing.assert_array_equal(draw.counts(9, 3000, np.ones(3000)), draw.counts(9, 3000, None))
+
+
 # ---------------------------------------------------------------- tables without clusters
 
 
@@ -102,6 +125,29 @@ def test_one_group_of_one_group_is_the_same(family):
     x = {"normal": rng.standard_normal, "uniform": rng.random, "gamma": lambda n: rng.gamma(2.0, 1.0, n)}[family](3000)
     rows = OneGroup.of(x[:, None], None, "columns").sample(3000, rng, x.dtype)
     assert scipy.stats.ks_2samp(x, rows[:, 0]).statistic < 0.05
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_scikit_learn_without_a_seed_gives_the_same_every_time(inside):
+    x = np.random.default_rng(0).standard_normal((300, 2))  # no clusters: each start ends elsewhere
+
+    def model(seed=None):
+        found = sklearn.cluster.KMeans(6, n_init=1, max_iter=3, random_state=seed)
+        return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), found) if inside else found
+
+    def asked(one, **more):
+        return fw.stability(one, x, n_repeats=4, correct=False, **more)
+
+    first, again = asked(model()), asked(model())
+    np.testing.assert_array_equal(first.labels, again.labels)
+    np.testing.assert_array_equal(first.overlaps, again.overlaps)
+    assert len({tuple(row) for row in first.overlaps}) > 1
+    own = model(5)
+    np.testing.assert_array_equal(asked(own).labels, model(5).fit(x).predict(x))  # a seed that is given is kept
+    assert (own[-1] if inside else own).random_state == 5
+    repeats = [Refit.of(own, 0).fit(fw.scan(x), number) for number in (0, 1)]
+    seeds = {(one[-1] if inside else one).random_state for one in repeats}
+    assert len(seeds - {5}) == 2
 
 
 def test_one_group_keeps_correlations_weights_and_gaps():
@@ -291,6 +337,24 @@ def test_weights_repeat():
         ).jaccard.all()
 
 
+def test_rows_count_by_their_weights_in_means_and_words(tmp_path):
+    """Three rows of confidence 1, 0.5 and 0.9 in cluster 0, one in no cluster, and weights as repetition of them."""
+    found = fw.stability(fw.KMeans(2), blobs(60), n_repeats=2, correct=False)
+    labels, w = np.array([0, 0, 0, -1, 1], dtype=np.int32), np.array([1.0, 6.0, 1.0, 5.0, 2.0])
+    confidence = np.array([1.0, 0.5, 0.9, np.nan, 1.0])
+    weighted = dataclasses.replace(found, labels=labels, confidence=confidence, row_weights=w)
+    assert weighted.table["0", "confidence"] == pytest.approx((1.0 + 6 * 0.5 + 0.9) / 8)
+    assert "40% of the rows keep" in weighted.sentence
+    times = w.astype(int)
+    repeated = dataclasses.replace(found, labels=np.repeat(labels, times), confidence=np.repeat(confidence, times))
+    assert repeated.table["0", "confidence"] == pytest.approx(weighted.table["0", "confidence"])
+    assert repeated.sentence == weighted.sentence
+    given = fw.stability(fw.KMeans(3), blobs(60), n_repeats=3, sample_weight=np.arange(60) % 4, correct=False)
+    np.testing.assert_array_equal(given.row_weights, np.arange(60) % 4)
+    fw.save(given, tmp_path / "s.fw")
+    assert repr(fw.load(tmp_path / "s.fw")) == repr(given)
+
+
 def test_offset_missing_cells_and_sparse_rows():
     x = blobs()
     plain = fw.stability(fw.KMeans(3), x, n_repeats=10)
@@ -360,6 +424,36 @@ def test_ctrl_c_keeps_finished_repeats_and_a_checkpoint_resumes(monkeypatch, tmp
             fw.stability(fw.KMeans(3), x, n_repeats=10)
     with pytest.raises(DataError, match="time budget"):
         fw.stability(fw.KMeans(3), x, time_budget=0.0)
+
+
+def pipeline(k=3, jobs=None):
+    scaled = sklearn.compose.ColumnTransformer([("all", sklearn.preprocessing.StandardScaler(), [0, 1])], n_jobs=jobs)
+    return sklearn.pipeline.make_pipeline(scaled, sklearn.cluster.KMeans(k))
+
+
+@pytest.mark.parametrize(
+    ("model", "same", "other"),
+    [
+        (
+            fw.KMeans(3, n_threads=1),
+            fw.KMeans(3, n_threads=2, algorithm="lloyd", verbose=False),
+            fw.KMeans(3, max_iter=7),
+        ),
+        (pipeline(), pipeline(jobs=1), pipeline(k=2)),
+    ],
+)
+def test_a_checkpoint_is_tied_to_what_affects_the_result(monkeypatch, tmp_path, model, same, other):
+    x, place = blobs(), tmp_path / "stability.checkpoint"
+    whole = fw.stability(model, x, n_repeats=4, correct=False)
+    with monkeypatch.context() as patched:
+        Stop(patched, 2)
+        with pytest.warns(NotFinishedWarning, match="2 of 4 repeats"):
+            fw.stability(model, x, n_repeats=4, correct=False, checkpoint=place)
+    with pytest.raises(fw.errors.StoreError, match="other data or other parameters"):
+        fw.stability(other, x, n_repeats=4, correct=False, checkpoint=place)
+    resumed = fw.stability(same, x, n_repeats=4, correct=False, checkpoint=place)
+    assert not place.exists()
+    np.testing.assert_array_equal(resumed.overlaps, whole.overlaps)
 
 
 def test_progress_is_told_by_repeats():

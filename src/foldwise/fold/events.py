@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,6 +31,7 @@ Event: TypeAlias = RowsRead | StepDone
 Listener: TypeAlias = Callable[[Event], None]
 
 _listeners: list[Listener] = []
+_silent: ContextVar[bool] = ContextVar("foldwise_silent", default=False)  # each thread has its own
 
 
 @contextmanager
@@ -44,21 +46,25 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Send no events while the block runs: for fits inside a step of something larger, which tells of itself."""
-    before = tuple(_listeners)
-    _listeners.clear()
+    """Send no events from this thread while the block runs: for fits inside a step of something larger, which tells of itself.
+
+    Threads that the engine starts for it are silent as well; what other threads do is heard as before.
+    """
+    before = _silent.set(True)
     try:
         yield
     finally:
-        _listeners.extend(before)
+        _silent.reset(before)
 
 
 def emit(event: Event) -> None:
     """Send an event to every listener."""
+    if _silent.get():
+        return
     for listener in tuple(_listeners):
         listener(event)
 
 
 def heard() -> bool:
     """Whether there are listeners, so that events need not be built otherwise."""
-    return bool(_listeners)
+    return bool(_listeners) and not _silent.get()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -44,7 +45,8 @@ def run(pieces: Iterable[P], work: Callable[[int, P], Any], take: Callable[[int,
         except BaseException as problem:
             problems.append((number, problem))
 
-    helpers = [_pool(n_threads - 1).submit(loop) for _ in range(n_threads - 1)] if n_threads > 1 else []
+    # Each helper has a copy of the caller's context: what is muted here is muted there.
+    helpers = [_pool(n_threads - 1).submit(copy_context().run, loop) for _ in range(n_threads - 1)]
     try:
         loop()
     finally:

@@ -49,11 +49,11 @@ def stability_parts(found: Stability) -> list[Part]:
     table = Table(
         "How stable the clusters are", columns, " ".join([*words, *(f"({note})" for note in found.notes)]), wide=True
     )
-    known = found.confidence[~np.isnan(found.confidence)]
+    known, weights = found.known_confidence
 
     def drawn() -> Any:
-        counts, _ = np.histogram(known, _BINS, (0.0, 1.0))
-        return share_histogram(counts / max(counts.sum(), 1), "confidence")
+        counts, _ = np.histogram(known, _BINS, (0.0, 1.0), weights=weights)
+        return share_histogram(counts / counts.sum(), "confidence")
 
     chart = Chart("How surely the rows keep their clusters", drawn, "Rows by confidence.", only="page")
     return [table, Note(found.sentence), chart]

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foldwise.data import check
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
-from foldwise.selection.label_numbers import is_missing, numbered, one_per_row
+from foldwise.selection.label_numbers import not_ignored, numbered, one_per_row
 from foldwise.stats.contingency import Contingency
 
 _MEANS: dict[str, Callable[[float, float], float]] = {
@@ -27,8 +26,9 @@ def adjusted_rand(truth: Any, labels: Any, *, sample_weight: Any = None, ignore:
     """The adjusted Rand index (Hubert and Arabie 1985): 1 for the same groups, 0 on average for unrelated ones.
 
     Both are one label per row, of any type; their names do not matter, and neither does their order here. A weight counts as
-    repetition of its row. Every label is a group, also -1, as in scikit-learn; with `ignore=-1`, rows that have that label in
-    either labeling are left out. Missing labels (None or NaN) are refused, or left out with `ignore=float("nan")`.
+    repetition of its row; if some are not whole numbers, only their ratios count: pairs of different rows are then weighted by
+    the product of their weights. Every label is a group, also -1, as in scikit-learn; with `ignore=-1`, rows that have that
+    label in either labeling are left out. Missing labels (None or NaN) are refused, or left out with `ignore=float("nan")`.
 
     >>> import foldwise as fw
     >>> round(fw.adjusted_rand([0, 0, 1, 1, 2], ["b", "b", "a", "a", "a"]), 4)
@@ -97,49 +97,51 @@ def compared(truth: Any, labels: Any, sample_weight: Any = None, ignore: Any = N
             advice="Pass one label per row in both",
         )
     weights = None if sample_weight is None else check.weights(sample_weight, "labels", len(first))
-    keep = _kept(first, ignore) & _kept(second, ignore)
+    keep = not_ignored(first, ignore) & not_ignored(second, ignore)
     if not keep.all():
         first, second, weights = first[keep], second[keep], None if weights is None else weights[keep]
     if not len(first):
         raise DataError("there are no labels to compare")
+    if weights is not None and not (weights == np.rint(weights)).all():
+        weights = weights / weights.max()  # squares of tiny ones would be 0; no figure depends on the unit
     a, of_a = numbered(first)
     b, of_b = numbered(second)
     return Contingency.of(a, b, (len(of_a), len(of_b)), weights)
-
-
-def _kept(labels: NDArray[Any], ignore: Any) -> NDArray[np.bool_]:
-    missing = is_missing(labels)
-    if ignore is not None and ignore != ignore:
-        return ~missing
-    if missing.any():
-        raise DataError(
-            "a label is missing",
-            row=int(np.argmax(missing)),
-            advice='Leave such rows out with ignore=float("nan")',
-        )
-    return np.ones(len(labels), dtype=bool) if ignore is None else np.asarray(labels != ignore)
 
 
 # ---------------------------------------------------------------- figures of a table
 
 
 def adjusted_rand_of(table: Contingency) -> float:
-    """The adjusted Rand index; for whole weights, worked out in whole numbers and rounded once."""
-    total = float(table.counts.sum())
-    both, first, second = (_pairs(part, total) for part in (table.counts, *table.margins))
-    everything = _pairs(np.array([total]), total)
+    """The adjusted Rand index; for whole weights, worked out in whole numbers and rounded once.
+
+    Whole weights are repetitions: pairs are of all rows, repeated ones too. Other weights cannot be repeated, so pairs are of
+    different rows, and a pair counts as much as the product of its weights: the same for all multiples of the weights, and for
+    equal weights the same as without.
+    """
+    counts, total = table.counts, table.counts.sum(keepdims=True)
+    both: float
+    first: float
+    second: float
+    everything: float  # a whole number of any size, if the weights are
+    if table.whole:
+        both, first, second, everything = (_pairs(part, float(total[0])) for part in (counts, *table.margins, total))
+    else:
+        squares = counts if table.squares is None else table.squares
+        sizes, own = (counts, *table.margins, total), (squares, *table.margins_of(squares), squares.sum(keepdims=True))
+        both, first, second, everything = (
+            float(np.maximum(part * part - less, 0.0).sum()) for part, less in zip(sizes, own, strict=True)
+        )
     above, below = 2 * (both * everything - first * second), (first + second) * everything - 2 * first * second
-    return float(above / below) if below else 1.0
+    return min(float(above / below), 1.0) if below > 0 else 1.0
 
 
-def _pairs(counts: Floats, total: float) -> Any:
-    """Twice the number of pairs of rows within groups of these sizes: a whole number, of any size, if they are whole."""
-    if total < _SQUARES_FIT and bool((counts == np.rint(counts)).all()):
+def _pairs(counts: Floats, total: float) -> int:
+    """Twice the number of pairs of rows within groups of these sizes, which are whole numbers of any size."""
+    if total < _SQUARES_FIT:
         whole = counts.astype(np.int64)
         return int((whole * (whole - 1)).sum())
-    if total < 2**53 and bool((counts == np.rint(counts)).all()):
-        return sum(int(one) * (int(one) - 1) for one in counts)
-    return float((counts * (counts - 1)).sum())
+    return sum(int(one) * (int(one) - 1) for one in counts)
 
 
 def normalized_mutual_info_of(table: Contingency, average_method: str = "arithmetic") -> float:
@@ -174,7 +176,8 @@ def exchanged(table: Contingency) -> Contingency:
     first, second = np.divmod(table.cells, table.shape[1])
     cells = second * table.shape[0] + first
     order = np.argsort(cells)
-    return Contingency((table.shape[1], table.shape[0]), cells[order], table.counts[order])
+    squares = None if table.squares is None else table.squares[order]
+    return Contingency((table.shape[1], table.shape[0]), cells[order], table.counts[order], squares, table.whole)
 
 
 _ROUNDING = 1e-15  # of a mutual information, in nats

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block
+from foldwise.data.block import Block, Floats
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.stats.extent import Extent
@@ -86,3 +86,15 @@ def _scale_of(passes: Passes, *, observed: bool) -> float:
         extent = passes.fold(ObservedExtent.of) if observed else passes.fold(Extent.of)
     reach = float((extent.high / 2 - extent.low / 2).max(initial=0.0))
     return 1.0 if reach == 0.0 else 2.0 ** max(-1000, min(-math.frexp(reach)[1], 1000))
+
+
+def row_weights(passes: Passes) -> Floats | None:
+    """The weight of each row; None if no row has any."""
+    found = passes.each(_block_weights)
+    if all(part is None for part, _ in found):
+        return None
+    return np.concatenate([np.ones(n) if part is None else part for part, n in found])
+
+
+def _block_weights(block: Block) -> tuple[Floats | None, int]:
+    return block.weights, block.n_rows

@@ -35,7 +35,7 @@ def spectral_vote(rule: str | float, found: Spectrum) -> Vote:
     """The vote of a rule that needs the variances alone."""
     name = label(rule)
     most = dimensions(len(found.mean), found.indicators)
-    whole = len(found.variances) >= min(found.rows, most)
+    whole = found.whole
     if not found.total_variance > 0:
         return without_answer(name, "all rows are equal")
     if rule in ("mle", "gavish-donoho") and not whole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -13,7 +13,6 @@ from foldwise.errors import NotFinishedWarning, ParameterError
 from foldwise.fold.outcome import Reason
 from foldwise.models.pca import PCA
 from foldwise.models.pca.rank import RULES
-from foldwise.models.pca.solver import dimensions
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import Session, session
 from foldwise.selection.component_task import TaskScores, task_scores
@@ -134,7 +133,7 @@ def choice_of_model(pca: Any, source: Source | None = None) -> ComponentChoice |
     """
     found = Spectrum.of_model(pca)
     d = len(found.mean)
-    if len(found.variances) < min(found.weight, dimensions(d, found.indicators)):
+    if not found.whole:
         return None
     votes = {rule: spectral_vote(rule, found) for rule in ALL if rule != "held-out"}
     if source is not None and not source.sparse and d <= _MOST_FOR_CELLS and found.weight * d * d <= _QUICK:
@@ -202,14 +201,15 @@ def _cells_unavailable(source: Source) -> str:
 def _checked(
     rules: Sequence[str | float] | None, y: Any, estimator: Any, sample_weight: Any, missing: str
 ) -> tuple[str | float, ...]:
-    asked = ALL if rules is None else (rules,) if isinstance(rules, str | float) else tuple(rules)
-    asked = tuple(dict.fromkeys(SHARE if rule == "share" else rule for rule in asked))
+    given = ALL if rules is None else rules if isinstance(rules, Iterable) and not isinstance(rules, str) else (rules,)
+    asked = tuple(SHARE if isinstance(rule, str) and rule == "share" else rule for rule in given)
     for rule in asked:
         share = isinstance(rule, Real) and not isinstance(rule, bool) and 0 < rule < 1
-        if not share and rule not in RULES:
+        if not share and not (isinstance(rule, str) and rule in RULES):
             raise ParameterError(
-                f"rules={list(asked)}: give some of {', '.join(RULES)}, or a share of variance such as 0.9."
+                f"rules={rules!r}: give some of {', '.join(RULES)}, or a share of variance such as 0.9, as a list."
             )
+    asked = tuple(dict.fromkeys(asked))
     if estimator is None:
         if not asked:
             raise ParameterError("rules=[] leaves nothing to ask: give rules, or an estimator.")

@@ -31,7 +31,8 @@ def numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
                 place = np.zeros(most - least + 1, dtype=np.int32)
                 place[present] = np.arange(len(present), dtype=np.int32)
                 shifted = place[shifted]
-            return shifted, (present + least).astype(labels.dtype)
+            # In the labels' own type: numbers beyond 2^63 have no place in int64.
+            return shifted, (present.astype(wide.dtype) + wide.dtype.type(least)).astype(labels.dtype)
     try:
         found, numbers = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -51,9 +52,37 @@ def one_per_row(labels: Any, name: str = "labels") -> NDArray[Any]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which labels are NaN or None."""
+    """Which labels are NaN, None, NaT or pandas.NA."""
     if labels.dtype.kind == "f":
         return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
     if labels.dtype.kind == "O":
-        return np.array([one is None or one != one for one in labels], dtype=bool)
+        return np.array([means_missing(one) for one in labels], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
+
+
+def means_missing(one: Any) -> bool:
+    """Whether a label is None, or not equal to itself, as NaN.
+
+    >>> means_missing(float("nan")), means_missing("")
+    (True, False)
+    """
+    try:
+        return one is None or bool(one != one)
+    except TypeError:  # pandas.NA does not even say that
+        return True
+
+
+def not_ignored(labels: NDArray[Any], ignore: Any) -> NDArray[np.bool_]:
+    """Which labels are not `ignore` (NaN: not missing); missing ones are refused otherwise."""
+    missing = is_missing(labels)
+    if ignore is not None and means_missing(ignore):
+        return ~missing
+    if missing.any():
+        raise DataError(
+            "a label is missing",
+            row=int(np.argmax(missing)),
+            advice='Leave such rows out with ignore=float("nan")',
+        )
+    return np.ones(len(labels), dtype=bool) if ignore is None else np.asarray(labels != ignore)

@@ -23,6 +23,7 @@ from foldwise.models.hashing import scrambled
 
 # What would leak one fit into another, or stop it early.
 _SET_ASIDE = {"checkpoint": None, "time_budget": None, "warm_start": False, "prepare": None}
+_IDLE = ("n_jobs", "verbose")  # of scikit-learn: no result depends on them
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,15 @@ class Refit:
         """Whether the model is fitted."""
         return hasattr(self.model, "n_features_in_")
 
+    def settings(self) -> dict[str, Any]:
+        """What the fits of repeats depend on, besides rows and seeds."""
+        given = self.model.get_params(deep=not self.ours)
+        if self.ours:
+            known = {name: value for name, value in given.items() if self.model.PARAMETERS[name].affects_result}
+        else:
+            known = {name: _by_type(value) for name, value in given.items() if name.split("__")[-1] not in _IDLE}
+        return {name: value for name, value in known.items() if name.split("__")[-1] != "random_state"}
+
     def open(self, X: Any, sample_weight: Any) -> Source:
         """The rows as they are fitted, with whatever is missing in them."""
         if not self.ours:
@@ -68,15 +78,23 @@ class Refit:
         return source if missing == "error" or source.sparse else allow_missing(source)
 
     def fit(self, rows: Source, number: int | None) -> Any:
-        """The settings fitted to other rows, with a seed of their own for each number; None keeps the model's own."""
+        """The settings fitted to other rows, with a seed of their own for each number; None keeps the model's own.
+
+        What scikit-learn would draw at random every time anew (random_state=None, also inside of a pipeline) has a seed, too.
+        """
         from sklearn.base import clone
 
         model = clone(self.model)
         known = model.get_params(deep=False)
         changes: dict[str, Any] = {name: value for name, value in _SET_ASIDE.items() if name in known}
-        if number is not None and "random_state" in known:
-            mixed = scrambled(np.array([self.seed & (2**64 - 1)], dtype=np.uint64) + np.uint64(number + 1))
-            changes["random_state"] = int(mixed[0] >> np.uint64(33))
+        mixed = scrambled(
+            np.array([self.seed & (2**64 - 1)], dtype=np.uint64) + np.uint64(0 if number is None else number + 1)
+        )
+        seeds = known if self.ours else model.get_params(deep=True)
+        for name, value in seeds.items():
+            seeded = name == "random_state" or name.endswith("__random_state")
+            if seeded and (number is not None or (value is None and not self.ours)):
+                changes[name] = int(mixed[0] >> np.uint64(33))
         model.set_params(**changes)
         with warnings.catch_warnings(), events.muted():
             warnings.simplefilter("ignore")  # that one of many fits did not converge is no news
@@ -99,6 +117,13 @@ class Refit:
 def count_of(labels: NDArray[np.int32], model: Any, ours: bool) -> int:
     """The number of clusters: of the model, or as many as its labels need."""
     return max(n_clusters_of(model) if ours else 0, int(labels.max(initial=-1)) + 1)
+
+
+def _by_type(value: Any) -> Any:
+    """A parameter; of an estimator inside another its type, since its own parameters are listed beside it."""
+    if isinstance(value, list | tuple):
+        return [_by_type(one) for one in value]
+    return type(value) if hasattr(value, "get_params") else value
 
 
 def _fit_foreign(model: Any, rows: Source) -> Any:

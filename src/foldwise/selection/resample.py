@@ -38,7 +38,7 @@ class Draw:
             mean = np.full(n_rows, self.rate) if weights is None else weights * self.rate
             return _poisson(chance, mean)
         if weights is None:
-            return (chance < self.rate).astype(np.float64)
+            return _binomial(chance, np.ones(n_rows), self.rate)
         whole = np.floor(weights)
         more = _uniform(self.seed, 2 * self.number + 1, start, n_rows) < self.rate
         return _binomial(chance, whole, self.rate) + (weights - whole) * more
@@ -74,8 +74,10 @@ def _poisson(chance: Floats, mean: Floats) -> Floats:
 
 def _binomial(chance: Floats, trials: Floats, rate: float) -> Floats:
     """The binomial numbers at which the distribution function passes `chance`."""
+    if rate > 0.5:  # p(0) would leave the range of numbers
+        return trials - _binomial(1 - chance, trials, 1 - rate)
     odds, mean = rate / (1 - rate), trials * rate
-    none = (1 - rate) ** np.minimum(trials, _MOST_SUMMED)
+    none = np.exp(trials * np.log1p(-rate))
     found = _inverted(chance, none, lambda j, i: (trials[i] - j + 1) / j * odds, mean, mean * (1 - rate))
     return np.minimum(found, trials)
 

@@ -17,8 +17,8 @@ from foldwise.selection.agreement import (
     normalized_mutual_info_of,
     v_measure_of,
 )
-from foldwise.selection.cluster_moments import grouped
-from foldwise.selection.label_numbers import is_missing, one_per_row
+from foldwise.selection.cluster_moments import grouped, row_weights
+from foldwise.selection.label_numbers import is_missing, means_missing, one_per_row
 from foldwise.selection.separation import calinski_harabasz_of, davies_bouldin_of, dunn_of, radii
 from foldwise.selection.silhouette import silhouette_of
 from foldwise.selection.silhouette_result import labelled_rows
@@ -96,8 +96,11 @@ def scores(
     `labels` is one label per row, or a fitted model, which is judged in the space in which it compares rows. The silhouette
     (`sample_size`, `random_state`) is as by `fw.silhouette`: estimated from a sample beyond 10,000 rows. The other figures of
     the clusters are those of `fw.squared_silhouette`, `fw.calinski_harabasz`, `fw.davies_bouldin` and `fw.dunn`; where cells
-    are missing (a model with missing="model"), only the silhouette applies. `truth` is one label per row; its rows with the
-    label `ignore`, and rows that a model puts in no cluster, are left out. A weight counts as repetition of its row.
+    are missing (a model with missing="model"), only the silhouette applies. `truth` is one label per row.
+
+    Every label is a cluster, also -1, as in scikit-learn. If -1 means that a row has none (as in DBSCAN and in the labels of
+    `fw.ClusterEnsemble`), give `ignore=-1`: such rows are left out, and rows with that label in `truth` are left out of the
+    comparison with it. So are rows that a model puts in no cluster. A weight counts as repetition of its row.
 
     >>> import foldwise as fw
     >>> fw.scores([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1], truth=["a", "a", "b", "b"])
@@ -115,7 +118,7 @@ def scores(
     """
     known_groups = None if truth is None else one_per_row(truth, "truth")
     found: dict[str, Any] = {}
-    with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, None, sample_weight, engine, n_threads, ignore=ignore) as opened:
         passes, numbers, names = opened.passes, opened.labels, opened.names
         known = grouped(passes, numbers, len(names), observed=opened.observed)
         k = int(np.count_nonzero(known[0].weight))
@@ -138,13 +141,10 @@ def scores(
                 found["calinski_harabasz"] = calinski_harabasz_of(known[0])
             found |= {"davies_bouldin": davies_bouldin_of(known[0], sizes), "dunn": dunn_of(known[0], sizes)}
         if known_groups is not None:
-            weights = np.concatenate(passes.each(_row_weights)) if sample_weight is not None else None
-            found |= _agreement(known_groups, numbers, weights, ignore)
+            weights = row_weights(passes)
+            weights = None if weights is None else opened.in_all(weights, 0.0)
+            found |= _agreement(known_groups, opened.in_all(numbers, -1), weights, ignore)
     return ClusterScores(k, **found)
-
-
-def _row_weights(block: Any) -> Any:
-    return np.ones(block.n_rows) if block.weights is None else block.weights
 
 
 def _agreement(truth: Any, numbers: Any, weights: Any, ignore: Any) -> dict[str, float]:
@@ -152,7 +152,9 @@ def _agreement(truth: Any, numbers: Any, weights: Any, ignore: Any) -> dict[str,
         placed = numbers >= 0
         truth, numbers, weights = truth[placed], numbers[placed], None if weights is None else weights[placed]
     if ignore is not None and len(truth) == len(numbers):
-        kept = ~is_missing(truth) if ignore != ignore else truth != ignore  # of the truth only: clusters are numbers
+        kept = (
+            ~is_missing(truth) if means_missing(ignore) else truth != ignore
+        )  # of the truth only: clusters are numbers
         truth, numbers, weights = truth[kept], numbers[kept], None if weights is None else weights[kept]
     table = compared(truth, numbers, weights)
     return {

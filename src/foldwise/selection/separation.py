@@ -21,52 +21,72 @@ _AT_ONCE = 1_000_000  # values of rows held in memory at a time
 
 
 def calinski_harabasz(
-    X: Any, labels: Any, *, sample_weight: Any = None, n_threads: int | None = None, engine: Any = None
+    X: Any,
+    labels: Any,
+    *,
+    ignore: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    engine: Any = None,
 ) -> float:
     """The variance ratio (Calinski and Harabasz 1974): variance between the clusters over that within; higher is better.
 
-    `labels` is one label per row, or a fitted model, as for `fw.silhouette`. Both variances are per degree of freedom:
-    (B / (k - 1)) / (W / (n - k)). A weight counts as repetition of its row. One pass. It is infinite if all rows of each
-    cluster are equal (scikit-learn says 1).
+    `labels` is one label per row, or a fitted model, and `ignore` a label of rows to leave out, as for `fw.silhouette`. Both
+    variances are per degree of freedom: (B / (k - 1)) / (W / (n - k)). A weight counts as repetition of its row. One pass. It
+    is infinite if all rows of each cluster are equal (scikit-learn says 1).
 
     >>> import foldwise as fw
     >>> fw.calinski_harabasz([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1])
     50.0
     """
-    with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, None, sample_weight, engine, n_threads, ignore=ignore) as opened:
         return calinski_harabasz_of(moments_of(opened)[0])
 
 
 def davies_bouldin(
-    X: Any, labels: Any, *, sample_weight: Any = None, n_threads: int | None = None, engine: Any = None
+    X: Any,
+    labels: Any,
+    *,
+    ignore: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    engine: Any = None,
 ) -> float:
     """The index of Davies and Bouldin (1979), as scikit-learn's: lower is better, and 0 is best.
 
     Of every cluster the worst neighbour counts: the sum of their radii (mean distance to the mean) over the distance of their
-    means; the index is the mean over the clusters. Labels and weights are as for `fw.silhouette`. Two passes. Clusters with
-    the same mean are infinitely bad (scikit-learn leaves such pairs out).
+    means; the index is the mean over the clusters. Labels, `ignore` and weights are as for `fw.silhouette`. Two passes.
+    Clusters with the same mean are infinitely bad (scikit-learn leaves such pairs out).
 
     >>> import foldwise as fw
     >>> fw.davies_bouldin([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1])
     0.2
     """
-    with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, None, sample_weight, engine, n_threads, ignore=ignore) as opened:
         known = moments_of(opened)
         return davies_bouldin_of(known[0], radii(opened.passes, opened.labels, known))
 
 
-def dunn(X: Any, labels: Any, *, sample_weight: Any = None, n_threads: int | None = None, engine: Any = None) -> float:
+def dunn(
+    X: Any,
+    labels: Any,
+    *,
+    ignore: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    engine: Any = None,
+) -> float:
     """A generalised Dunn index (Bezdek and Pal 1998): least distance of two means over the largest diameter; higher is better.
 
     A diameter is twice the mean distance of a cluster's rows to their mean. Dunn's own index takes the least distance of two
     rows and the largest, so that a single row decides it, and all pairs are needed; this one (GD43 in their table) takes two
-    passes. Labels and weights are as for `fw.silhouette`.
+    passes. Labels, `ignore` and weights are as for `fw.silhouette`.
 
     >>> import foldwise as fw
     >>> fw.dunn([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1])
     5.0
     """
-    with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, None, sample_weight, engine, n_threads, ignore=ignore) as opened:
         known = moments_of(opened)
         return dunn_of(known[0], radii(opened.passes, opened.labels, known))
 

@@ -34,6 +34,7 @@ def silhouette(
     labels: Any,
     *,
     metric: str | None = None,
+    ignore: Any = None,
     sample_size: int | str | None = "auto",
     random_state: Any = None,
     sample_weight: Any = None,
@@ -52,6 +53,8 @@ def silhouette(
     Parameters
     ----------
     metric : "euclidean" (the default) or "cosine"; a model has its own.
+    ignore : rows with this label are left out (value NaN): -1 for rows without a cluster, which else are a cluster like any
+        other, as in scikit-learn. Missing labels (None or NaN) are refused, or left out with ignore=float("nan").
     sample_size : the number of rows to evaluate, each of them against all rows, or None for all. "auto" is all up to 10,000
         rows and with values=True, otherwise 2000. A sample is drawn from every cluster in proportion to its weight (at least
         10 rows), and the result has standard errors. With cosine distances all rows are evaluated, in O(n k) time.
@@ -74,8 +77,8 @@ def silhouette(
         raise ParameterError(f'sample_size={sample_size!r}: give a number of rows, None for all, or "auto".')
     if sample_size == "auto" and values:
         sample_size = None
-    with labelled_rows(X, labels, metric, sample_weight, engine, n_threads, missing) as opened:
-        return silhouette_of(
+    with labelled_rows(X, labels, metric, sample_weight, engine, n_threads, missing, ignore) as opened:
+        found = silhouette_of(
             opened.passes,
             opened.labels,
             opened.names,
@@ -85,6 +88,7 @@ def silhouette(
             values=values,
             observed=opened.observed,
         )
+        return opened.numbered_in_all(found)
 
 
 def silhouette_of(

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.data.missing import allow_missing
 from foldwise.data.scan import scan
+from foldwise.data.source import count_rows
+from foldwise.data.subset import RowSubset
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import n_clusters_of, open_for_use
@@ -20,7 +22,7 @@ from foldwise.models.kmeans.geometry import GEOMETRIES, Geometry
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.session import open_passes
 from foldwise.selection.cluster_moments import has_gaps, without_blank
-from foldwise.selection.label_numbers import numbered
+from foldwise.selection.label_numbers import not_ignored, numbered
 
 TWO_CLUSTERS = "a silhouette compares clusters, so there must be at least two."
 
@@ -71,6 +73,24 @@ class LabelledRows:
     names: tuple[Any, ...]
     geometry: Geometry
     observed: bool = False  # whether cells are missing; rows with nothing observed then have the label -1
+    which: NDArray[np.intp] | None = None  # the numbers of these rows, if others were left out for their labels
+    given: int = 0  # labels, also those left out
+
+    def in_all(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
+        """Values of these rows among all rows, of which others have `fill`."""
+        if self.which is None:
+            return values
+        out = np.full(self.given, fill, dtype=values.dtype)
+        out[self.which] = values
+        return out
+
+    def numbered_in_all(self, found: Silhouette) -> Silhouette:
+        """A result with the numbers of all rows, and NaN as the value of those left out."""
+        if self.which is None:
+            return found
+        if found.rows is not None:
+            return replace(found, rows=self.which[found.rows])
+        return found if found.values is None else replace(found, values=self.in_all(found.values, np.nan))
 
 
 @contextmanager
@@ -82,8 +102,9 @@ def labelled_rows(
     engine: Any,
     n_threads: int | None,
     missing: str = "error",
+    ignore: Any = None,
 ) -> Iterator[LabelledRows]:
-    """Open rows with `labels`, one per row, or with the labels that a fitted model gives them."""
+    """Open rows with `labels`, one per row (without those that are `ignore`), or with those that a fitted model gives them."""
     if missing not in ("error", "model"):
         raise ParameterError(f'missing={missing!r}: give "error" or "model".')
     if metric is not None and metric not in GEOMETRIES:
@@ -106,12 +127,22 @@ def labelled_rows(
     given, geometry = np.asarray(labels), GEOMETRIES[metric or "euclidean"]
     if given.ndim != 1:
         raise ParameterError(f"labels of shape {given.shape}: pass one label per row, or a fitted model.")
-    numbers, found = numbered(given)
-    source = scan(X, weights=sample_weight)
+    source, which = scan(X, weights=sample_weight), None
     source = source if missing == "error" else allow_missing(source)
+    kept = not_ignored(given, ignore)
+    if not kept.all():
+        rows, which = count_rows(source), np.flatnonzero(kept)
+        if len(given) != rows:
+            raise DataError(f"there are {len(given)} labels, but {rows} rows", advice="Pass one label per row")
+        if not len(which):
+            raise DataError(f"every row has the label {ignore!r}, which is ignored")
+        source = RowSubset(source, which)
+    numbers, found = numbered(given[kept])
     with open_passes(source, engine=engine, n_threads=n_threads) as passes:
         seen = passes.source if geometry.view is None else geometry.view(passes.source)
-        opened = LabelledRows(passes.over(seen), numbers, tuple(found.tolist()), geometry)
+        opened = LabelledRows(
+            passes.over(seen), numbers, tuple(found.tolist()), geometry, which=which, given=len(given)
+        )
         yield _with_gaps(opened, missing == "model")
 
 

@@ -22,6 +22,7 @@ def squared_silhouette(
     X: Any,
     labels: Any,
     *,
+    ignore: Any = None,
     sample_weight: Any = None,
     values: bool = False,
     n_threads: int | None = None,
@@ -29,20 +30,22 @@ def squared_silhouette(
 ) -> Silhouette:
     """The silhouette with squared Euclidean distances, exact in O(n k) time: for tables of any size.
 
-    `labels` is one label per row, or a fitted model, as for `fw.silhouette`. The mean squared distance from a row to a cluster
-    depends only on the cluster's mean m and its mean squared deviation V: |x - m|^2 + V. Squares exaggerate differences, so
-    this silhouette is further from 0 than the classical one: compare it only with itself, and note that it may prefer
-    another number of clusters. scikit-learn calls it metric="sqeuclidean". A weight counts as repetition of its row.
+    `labels` is one label per row, or a fitted model, and `ignore` a label of rows to leave out, as for `fw.silhouette`. The
+    mean squared distance from a row to a cluster depends only on the cluster's mean m and its mean squared deviation V:
+    |x - m|^2 + V. Squares exaggerate differences, so this silhouette is further from 0 than the classical one: compare it only
+    with itself, and note that it may prefer another number of clusters. scikit-learn calls it metric="sqeuclidean". A weight
+    counts as repetition of its row.
 
     >>> import foldwise as fw
     >>> X = [[0.0], [2.0], [10.0], [12.0]]
     >>> fw.squared_silhouette(X, [0, 0, 1, 1], values=True).values.round(3)
     array([0.967, 0.951, 0.951, 0.967])
     """
-    with labelled_rows(X, labels, None, sample_weight, engine, n_threads) as opened:
+    with labelled_rows(X, labels, None, sample_weight, engine, n_threads, ignore=ignore) as opened:
         if opened.observed:
             raise DataError("squared distances need whole rows, but cells are missing", advice="Use fw.silhouette")
-        return squared_silhouette_of(opened.passes, opened.labels, opened.names, values=values)
+        found = squared_silhouette_of(opened.passes, opened.labels, opened.names, values=values)
+        return opened.numbered_in_all(found)
 
 
 def squared_silhouette_of(

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
-from foldwise.data.block import Block, Floats, join
+from foldwise.data.block import Floats, join
 from foldwise.data.source import Source
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_checkpoint, open_passes
+from foldwise.selection.cluster_moments import row_weights
 from foldwise.selection.one_group import KINDS, OneGroup
 from foldwise.selection.refit import Refit, count_of
 from foldwise.selection.resample import Draw, effective_rows
@@ -77,13 +78,13 @@ def stability(
     with open_passes(refit.open(X, sample_weight), engine=engine, n_threads=n_threads) as passes:
         whole = refit.model if refit.fitted else refit.fit(passes.source, None)
         labels = refit.labels(whole, passes)
-        weights = _weights(passes)
+        weights = row_weights(passes)
         repeats = _Repeats.of(refit, passes, labels, weights, count_of(labels, whole, refit.ours), method, sample_size)
         tables = repeats.one_group(int(n_repeats)) if correct else None
         run = _Run(repeats, int(n_repeats), tables)
         place = None
         if checkpoint is not None:
-            about = {"settings": refit.model.get_params(), "method": method, "n_repeats": int(n_repeats)}
+            about = {"settings": refit.settings(), "method": method, "n_repeats": int(n_repeats)}
             about |= {"correct": correct, "rate": repeats.rate, "seed": refit.seed, "merged": refit.n_clusters}
             kind = f"stability {type(model).__name__}"
             place = open_checkpoint(
@@ -113,17 +114,6 @@ def _check(method: str, n_repeats: Any, sample_size: Any, correct: Any) -> None:
         raise ParameterError(f'sample_size={sample_size!r}: give a number of rows, or "auto".')
     if not isinstance(correct, bool):
         raise ParameterError(f"correct={correct!r}: give True or False.")
-
-
-def _weights(passes: Passes) -> Floats | None:
-    found = passes.each(_block_weights)
-    if all(part is None for part, _ in found):
-        return None
-    return np.concatenate([np.ones(n) if part is None else part for part, n in found])
-
-
-def _block_weights(block: Block) -> tuple[Floats | None, int]:
-    return block.weights, block.n_rows
 
 
 # ---------------------------------------------------------------- repeats
@@ -229,6 +219,7 @@ class _Repeats:
             failed=int(state["failed"][0]),
             outcome=outcome,
             notes=notes,
+            row_weights=self.weights,
         )
 
 

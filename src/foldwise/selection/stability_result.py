@@ -50,6 +50,7 @@ class Stability:
     failed: int  # repeats without a fit
     outcome: Outcome
     notes: tuple[str, ...] = field(default=())
+    row_weights: Floats | None = None  # None if all rows count the same
 
     @property
     def n_repeats(self) -> int:
@@ -96,7 +97,7 @@ class Stability:
 
     @property
     def table(self) -> LabelledMatrix:
-        """One row per cluster; `confidence` is the mean over its rows."""
+        """One row per cluster; `confidence` is the weighted mean over its rows."""
         figures = {
             "jaccard": self.jaccard,
             "by chance": self.by_chance,
@@ -110,10 +111,17 @@ class Stability:
             np.column_stack(list(figures.values())), tuple(map(str, range(self.n_clusters))), tuple(figures)
         )
 
-    def _mean_confidence(self) -> Floats:
+    @property
+    def known_confidence(self) -> tuple[Floats, Floats]:
+        """The confidence of the rows that are in a cluster, and their weights."""
         known = self.labels >= 0
-        counts = np.bincount(self.labels[known], minlength=self.n_clusters)
-        sums = np.bincount(self.labels[known], self.confidence[known], minlength=self.n_clusters)
+        weights = np.ones(len(known)) if self.row_weights is None else self.row_weights
+        return self.confidence[known], weights[known]
+
+    def _mean_confidence(self) -> Floats:
+        labels, confidence, weights = self.labels[self.labels >= 0], *self.known_confidence
+        counts = np.bincount(labels, weights, minlength=self.n_clusters)
+        sums = np.bincount(labels, confidence * weights, minlength=self.n_clusters)
         return np.asarray(np.divide(sums, counts, out=np.full(self.n_clusters, np.nan), where=counts > 0))
 
     @property
@@ -127,8 +135,9 @@ class Stability:
             for verdict, words in _SAID.items()
             if verdict in by_verdict
         ]
-        known = self.confidence[~np.isnan(self.confidence)]
-        sure = f"{np.mean(known >= SURE):.0%} of the rows keep their cluster with a confidence of {SURE:g} or more"
+        known, weights = self.known_confidence
+        share = float(weights[known >= SURE].sum() / weights.sum())
+        sure = f"{share:.0%} of the rows keep their cluster with a confidence of {SURE:g} or more"
         text = "; ".join([*parts, sure]) + "."
         return text[0].upper() + text[1:]
 

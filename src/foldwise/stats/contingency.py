@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,15 @@ class Contingency:
     """The weight of the rows with label i in the first labeling and j in the second, for the cells that have any.
 
     Cell (i, j) has the number i * shape[1] + j; `cells` rise. Labels are numbers from 0; rows with a negative label in either
-    are in no cell. Whole weights are added without rounding up to 2^53, so that `merge` is exact.
+    are in no cell. Whole weights are added without rounding up to 2^53, so that `merge` is exact. `squares` are the sums of the
+    squared weights (None without weights: they are the counts then), and `whole` says whether every weight is a whole number.
     """
 
     shape: tuple[int, int]
     cells: NDArray[np.int64]
     counts: Floats
+    squares: Floats | None = None
+    whole: bool = True
 
     @classmethod
     def empty(cls, shape: tuple[int, int]) -> Contingency:
@@ -48,38 +51,53 @@ class Contingency:
             cell, weights = cell[known], None if weights is None else weights[known]
         if size <= max(_DENSE, len(cell)):
             counts = np.bincount(cell, weights, size).astype(np.float64)
-            cells = np.flatnonzero(counts)
-            return cls(shape, cells.astype(np.int64), counts[cells])
-        cells, place = np.unique(cell, return_inverse=True)
-        counts = np.bincount(place, weights, len(cells)).astype(np.float64)
-        some = counts > 0
-        return cls(shape, cells[some].astype(np.int64), counts[some])
+            some = np.flatnonzero(counts)
+            cells, place = some, cell
+        else:
+            cells, place = np.unique(cell, return_inverse=True)
+            size = len(cells)
+            counts = np.bincount(place, weights, size).astype(np.float64)
+            some = np.flatnonzero(counts)
+            cells = cells[some]
+        found = cls(shape, cells.astype(np.int64), counts[some])
+        if weights is None:
+            return found
+        with np.errstate(over="ignore"):  # of numbers of repetitions, whose squares nobody needs
+            squares: Floats = np.bincount(place, weights * weights, size)[some].astype(np.float64)
+        return replace(found, squares=squares, whole=bool((weights == np.rint(weights)).all()))
 
     @classmethod
     def of_table(cls, table: Floats) -> Contingency:
-        """Counts that are there as a matrix."""
+        """Counts that are there as a matrix; if they are not whole, as of very many rows of very small weights."""
         cells = np.flatnonzero(table)
-        return cls(
-            (table.shape[0], table.shape[1]), cells.astype(np.int64), np.asarray(table, np.float64).ravel()[cells]
-        )
+        counts = np.asarray(table, np.float64).ravel()[cells]
+        found = cls((table.shape[0], table.shape[1]), cells.astype(np.int64), counts)
+        if (counts == np.rint(counts)).all():
+            return found
+        return replace(found, squares=np.zeros(len(cells)), whole=False)
 
     def merge(self, other: Contingency) -> Contingency:
         """The counts of both sets of rows."""
-        if np.array_equal(self.cells, other.cells):
-            return Contingency(self.shape, self.cells, self.counts + other.counts)
         cells = np.union1d(self.cells, other.cells)
-        counts = np.zeros(len(cells))
-        counts[np.searchsorted(cells, self.cells)] += self.counts
-        counts[np.searchsorted(cells, other.cells)] += other.counts
-        return Contingency(self.shape, cells, counts)
+        counts, squares = np.zeros(len(cells)), np.zeros(len(cells))
+        for part in (self, other):
+            place = np.searchsorted(cells, part.cells)
+            counts[place] += part.counts
+            squares[place] += part.counts if part.squares is None else part.squares
+        weighted = self.squares is not None or other.squares is not None
+        return Contingency(self.shape, cells, counts, squares if weighted else None, self.whole and other.whole)
 
     @property
     def margins(self) -> tuple[Floats, Floats]:
         """The weight of each label of the first labeling, and of the second."""
+        return self.margins_of(self.counts)
+
+    def margins_of(self, figures: Floats) -> tuple[Floats, Floats]:
+        """Figures of the cells, added up for each label of the first labeling, and of the second."""
         first, second = np.divmod(self.cells, self.shape[1])
         return (
-            np.bincount(first, self.counts, self.shape[0]).astype(np.float64),
-            np.bincount(second, self.counts, self.shape[1]).astype(np.float64),
+            np.bincount(first, figures, self.shape[0]).astype(np.float64),
+            np.bincount(second, figures, self.shape[1]).astype(np.float64),
         )
 
     def table(self) -> Floats:

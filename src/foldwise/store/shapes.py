@@ -39,7 +39,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     "InertiaCurve": {"n_clusters": "k", "centers": "k", "inertias": "f k", "silhouettes": "f k", "depths": "f k"},
     "LabelledMatrix": {"values": "f r c", "rows": "r", "columns": "c"},
     "Merging": {"numbers": "k", "entropies": "k", "merged_weight": "k"},
-    "Stability": {"labels": "i n", "confidence": "f n", "overlaps": "f r k"}
+    "Stability": {"labels": "i n", "confidence": "f n", "row_weights": "f n", "overlaps": "f r k"}
     | dict.fromkeys(("weights", "jaccard", "by_chance", "dissolved"), "f k"),
     "Silhouette": {"clusters": "k", "cluster_means": "f k", "cluster_weights": "f k", "values": "f n", "rows": "i n"},
 }

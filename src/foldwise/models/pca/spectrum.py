@@ -9,7 +9,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.fold.outcome import Outcome, Reason
-from foldwise.models.pca.solver import ColumnSummary, SolverOptions
+from foldwise.models.pca.solver import ColumnSummary, SolverOptions, dimensions
 from foldwise.prepare.encode import IndicatorGroup
 
 _MOST_WORK = 20e9  # multiplications spent on directions without variance
@@ -94,6 +94,12 @@ class Spectrum:
             resumed_at=0,
             indicators=getattr(pca, "indicators_", None),
         )
+
+    @property
+    def whole(self) -> bool:
+        """Whether no direction with variance is left out."""
+        rows = max(float(self.rows), self.weight)  # repeated rows count as often as they are
+        return len(self.variances) >= min(rows, dimensions(len(self.mean), self.indicators))
 
     def settled(self) -> Spectrum:
         """The same after conventions have settled what is arbitrary, alike for every solver: null directions and signs."""
