@@ -21,8 +21,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
+from foldwise.data.arrays import ArraySource
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold import events
+from foldwise.fold.passes import Passes
+from foldwise.models.ensemble import choose
+from foldwise.models.ensemble.choose import choose_number
 
 CONSENSUS = ("spectral", "kmeans", "average")
 DIVERSITY = ("k-range", "restarts", "subsample", "features")
@@ -195,6 +199,39 @@ def test_the_number_of_clusters_is_chosen_and_may_be_one():
     assert (noise.labels_ == 0).all()
     assert noise.manifest_.notes[0].startswith("no clusters found")
     assert fw.ClusterEnsemble().fit([[1.0], [2.0], [3.0]]).n_clusters_ == 1
+
+
+def grid(across: int, down: int, n: int) -> np.ndarray:
+    centres = 10.0 * np.array([(i, j) for i in range(across) for j in range(down)])
+    return np.repeat(centres, n, axis=0) + np.random.default_rng(0).standard_normal((across * down * n, 2))
+
+
+def test_the_choice_goes_on_beyond_fifteen(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 3)
+    found = choose_number(Passes(ArraySource(grid(4, 5, 25))), 0)
+    assert (found.n_clusters, found.found, found.rows) == (20, True, 500)
+    assert found.numbers == tuple(range(2, 31))
+    assert found.cdfs.shape == (29, 101)
+
+
+def test_the_largest_number_tried_is_never_called_none(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 3)
+    monkeypatch.setattr(choose, "_RANGES", ((15, 400),))
+    found = choose_number(Passes(ArraySource(grid(5, 5, 40))), 0)
+    assert (found.n_clusters, found.found) == (1, False)
+    assert found.reason.startswith("undecided: the largest number tried is the best")
+    monkeypatch.setattr(choose, "_RANGES", ((3, 400),))
+    found = choose_number(Passes(ArraySource(grid(1, 3, 130))), 0)
+    assert found.reason.startswith("3 clusters, the largest number tried, so there may be more")
+
+
+def test_large_weights_take_no_memory(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 2)
+    x, truth = blobs(100)
+    for weight in (1e10, 1e30):
+        found = fw.ClusterEnsemble().fit(x, sample_weight=np.full(300, weight))
+        assert found.n_clusters_ == 3
+        assert adjusted_rand_score(found.labels_, truth) > 0.98
 
 
 def test_the_choice_counts_weights_as_repetition():
