@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import foldwise as fw
 from foldwise.errors import DataError, ParameterError
-from foldwise.models.ensemble.agreement import agreement_of
+from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.clusterings import distinct_rows, read_clusterings
 from foldwise.models.ensemble.consensus import root_of
 from foldwise.models.ensemble.label_rows import LabelRows
@@ -272,6 +272,50 @@ def test_item_and_cluster_consensus_by_hand():
     assert found.consensus_cdf_[40] == pytest.approx(np.mean(upper <= 0.4 + 1e-12), abs=1e-12)
     means = np.array([[m[i, found.labels_ == c].mean() for c in range(3)] for i in range(30)])
     np.testing.assert_allclose(found.confidence_, means[np.arange(30), found.labels_] / means.sum(axis=1), rtol=1e-12)
+
+
+def test_equal_soft_rows_are_as_ambiguous_as_they_say():
+    found = fw.ClusterEnsemble(1).fit_labels([np.full((6, 2), 0.5)] * 2, soft=True)
+    assert found.pac_ == 1.0
+    probabilities = np.random.default_rng(0).dirichlet([0.3] * 3, 5)[[0, 1, 2, 3, 4, 4, 4, 2]]
+    m = fw.coassociation([probabilities], soft=True).toarray()
+    upper = m[np.triu_indices(8, 1)]
+    found = fw.ClusterEnsemble(2).fit_labels([probabilities], soft=True)
+    assert found.pac_ == pytest.approx(((upper > 0.1) & (upper < 0.9)).mean())
+
+
+def test_pairs_are_drawn_by_weight():
+    labels = np.array(np.unravel_index(np.arange(4096), (4,) * 6)).T
+    labels = np.column_stack([labels, labels])
+    weights = np.ones(4096)
+    weights[[0, 1]] = 1e6  # of these, five clusterings of six are together
+    for size in (4096, 3000):
+        rows, _ = rows_of(labels[:size], weights[:size])
+        assert pac_of(pair_distribution(rows)) == pytest.approx(0.5, abs=0.03)
+    rows, _ = rows_of(labels, np.r_[np.ones(1500), np.zeros(2596)])
+    few, _ = rows_of(labels[:1500])
+    np.testing.assert_array_equal(pair_distribution(rows), pair_distribution(few))
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_with_missing_labels_consensus_is_the_mean_of_m(soft):
+    rng = np.random.default_rng(3)
+    if soft:
+        labels = [rng.dirichlet([0.3] * 3, 40) for _ in range(4)]
+        for one in labels:
+            one[rng.uniform(size=40) < 0.4] = np.nan
+    else:
+        labels = np.where(rng.uniform(size=(40, 5)) < 0.4, -1, rng.integers(0, 3, (40, 5)))
+    times = rng.integers(1, 3, 40)
+    found = fw.ClusterEnsemble(3).fit_labels(labels, soft=soft, sample_weight=times)
+    m = np.repeat(np.repeat(fw.coassociation(labels, soft=soft, diagonal="formula").toarray(), times, 0), times, 1)
+    np.fill_diagonal(m, 0.0)
+    own = np.repeat(found.labels_, times)
+    items = np.repeat(found.item_consensus_, times)
+    for one in range(found.n_clusters_):
+        part = m[own == one][:, own == one]
+        np.testing.assert_allclose(items[own == one], part.sum(axis=1) / (len(part) - 1), atol=1e-12)
+        assert found.cluster_consensus_[one] == pytest.approx(part.sum() / (len(part) * (len(part) - 1)))
 
 
 def test_a_cluster_of_one_row_has_no_pairs():

@@ -15,13 +15,12 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels import _core
 from foldwise.models.ensemble.agreement import distribution, pac_of
 from foldwise.models.ensemble.consensus import normalised_spectrum
-from foldwise.models.ensemble.label_rows import LabelRows
+from foldwise.models.ensemble.label_rows import LabelRows, draw_repeated
 
 _RANGES = ((15, 400), (30, 600))  # the largest number tried, and rows of the sample; the second if the first does not do
 _CLUSTERINGS = 20  # of subsamples, for each number
 _NULLS = 10  # of each kind: one Gaussian, and a box, with the principal axes of the data
 _SHARE = 0.8
-_MOST_DRAWN = 2**53  # rows that weights stand for, beyond which whole numbers are not exact
 _MOST_SHUFFLED = 8000  # label rows in the null of given labels
 
 
@@ -113,7 +112,8 @@ def _chosen(tried: Sequence[_Tried]) -> ConsensusChoice:
 
 def _reason(asked: Sequence[int], best: int, found: bool, pac: float, nulls: Floats) -> str:
     last, k = len(asked) > 1 and best == len(asked) - 1, asked[best]
-    figures = f"{100 * pac:.1f} % of the pairs of rows are ambiguous, against {100 * nulls.mean():.1f} % in data without clusters"
+    null = f"{100 * nulls.mean():.1f} % in data without clusters"
+    figures = f"{100 * pac:.1f} % of the pairs of rows are ambiguous, against {null}"
     if found:
         return f"{k} clusters{', the largest number tried, so there may be more' if last else ''}: {figures}"
     alike = f"with {k}, the best number, {figures}, a difference that chance makes too"
@@ -174,14 +174,7 @@ def _unrelated(rows: LabelRows, drawn: list[NDArray[np.intp]]) -> LabelRows:
 def _sample(passes: Passes, seed: int, weights: Floats | None, size: int) -> Floats:
     """Some rows in float64, centred, of size about 1; missing cells as the mean of the column."""
     total = count_rows(passes.source) if weights is None else max(round(float(weights.sum())), 1)
-    total = min(total, _MOST_DRAWN)
-    if total > size:
-        which = np.sort(np.random.default_rng([seed, 19]).choice(total, size, replace=False))
-    else:
-        which = np.arange(total)
-    if weights is not None:  # the row that each of so many repeated rows is
-        ends = np.cumsum(weights) * (total / float(weights.sum()))
-        which = np.searchsorted(ends[:-1], which + 0.5, side="right")
+    which = draw_repeated(weights, total, size, [seed, 19])
     x = passes.take(which).astype(np.float64)
     x = x - np.nanmean(x, axis=0)
     x = np.nan_to_num(x, nan=0.0)

@@ -18,6 +18,7 @@ from foldwise.models.ensemble.clusterings import Clusterings
 from foldwise.stats.array_sum import ArraySum
 
 _AT_ONCE = 1 << 21  # scores held in memory at a time
+_MOST_DRAWN = 2**53  # rows that weights stand for, beyond which whole numbers are not exact
 _TIE = (
     1e-11  # relative difference below which scores are equal: label rows have many ties, which rounding must not decide
 )
@@ -66,11 +67,31 @@ class LabelRows:
         return self.passes.rows(_Label(self.clusterings, scoring))
 
     def sample(self, size: int, seed: int) -> LabelRows:
-        """Some of the rows, or all if they are few."""
+        """So many of the rows that the weights stand for, in the same form; all of them if few label rows have a weight."""
         if self.n <= size:
             return self
-        which = np.sort(np.random.default_rng([seed, 11]).choice(self.n, size, replace=False))
-        return LabelRows(self.clusterings.some(which), self.weights[which], self.passes)
+        which = np.flatnonzero(self.weights > 0)
+        times = self.weights[which]
+        if len(which) > size:
+            total = max(round(float(times.sum())), size)
+            which, counts = np.unique(which[draw_repeated(times, total, size, [seed, 11])], return_counts=True)
+            times = counts.astype(np.float64)
+        return LabelRows(self.clusterings.some(which), times, self.passes)
+
+
+def draw_repeated(weights: Floats | None, total: int, size: int, seed: list[int]) -> NDArray[np.intp]:
+    """The numbers of `size` of `total` rows (all if they are fewer), in which each row is as often as its weight says.
+
+    >>> draw_repeated(np.array([2.0, 0.0, 3.0]), 5, 10, [0]), len(draw_repeated(np.array([1e12, 2e12]), 3 * 10**12, 10, [0]))
+    (array([0, 0, 2, 2, 2]), 10)
+    """
+    total = min(total, _MOST_DRAWN)
+    few = total <= size
+    which = np.arange(total) if few else np.sort(np.random.default_rng(seed).choice(total, size, replace=False))
+    if weights is None:
+        return which
+    ends = np.cumsum(weights) * (total / float(weights.sum()))
+    return np.searchsorted(ends[:-1], which + 0.5, side="right")
 
 
 @dataclass(frozen=True)
