@@ -15,12 +15,14 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score
 
 import foldwise as fw
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.models.ensemble import consensus as consensus_module
 from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.clusterings import distinct_rows, read_clusterings
 from foldwise.models.ensemble.consensus import root_of
 from foldwise.models.ensemble.label_rows import LabelRows
 from foldwise.models.ensemble.linkage import average_linkage
+from foldwise.models.kmeans.descent import cluster
 
 # Seven instances, four clusterings.
 WORKED = np.array([[1, 1, 2, 2, 2, 3, 3], [2, 3, 3, 2, 2, 1, 1], [3, 3, 1, 1, 1, 2, 2], [1, 3, 3, 4, 4, 2, 2]]).T
@@ -41,6 +43,20 @@ def rows_of(labels, weights=None, soft=False):
 
 def inertia(points, labels) -> float:
     return sum(((points[labels == one] - points[labels == one].mean(axis=0)) ** 2).sum() for one in np.unique(labels))
+
+
+def weak_kmeans(*given, **settings):
+    return cluster(*given, **{**settings, "search": "none", "max_iter": 1})
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "spectral"])
+def test_a_consensus_that_was_stopped_says_so(kind, monkeypatch):
+    monkeypatch.setattr(consensus_module, "_MAX_ITER", 1)
+    monkeypatch.setattr(consensus_module, "cluster", weak_kmeans)
+    labels = np.random.default_rng(0).integers(0, 4, (200, 6))
+    with pytest.warns(NotFinishedWarning, match="capped"):
+        found = fw.ClusterEnsemble(5, consensus=kind).fit_labels(labels)
+    assert found.outcome_.reason == "capped"
 
 
 # ---------------------------------------------------------------- the worked case

@@ -109,7 +109,6 @@ class BaseFits:
         self.diversity = given if self.listed is None else "restarts"
         self.count = model.n_base if self.listed is None else len(self.listed)
         self.fitted: dict[int, Any] = {}  # estimators other than our own k-means
-        self._array: NDArray[Any] | None = None
         if self.own is False and model.checkpoint is not None:
             raise ParameterError(
                 "checkpoint: only ensembles of k-means (base=None) can be resumed, since other estimators cannot be kept in it."

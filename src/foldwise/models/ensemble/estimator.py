@@ -83,9 +83,10 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
     Attributes: `labels_` (-1 for rows without any label), `n_clusters_`, `item_consensus_` (the mean of M over the other rows
     of a row's cluster), `confidence_` (see `predict_confidence`), `cluster_consensus_` (over the pairs of a cluster),
     `cluster_weights_`, `pac_` (the share of pairs with 0.1 < M < 0.9; of 2,000 rows drawn by weight if more label rows are
-    distinct), `consensus_cdf_` (the share of pairs with M of at most 0, 0.01, ..., 1), `inertia_` (of k-means on the rows of M), `base_labels_`, `base_sizes_`, `n_distinct_` (how many label
-    rows differ), `estimators_`, `choice_`, `outcome_`, `manifest_`, `trace_`. If labels are missing, item and cluster consensus are exact
-    for up to 2,000 distinct label rows, and beyond that estimated as if they were missing at random.
+    distinct), `consensus_cdf_` (the share of pairs with M of at most 0, 0.01, ..., 1), `inertia_` (of k-means on the rows of
+    M), `base_labels_`, `base_sizes_`, `n_distinct_` (how many label rows differ), `estimators_`, `choice_`, `outcome_`,
+    `manifest_`, `trace_`. If labels are missing, item and cluster consensus are exact for up to 2,000 distinct label
+    rows, and beyond that estimated as if labels were missing at random.
 
     >>> import foldwise as fw
     >>> rows = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [30.0], [31.0]]
@@ -240,8 +241,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
             scoring.merged,
         )
         self.known_rows_, self.known_labels_ = (distinct.values, found.labels) if found.known else (None, None)
-        if found.reason is Reason.INTERRUPTED:
-            outcome = replace(outcome, reason=Reason.INTERRUPTED)
+        if found.reason is Reason.INTERRUPTED or outcome.converged:
+            outcome = replace(outcome, reason=found.reason)
         return outcome, found.notes
 
     def _warn_of_empty(self, found: int, k: int) -> None:
