@@ -19,8 +19,8 @@ from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.models.ensemble import consensus as consensus_module
 from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.clusterings import distinct_rows, read_clusterings
-from foldwise.models.ensemble.consensus import root_of
-from foldwise.models.ensemble.label_rows import LabelRows
+from foldwise.models.ensemble.consensus import root_of, spectral_directions
+from foldwise.models.ensemble.label_rows import LabelRows, unit_rows
 from foldwise.models.ensemble.linkage import average_linkage
 from foldwise.models.kmeans.descent import cluster
 
@@ -167,6 +167,28 @@ def test_kmeans_consensus_of_a_sampled_start_is_a_fixed_point(monkeypatch):
     nearest = ((m[:, None] - means) ** 2).sum(axis=2)
     assert (nearest[np.arange(900), found.labels_] <= nearest.min(axis=1) + 1e-9).all()
     assert found.inertia_ == pytest.approx(inertia(m, found.labels_), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_groups_with_nothing_in_common_do_not_depend_on_names(k):
+    truth = np.repeat(np.arange(5), [10, 14, 19, 25, 33])
+    halves = np.random.default_rng(0).integers(0, 2, (len(truth), 6))
+    labels = 2 * truth[:, None] + halves
+    rng, expected = np.random.default_rng(1), np.repeat([max(4 - g, 0) for g in range(5)], np.bincount(truth))
+    expected = np.minimum(expected, k - 1)  # the smallest are put together
+    for _ in range(5):
+        renamed = np.column_stack([rng.permutation(10)[column] for column in labels.T])
+        found = fw.ClusterEnsemble(k).fit_labels(renamed).labels_
+        assert groups(found) == groups(expected)
+
+
+def test_rows_that_the_fit_knows_nothing_of_are_nowhere_in_the_embedding():
+    labels = np.array([[0, 0], [0, 0], [1, 1], [1, 1], [2, 2]])
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    rows, _ = rows_of(labels, weights)
+    directions = spectral_directions(rows, 2)
+    points = unit_rows(rows.times(directions), directions)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), [1.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(3))

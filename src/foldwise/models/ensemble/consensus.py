@@ -21,7 +21,7 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.kernels.targets import Labels
 from foldwise.models.ensemble.consensus_matrix import Coassociation
-from foldwise.models.ensemble.label_rows import LabelRows, Scoring
+from foldwise.models.ensemble.label_rows import LabelRows, Scoring, unit_rows
 from foldwise.models.ensemble.linkage import average_linkage
 from foldwise.models.kmeans.descent import KMeansResult, cluster
 from foldwise.models.kmeans.label_order import by_size
@@ -29,6 +29,7 @@ from foldwise.models.kmeans.label_order import by_size
 MOST_LINKED = 3000  # distinct rows that are linked as they are
 _GROUPS = 500  # into which more of them are gathered first
 _SEARCHED = 1 << 22  # values (rows x dimensions) that are searched for the best start; more are sampled
+_REPEATED = 1e-9  # closer eigenvalues (of 1 at most) are equal
 _GATHER_ITER = 20
 _MAX_ITER = 300
 _SETTLED = 1e-4  # of the weight: fewer rows changing clusters in a step, among very many, is the end
@@ -155,17 +156,19 @@ def spectral_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     """Normalised spectral clustering of M (Ng, Jordan and Weiss 2002), from the singular vectors of B.
 
     A row's place is its entry in the k leading eigenvectors of D^(-1/2) M D^(-1/2), scaled to length 1, where D holds the sums
-    of the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too.
+    of the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too. If the k-th eigenvalue is
+    repeated (as 1 is, if the base clusterings fall into more than k groups with nothing in common), all of its eigenvectors
+    are kept: fewer would be an arbitrary choice. Which groups are put together is then up to k-means: small ones.
     """
     directions = spectral_directions(rows, k)
-    part = rows.sample(max(_SEARCHED // k, 20 * k), seed)
-    found = _clustered(part, _unit(part.times(directions)), k, seed)
+    part = rows.sample(max(_SEARCHED // directions.shape[1], 20 * k), seed)
+    found = _clustered(part, unit_rows(part.times(directions), directions), k, seed)
     notes: tuple[str, ...] = ()
     centres = np.asarray(found.centres)
     if part.n < rows.n:
         notes = (f"the start of the consensus was searched on {part.n:,} of {rows.n:,} distinct label rows",)
         weights = np.where(rows.present, rows.weights, 0.0)
-        source = cached(ArraySource(_unit(rows.times(directions)), weights=weights))
+        source = cached(ArraySource(unit_rows(rows.times(directions), directions), weights=weights))
         found = cluster(rows.passes.over(source, here=True), k, seed=seed, init=centres)
         centres = np.asarray(found.centres)
     scoring = Scoring(directions @ centres.T, -0.5 * np.einsum("kj,kj->k", centres, centres), directions)
@@ -176,9 +179,15 @@ def spectral_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
 
 
 def spectral_directions(rows: LabelRows, k: int) -> Floats:
-    """V (L x k): the entries of the k leading eigenvectors of the normalised M are in proportion to those of B V."""
+    """V (L x k): the entries of the k leading eigenvectors of the normalised M are in proportion to those of B V.
+
+    More columns if the k-th eigenvalue is repeated, fewer if it is 0.
+    """
     values, vectors = normalised_spectrum(rows)
-    leading = vectors[:, ::-1][:, :k] / np.sqrt(np.maximum(values[::-1][:k], 1e-12))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    least = max(values[min(k, len(values)) - 1] - _REPEATED, _REPEATED)
+    kept = max(int(np.count_nonzero(values >= least)), 1)
+    leading = vectors[:, :kept] / np.sqrt(np.maximum(values[:kept], 1e-12))
     return np.ascontiguousarray(leading * _signs(leading))
 
 
@@ -189,11 +198,6 @@ def normalised_spectrum(rows: LabelRows) -> tuple[Floats, Floats]:
     weights = np.divide(rows.weights, degrees, out=np.zeros(rows.n), where=degrees > 0)
     values, vectors = np.linalg.eigh(LabelRows(rows.clusterings, weights, rows.passes).gram / count)
     return values, vectors
-
-
-def _unit(points: Floats) -> Floats:
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    return np.asarray(points / np.maximum(lengths, 1e-300)[:, None])
 
 
 # ---------------------------------------------------------------- linkage and functions

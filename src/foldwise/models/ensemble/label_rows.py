@@ -18,6 +18,7 @@ from foldwise.models.ensemble.clusterings import Clusterings
 from foldwise.stats.array_sum import ArraySum
 
 _AT_ONCE = 1 << 21  # scores held in memory at a time
+_NOTHING = 1e-10  # of the largest entry: shorter rows of a spectral embedding are 0 but for rounding
 _MOST_DRAWN = 2**53  # rows that weights stand for, beyond which whole numbers are not exact
 _TIE = (
     1e-11  # relative difference below which scores are equal: label rows have many ties, which rounding must not decide
@@ -111,8 +112,7 @@ class Scoring:
         """The scores of rows of B."""
         found = np.asarray(rows @ self.table)
         if self.directions is not None:
-            at = np.asarray(rows @ self.directions)
-            found /= np.maximum(np.sqrt(np.einsum("ij,ij->i", at, at)), 1e-300)[:, None]
+            found /= _lengths(np.asarray(rows @ self.directions), self.directions)[:, None]
         return found + self.offset
 
     def labels(self, given: Clusterings, values: NDArray[Any]) -> Labels:
@@ -129,6 +129,16 @@ class Scoring:
                 given.presence(part).any(axis=1), np.argmax(found >= best, axis=1), -1
             )
         return labels if self.merged is None else np.where(labels >= 0, self.merged[labels], -1).astype(np.int32)
+
+
+def unit_rows(points: Floats, directions: Floats) -> Floats:
+    """The rows of B @ directions, scaled to length 1; those that are 0 but for rounding are 0."""
+    return np.asarray(points / _lengths(points, directions)[:, None])
+
+
+def _lengths(points: Floats, directions: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    return np.where(lengths > _NOTHING * np.abs(directions).max(), lengths, np.inf)
 
 
 # ---------------------------------------------------------------- tasks
