@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
 from foldwise.data.arrays import ArraySource
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
 from foldwise.fold import events
 from foldwise.fold.passes import Passes
 from foldwise.models.ensemble import choose
@@ -340,6 +340,22 @@ def test_a_time_budget_keeps_at_least_one():
         found = fw.ClusterEnsemble(3, time_budget=0.0).fit(x)
     assert len(found.base_sizes_) == 1
     np.testing.assert_array_equal(found.predict(x), found.labels_)
+
+
+def test_weights_that_are_shares_are_told():
+    x, truth = blobs(20)
+    shares = np.full(60, 1 / 60)
+    with pytest.raises(DataError, match=r"weights of 60 rows add up to 1, .*Weights mean repetition"):
+        fw.ClusterEnsemble(3).fit(x, sample_weight=shares)
+    with pytest.raises(DataError, match=r"weights of 60 rows add up to 1, "):
+        fw.ClusterEnsemble(3).fit_labels(truth, sample_weight=shares)
+    with pytest.warns(FoldwiseWarning, match="add up to 3 for 60 rows"):
+        fw.ClusterEnsemble(3, n_base=2, diversity="restarts").fit(x, sample_weight=3 * shares)
+    with pytest.warns(FoldwiseWarning, match="add up to 3 for 60 rows"):
+        fw.ClusterEnsemble(3).fit_labels(truth, sample_weight=3 * shares)
+    one = np.zeros(60)
+    one[7] = 1.0  # one row, once
+    assert fw.ClusterEnsemble(1).fit_labels(truth, sample_weight=one).cluster_weights_ == [1.0]
 
 
 def test_bad_parameters(tmp_path):

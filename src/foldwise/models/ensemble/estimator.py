@@ -24,7 +24,7 @@ from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels
-from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput, open_for_use, warn_of_shares
 from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.base import DIVERSITIES, BaseFits, base_labels
 from foldwise.models.ensemble.choose import ConsensusChoice, choose_from_labels, choose_number
@@ -140,10 +140,11 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         with session(self, X, sample_weight, engine=engine) as fit, blas.single():
             data = data_of(fit, EUCLIDEAN)
             check_count(self.n_clusters or 1, data.n, data.counted, fit.where)
+            weight = float(data.n if data.weights is None else data.weights.sum())
+            _refuse_shares(weight, data.counted, fit.where)
             choice = choose_number(fit.passes, fit.seed, weights=data.weights) if self.n_clusters is None else None
             k = self.n_clusters if choice is None else choice.n_clusters
             assert k is not None
-            weight = float(data.n if data.weights is None else data.weights.sum())
             bases = BaseFits(self, fit, k, n=data.n, counted=data.counted, weight=weight)
             state, outcome, resumed_at = iterate(
                 bases.start,
@@ -190,6 +191,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         check_count(
             self.n_clusters or 1, given.n_rows, given.n_rows if weights is None else int((weights > 0).sum()), None
         )
+        if weights is not None:
+            _refuse_shares(float(weights.sum()), int((weights > 0).sum()), None)
         passes = Passes(ArraySource(np.zeros((given.n_rows, 1), dtype=np.float32)), n_threads=self.n_threads)
         with blas.single():
             outcome, notes = self._combine(
@@ -342,3 +345,14 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
 def _name(consensus: Any) -> str:
     return consensus if isinstance(consensus, str) else getattr(consensus, "__name__", type(consensus).__name__)
+
+
+def _refuse_shares(weight: float, rows: int, where: str | None) -> None:
+    """Weights are repetition: of a single row there are no pairs that could be together."""
+    if rows > 1 and weight <= 1.001:
+        raise DataError(
+            f"the weights of {rows} rows add up to {weight:.4g}, as if they were one row",
+            where=where,
+            advice="Weights mean repetition: scale them to add up to the number of rows",
+        )
+    warn_of_shares(weight, rows, "shares of pairs, and the number of clusters, are those of so few rows", stacklevel=3)
