@@ -393,6 +393,28 @@ def test_labels_of_any_kind():
     assert fw.coassociation([1, 1, 2])[0, 1] == 1.0
 
 
+def test_numbers_among_objects_are_numbers():
+    def codes(*labels):
+        return read_clusterings(np.array([[one] for one in labels], dtype=object)).values[:, 0].tolist()
+
+    assert codes(1, 1.0, np.int64(1), np.float32(2), 10, None, np.nan, -1) == [0, 0, 0, 1, 2, -1, -1, -1]
+    assert codes(1, 1.0, "a", "1", "", -1, None) == [0, 0, 1, 0, -1, -1, -1]
+    assert codes(2**70, 2**70 + 1, 2**70) == [0, 1, 0]
+    assert codes(None, np.nan) == [-1, -1]
+    assert codes(2**60, 2**60 + 1) == [0, 1]
+
+
+def test_nullable_columns_of_a_data_frame():
+    pd = pytest.importorskip("pandas")
+    plain = [[1, 5], [1, -1], [2, 5], [-1, 6]]
+    frame = pd.DataFrame(
+        {"a": pd.array([1, 1, 2, None], dtype="Int64"), "b": pd.array(["x", None, "x", "y"], dtype="string")}
+    )
+    np.testing.assert_array_equal(fw.coassociation(frame).toarray(), fw.coassociation(plain).toarray())
+    np.testing.assert_array_equal(read_clusterings(frame["a"]).values[:, 0], [0, 0, 1, -1])
+    np.testing.assert_array_equal(read_clusterings(frame["b"]).values[:, 0], [0, -1, 0, 1])
+
+
 def test_a_file_of_labels(shared_data: Path):
     path = shared_data / "tables" / "clue_ckme_partitions.csv"
     table = np.loadtxt(path, delimiter=",", skiprows=1)
@@ -409,6 +431,9 @@ def test_a_file_of_labels(shared_data: Path):
     [
         ([[0.5, 1], [1, 2]], False, "is not a label"),
         ([[np.inf, 1], [1, 2]], False, "is not a label"),
+        ([[-2, 1], [1, 2]], False, "-2 is not a label"),
+        ([[-2.0, 1], [1, 2]], False, "-2.0 is not a label"),
+        (np.array([[-2, 1], [1, 2]], dtype=object), False, "-2 is not a label"),
         (np.empty((0, 3)), False, "shape"),
         (np.zeros((2, 2, 2)), False, "shape"),
         ([np.array([[0.5, 0.4], [0.5, 0.5]])], True, "does not sum to 1"),
