@@ -18,6 +18,8 @@ from sklearn.base import clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.cluster import KMeans as TheirKMeans
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
@@ -177,6 +179,20 @@ def test_other_estimators_and_functions():
     found = fw.ClusterEnsemble(3, consensus=complete, n_base=5).fit(x)
     assert adjusted_rand_score(found.labels_, truth) > 0.9
     np.testing.assert_array_equal(found.predict(x), found.labels_)
+
+
+def test_estimators_inside_others_are_seeded():
+    x = np.random.default_rng(0).uniform(size=(120, 2))
+    base = make_pipeline(StandardScaler(), TheirKMeans(6, init="random", n_init=1))
+    for settings in ({"base": base, "n_base": 4}, {"diversity": [base] * 4}):
+        first, second = (fw.ClusterEnsemble(3, random_state=5, **settings).fit(x) for _ in range(2))
+        np.testing.assert_array_equal(first.base_labels_, second.base_labels_)
+        assert len(np.unique(first.base_labels_, axis=1).T) > 1
+        assert len({one.steps[-1][1].random_state for one in first.estimators_}) == 4
+    assert base.steps[-1][1].random_state is None
+    fixed = make_pipeline(TheirKMeans(6, n_init=1, random_state=1))
+    found = fw.ClusterEnsemble(3, diversity=[fixed] * 2).fit(x)
+    assert {one.steps[-1][1].random_state for one in found.estimators_} == {1}
 
 
 def test_new_combinations_of_labels_go_to_the_nearest_cluster():
