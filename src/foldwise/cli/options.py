@@ -40,8 +40,7 @@ Scale: TypeAlias = Annotated[bool, Parameter(help=
 Seed: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=0), help=
     "Seed of the random starts; the same seed gives the same model.")]
 Steady: TypeAlias = Annotated[bool, Parameter(name="--stability", negative="", help=
-    "Fit again to rows drawn at random, 100 times, and print which clusters stay; --out then has the confidence of each row. "
-    "--time-budget and --checkpoint are for the fit before it; Ctrl-C keeps the repeats that are finished.")]
+    "Fit again to rows drawn at random, 100 times, and print which clusters stay; --out then has the confidence of each row.")]
 Count: TypeAlias = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 OptionalCount: TypeAlias = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
 AtLeastZero: TypeAlias = Annotated[float, Parameter(validator=validators.Number(gte=0))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -44,7 +43,7 @@ def pca(
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import number_or_rule
     from foldwise.cli.output import finish
-    from foldwise.errors import DataError, ParameterError
+    from foldwise.errors import ParameterError
     from foldwise.report.pca import pca_report
 
     check_outputs(file, output, checkpoint)
@@ -61,13 +60,4 @@ def pca(
             fitted = PCA(number, whiten=whiten, svd_solver=solver, checkpoint=checkpoint, **common).fit(source)
         stopped = fitted.outcome_.reason == "interrupted" or (choice is not None and choice.interrupted)
         report = pca_report(fitted, source, choice)
-        nothing = fitted.n_components_ == 0 and number_or_rule(components) != 0  # a rule found none
-        written = replace(output, out=None) if nothing else output
-        code = finish(report, written, model=fitted, source=source, rows="scores", interrupted=stopped)
-        if nothing and output.out is not None:
-            raise DataError(
-                "no component stands out from noise, so there are no scores to write",
-                where=str(output.out),
-                advice="Give the number yourself (-k 1), or leave out --out",
-            )
-        return code
+        return finish(report, output, model=fitted, source=source, rows="scores", interrupted=stopped)
