@@ -63,9 +63,9 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    n_clusters : the number of clusters of the result. None chooses it (`choice_`): clusterings of subsamples must agree more
-        than they do on data of the same extent without clusters; else the answer is 1, all rows together, and
-        `choice_.found` is False.
+    n_clusters : the number of clusters of the result. None chooses it (`choice_`), up to 30 and a quarter of the rows, on a
+        sample of at most 600: clusterings of subsamples must agree more than on data of the same extent without clusters;
+        else the answer is 1, all rows together, and `choice_.found` is False.
     base : an estimator that is cloned for each base clustering, with its own seed and number of clusters; None is k-means.
     n_base : the number of base clusterings.
     consensus : "spectral" clustering of M; "kmeans" on the rows of M; "average" linkage of M, exact for up to 3,000 distinct
