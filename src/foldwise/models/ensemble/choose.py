@@ -17,7 +17,7 @@ from foldwise.models.ensemble.agreement import distribution, pac_of
 from foldwise.models.ensemble.consensus import normalised_spectrum
 from foldwise.models.ensemble.label_rows import LabelRows, draw_repeated
 
-_RANGES = ((15, 400), (30, 600))  # the largest number tried, and rows of the sample; the second if the first does not do
+_RANGES = ((15, 400), (30, 600))  # largest number tried, and rows sampled; the second if the first does not do
 _CLUSTERINGS = 20  # of subsamples, for each number
 _NULLS = 10  # of each kind: one Gaussian, and a box, with the principal axes of the data
 _SHARE = 0.8
@@ -105,9 +105,7 @@ def _chosen(tried: Sequence[_Tried]) -> ConsensusChoice:
         best = _finest(asked, best, pac)
     reason = _reason(asked, best, found, float(pac[best]), nulls[:, best])
     k, cdfs = asked[best] if found else 1, np.concatenate([one.cdfs for one in tried])
-    return ConsensusChoice(
-        asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, cdfs, rows=tried[-1].rows
-    )
+    return ConsensusChoice(asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, cdfs, rows=tried[-1].rows)
 
 
 def _reason(asked: Sequence[int], best: int, found: bool, pac: float, nulls: Floats) -> str:

@@ -165,7 +165,9 @@ def _as_numbers(column: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[NDArr
         except OverflowError:  # whole numbers of more than 64 bits
             pass
     missing = missing | np.array([known and one == -1 for known, one in zip(number, column, strict=True)], dtype=bool)
-    texts = [str(int(one)) if known and one == one // 1 else str(one) for known, one in zip(number, column, strict=True)]
+    texts = [
+        str(int(one)) if known and one == one // 1 else str(one) for known, one in zip(number, column, strict=True)
+    ]
     return np.array(texts, dtype=object), missing
 
 
