@@ -15,12 +15,14 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score
 
 import foldwise as fw
-from foldwise.errors import DataError, ParameterError
-from foldwise.models.ensemble.agreement import agreement_of
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.models.ensemble import consensus as consensus_module
+from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.clusterings import distinct_rows, read_clusterings
-from foldwise.models.ensemble.consensus import root_of
-from foldwise.models.ensemble.label_rows import LabelRows
+from foldwise.models.ensemble.consensus import root_of, spectral_directions
+from foldwise.models.ensemble.label_rows import LabelRows, unit_rows
 from foldwise.models.ensemble.linkage import average_linkage
+from foldwise.models.kmeans.descent import cluster
 
 # Seven instances, four clusterings.
 WORKED = np.array([[1, 1, 2, 2, 2, 3, 3], [2, 3, 3, 2, 2, 1, 1], [3, 3, 1, 1, 1, 2, 2], [1, 3, 3, 4, 4, 2, 2]]).T
@@ -41,6 +43,20 @@ def rows_of(labels, weights=None, soft=False):
 
 def inertia(points, labels) -> float:
     return sum(((points[labels == one] - points[labels == one].mean(axis=0)) ** 2).sum() for one in np.unique(labels))
+
+
+def weak_kmeans(*given, **settings):
+    return cluster(*given, **{**settings, "search": "none", "max_iter": 1})
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "spectral"])
+def test_a_consensus_that_was_stopped_says_so(kind, monkeypatch):
+    monkeypatch.setattr(consensus_module, "_MAX_ITER", 1)
+    monkeypatch.setattr(consensus_module, "cluster", weak_kmeans)
+    labels = np.random.default_rng(0).integers(0, 4, (200, 6))
+    with pytest.warns(NotFinishedWarning, match="capped"):
+        found = fw.ClusterEnsemble(5, consensus=kind).fit_labels(labels)
+    assert found.outcome_.reason == "capped"
 
 
 # ---------------------------------------------------------------- the worked case
@@ -151,6 +167,28 @@ def test_kmeans_consensus_of_a_sampled_start_is_a_fixed_point(monkeypatch):
     nearest = ((m[:, None] - means) ** 2).sum(axis=2)
     assert (nearest[np.arange(900), found.labels_] <= nearest.min(axis=1) + 1e-9).all()
     assert found.inertia_ == pytest.approx(inertia(m, found.labels_), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_groups_with_nothing_in_common_do_not_depend_on_names(k):
+    truth = np.repeat(np.arange(5), [10, 14, 19, 25, 33])
+    halves = np.random.default_rng(0).integers(0, 2, (len(truth), 6))
+    labels = 2 * truth[:, None] + halves
+    rng, expected = np.random.default_rng(1), np.repeat([max(4 - g, 0) for g in range(5)], np.bincount(truth))
+    expected = np.minimum(expected, k - 1)  # the smallest are put together
+    for _ in range(5):
+        renamed = np.column_stack([rng.permutation(10)[column] for column in labels.T])
+        found = fw.ClusterEnsemble(k).fit_labels(renamed).labels_
+        assert groups(found) == groups(expected)
+
+
+def test_rows_that_the_fit_knows_nothing_of_are_nowhere_in_the_embedding():
+    labels = np.array([[0, 0], [0, 0], [1, 1], [1, 1], [2, 2]])
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    rows, _ = rows_of(labels, weights)
+    directions = spectral_directions(rows, 2)
+    points = unit_rows(rows.times(directions), directions)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), [1.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -274,6 +312,50 @@ def test_item_and_cluster_consensus_by_hand():
     np.testing.assert_allclose(found.confidence_, means[np.arange(30), found.labels_] / means.sum(axis=1), rtol=1e-12)
 
 
+def test_equal_soft_rows_are_as_ambiguous_as_they_say():
+    found = fw.ClusterEnsemble(1).fit_labels([np.full((6, 2), 0.5)] * 2, soft=True)
+    assert found.pac_ == 1.0
+    probabilities = np.random.default_rng(0).dirichlet([0.3] * 3, 5)[[0, 1, 2, 3, 4, 4, 4, 2]]
+    m = fw.coassociation([probabilities], soft=True).toarray()
+    upper = m[np.triu_indices(8, 1)]
+    found = fw.ClusterEnsemble(2).fit_labels([probabilities], soft=True)
+    assert found.pac_ == pytest.approx(((upper > 0.1) & (upper < 0.9)).mean())
+
+
+def test_pairs_are_drawn_by_weight():
+    labels = np.array(np.unravel_index(np.arange(4096), (4,) * 6)).T
+    labels = np.column_stack([labels, labels])
+    weights = np.ones(4096)
+    weights[[0, 1]] = 1e6  # of these, five clusterings of six are together
+    for size in (4096, 3000):
+        rows, _ = rows_of(labels[:size], weights[:size])
+        assert pac_of(pair_distribution(rows)) == pytest.approx(0.5, abs=0.03)
+    rows, _ = rows_of(labels, np.r_[np.ones(1500), np.zeros(2596)])
+    few, _ = rows_of(labels[:1500])
+    np.testing.assert_array_equal(pair_distribution(rows), pair_distribution(few))
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_with_missing_labels_consensus_is_the_mean_of_m(soft):
+    rng = np.random.default_rng(3)
+    if soft:
+        labels = [rng.dirichlet([0.3] * 3, 40) for _ in range(4)]
+        for one in labels:
+            one[rng.uniform(size=40) < 0.4] = np.nan
+    else:
+        labels = np.where(rng.uniform(size=(40, 5)) < 0.4, -1, rng.integers(0, 3, (40, 5)))
+    times = rng.integers(1, 3, 40)
+    found = fw.ClusterEnsemble(3).fit_labels(labels, soft=soft, sample_weight=times)
+    m = np.repeat(np.repeat(fw.coassociation(labels, soft=soft, diagonal="formula").toarray(), times, 0), times, 1)
+    np.fill_diagonal(m, 0.0)
+    own = np.repeat(found.labels_, times)
+    items = np.repeat(found.item_consensus_, times)
+    for one in range(found.n_clusters_):
+        part = m[own == one][:, own == one]
+        np.testing.assert_allclose(items[own == one], part.sum(axis=1) / (len(part) - 1), atol=1e-12)
+        assert found.cluster_consensus_[one] == pytest.approx(part.sum() / (len(part) * (len(part) - 1)))
+
+
 def test_a_cluster_of_one_row_has_no_pairs():
     rows, _ = rows_of([[0], [1], [1]])
     found = agreement_of(rows, np.array([0, 1], dtype=np.int32), 2)
@@ -311,6 +393,28 @@ def test_labels_of_any_kind():
     assert fw.coassociation([1, 1, 2])[0, 1] == 1.0
 
 
+def test_numbers_among_objects_are_numbers():
+    def codes(*labels):
+        return read_clusterings(np.array([[one] for one in labels], dtype=object)).values[:, 0].tolist()
+
+    assert codes(1, 1.0, np.int64(1), np.float32(2), 10, None, np.nan, -1) == [0, 0, 0, 1, 2, -1, -1, -1]
+    assert codes(1, 1.0, "a", "1", "", -1, None) == [0, 0, 1, 0, -1, -1, -1]
+    assert codes(2**70, 2**70 + 1, 2**70) == [0, 1, 0]
+    assert codes(None, np.nan) == [-1, -1]
+    assert codes(2**60, 2**60 + 1) == [0, 1]
+
+
+def test_nullable_columns_of_a_data_frame():
+    pd = pytest.importorskip("pandas")
+    plain = [[1, 5], [1, -1], [2, 5], [-1, 6]]
+    frame = pd.DataFrame(
+        {"a": pd.array([1, 1, 2, None], dtype="Int64"), "b": pd.array(["x", None, "x", "y"], dtype="string")}
+    )
+    np.testing.assert_array_equal(fw.coassociation(frame).toarray(), fw.coassociation(plain).toarray())
+    np.testing.assert_array_equal(read_clusterings(frame["a"]).values[:, 0], [0, 0, 1, -1])
+    np.testing.assert_array_equal(read_clusterings(frame["b"]).values[:, 0], [0, -1, 0, 1])
+
+
 def test_a_file_of_labels(shared_data: Path):
     path = shared_data / "tables" / "clue_ckme_partitions.csv"
     table = np.loadtxt(path, delimiter=",", skiprows=1)
@@ -327,6 +431,9 @@ def test_a_file_of_labels(shared_data: Path):
     [
         ([[0.5, 1], [1, 2]], False, "is not a label"),
         ([[np.inf, 1], [1, 2]], False, "is not a label"),
+        ([[-2, 1], [1, 2]], False, "-2 is not a label"),
+        ([[-2.0, 1], [1, 2]], False, "-2.0 is not a label"),
+        (np.array([[-2, 1], [1, 2]], dtype=object), False, "-2 is not a label"),
         (np.empty((0, 3)), False, "shape"),
         (np.zeros((2, 2, 2)), False, "shape"),
         ([np.array([[0.5, 0.4], [0.5, 0.5]])], True, "does not sum to 1"),

@@ -18,11 +18,17 @@ from sklearn.base import clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.cluster import KMeans as TheirKMeans
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import foldwise as fw
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.data.arrays import ArraySource
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError
 from foldwise.fold import events
+from foldwise.fold.passes import Passes
+from foldwise.models.ensemble import choose
+from foldwise.models.ensemble.choose import choose_number
 
 CONSENSUS = ("spectral", "kmeans", "average")
 DIVERSITY = ("k-range", "restarts", "subsample", "features")
@@ -175,6 +181,20 @@ def test_other_estimators_and_functions():
     np.testing.assert_array_equal(found.predict(x), found.labels_)
 
 
+def test_estimators_inside_others_are_seeded():
+    x = np.random.default_rng(0).uniform(size=(120, 2))
+    base = make_pipeline(StandardScaler(), TheirKMeans(6, init="random", n_init=1))
+    for settings in ({"base": base, "n_base": 4}, {"diversity": [base] * 4}):
+        first, second = (fw.ClusterEnsemble(3, random_state=5, **settings).fit(x) for _ in range(2))
+        np.testing.assert_array_equal(first.base_labels_, second.base_labels_)
+        assert len(np.unique(first.base_labels_, axis=1).T) > 1
+        assert len({one.steps[-1][1].random_state for one in first.estimators_}) == 4
+    assert base.steps[-1][1].random_state is None
+    fixed = make_pipeline(TheirKMeans(6, n_init=1, random_state=1))
+    found = fw.ClusterEnsemble(3, diversity=[fixed] * 2).fit(x)
+    assert {one.steps[-1][1].random_state for one in found.estimators_} == {1}
+
+
 def test_new_combinations_of_labels_go_to_the_nearest_cluster():
     x, truth = blobs()
     for consensus in CONSENSUS:
@@ -195,6 +215,39 @@ def test_the_number_of_clusters_is_chosen_and_may_be_one():
     assert (noise.labels_ == 0).all()
     assert noise.manifest_.notes[0].startswith("no clusters found")
     assert fw.ClusterEnsemble().fit([[1.0], [2.0], [3.0]]).n_clusters_ == 1
+
+
+def grid(across: int, down: int, n: int) -> np.ndarray:
+    centres = 10.0 * np.array([(i, j) for i in range(across) for j in range(down)])
+    return np.repeat(centres, n, axis=0) + np.random.default_rng(0).standard_normal((across * down * n, 2))
+
+
+def test_the_choice_goes_on_beyond_fifteen(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 3)
+    found = choose_number(Passes(ArraySource(grid(4, 5, 25))), 0)
+    assert (found.n_clusters, found.found, found.rows) == (20, True, 500)
+    assert found.numbers == tuple(range(2, 31))
+    assert found.cdfs.shape == (29, 101)
+
+
+def test_the_largest_number_tried_is_never_called_none(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 3)
+    monkeypatch.setattr(choose, "_RANGES", ((15, 400),))
+    found = choose_number(Passes(ArraySource(grid(5, 5, 40))), 0)
+    assert (found.n_clusters, found.found) == (1, False)
+    assert found.reason.startswith("undecided: the largest number tried is the best")
+    monkeypatch.setattr(choose, "_RANGES", ((3, 400),))
+    found = choose_number(Passes(ArraySource(grid(1, 3, 130))), 0)
+    assert found.reason.startswith("3 clusters, the largest number tried, so there may be more")
+
+
+def test_large_weights_take_no_memory(monkeypatch):
+    monkeypatch.setattr(choose, "_NULLS", 2)
+    x, truth = blobs(100)
+    for weight in (1e10, 1e30):
+        found = fw.ClusterEnsemble().fit(x, sample_weight=np.full(300, weight))
+        assert found.n_clusters_ == 3
+        assert adjusted_rand_score(found.labels_, truth) > 0.98
 
 
 def test_the_choice_counts_weights_as_repetition():
@@ -303,6 +356,22 @@ def test_a_time_budget_keeps_at_least_one():
         found = fw.ClusterEnsemble(3, time_budget=0.0).fit(x)
     assert len(found.base_sizes_) == 1
     np.testing.assert_array_equal(found.predict(x), found.labels_)
+
+
+def test_weights_that_are_shares_are_told():
+    x, truth = blobs(20)
+    shares = np.full(60, 1 / 60)
+    with pytest.raises(DataError, match=r"weights of 60 rows add up to 1, .*Weights mean repetition"):
+        fw.ClusterEnsemble(3).fit(x, sample_weight=shares)
+    with pytest.raises(DataError, match=r"weights of 60 rows add up to 1, "):
+        fw.ClusterEnsemble(3).fit_labels(truth, sample_weight=shares)
+    with pytest.warns(FoldwiseWarning, match="add up to 3 for 60 rows"):
+        fw.ClusterEnsemble(3, n_base=2, diversity="restarts").fit(x, sample_weight=3 * shares)
+    with pytest.warns(FoldwiseWarning, match="add up to 3 for 60 rows"):
+        fw.ClusterEnsemble(3).fit_labels(truth, sample_weight=3 * shares)
+    one = np.zeros(60)
+    one[7] = 1.0  # one row, once
+    assert fw.ClusterEnsemble(1).fit_labels(truth, sample_weight=one).cluster_weights_ == [1.0]
 
 
 def test_bad_parameters(tmp_path):

@@ -29,31 +29,48 @@ class Agreement:
 def agreement_of(rows: LabelRows, labels: Labels, k: int) -> Agreement:
     """The mean co-association of each row with the other rows of its cluster, and of each cluster over its pairs of rows.
 
-    A row of weight w is w rows, which are together always. NaN where there is no other row.
+    A row of weight w is w rows, which are together always (if soft, as often as sum_l P(l)^2). NaN where there is no other row.
+    With missing labels and more than 2,000 distinct label rows, M of two rows is estimated from the products of rows that are
+    scaled (see `Clusterings.memberships`): as if labels were missing at random.
     """
-    count = rows.clusterings.count
     sums, weights = rows.sums(labels, k)
-    own = np.maximum(labels, 0)
-    together = rows.times(np.ascontiguousarray(sums.T))[np.arange(rows.n), own] / count
-    if rows.clusterings.soft:
-        memberships = rows.clusterings.memberships()
-        itself = np.einsum("ij,ij->i", memberships, memberships) / count
-    else:
-        itself = count / np.maximum(rows.clusterings.presence().sum(axis=1), 1)
+    own, counted = np.maximum(labels, 0), np.where(labels >= 0, rows.weights, 0.0)
+    together, itself = _exactly(rows, own, counted, k) if _few_and_missing(rows) else _by_sums(rows, own, sums)
     others = weights[own] - 1.0
     items = np.full(rows.n, np.nan)
     np.divide(together - itself, others, out=items, where=(others > 0) & (labels >= 0))
-    inside = np.bincount(own[labels >= 0], (rows.weights * itself)[labels >= 0], k)
-    pairs = np.einsum("kl,kl->k", sums, sums) / count - inside
+    pairs = np.bincount(own, counted * (together - itself), k)
     clusters = np.full(k, np.nan)
     np.divide(pairs, weights * (weights - 1.0), out=clusters, where=weights > 1.0)
     return Agreement(np.minimum(items, 1.0), np.minimum(clusters, 1.0), sums, weights)
 
 
+def _few_and_missing(rows: LabelRows) -> bool:
+    return rows.n <= _MOST_PAIRED and not rows.clusterings.complete
+
+
+def _exactly(rows: LabelRows, own: Labels, counted: Floats, k: int) -> tuple[Floats, Floats]:
+    """The sum of M of each row over its cluster, with itself once for all its weight; and M of the row with itself."""
+    matrix = Coassociation(rows.clusterings, "formula")
+    members = np.zeros((rows.n, k))
+    members[np.arange(rows.n), own] = counted
+    return (matrix @ members)[np.arange(rows.n), own], matrix.diagonal()
+
+
+def _by_sums(rows: LabelRows, own: Labels, sums: Floats) -> tuple[Floats, Floats]:
+    """The same from the sums of the rows of B in the clusters."""
+    count = rows.clusterings.count
+    together = rows.times(np.ascontiguousarray(sums.T))[np.arange(rows.n), own] / count
+    if rows.clusterings.soft:
+        memberships = rows.clusterings.memberships()
+        return together, np.einsum("ij,ij->i", memberships, memberships) / count
+    return together, count / np.maximum(rows.clusterings.presence().sum(axis=1), 1)
+
+
 def pair_distribution(rows: LabelRows, seed: int = 0) -> Floats:
-    """The share of pairs of rows with M at most each of `LEVELS`; of pairs of 2,000 distinct label rows if there are more."""
+    """The share of pairs of rows with M at most each of `LEVELS`; of 2,000 rows if more label rows are distinct."""
     part = rows.sample(_MOST_PAIRED, seed)
-    matrix = Coassociation(part.clusterings).toarray()
+    matrix = Coassociation(part.clusterings, "formula").toarray()  # equal rows are pairs of different ones
     pairs = np.outer(part.weights, part.weights)
     np.fill_diagonal(pairs, np.maximum(part.weights * (part.weights - 1.0), 0.0))
     return distribution(matrix, pairs)

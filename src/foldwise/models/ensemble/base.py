@@ -109,7 +109,6 @@ class BaseFits:
         self.diversity = given if self.listed is None else "restarts"
         self.count = model.n_base if self.listed is None else len(self.listed)
         self.fitted: dict[int, Any] = {}  # estimators other than our own k-means
-        self._array: NDArray[Any] | None = None
         if self.own is False and model.checkpoint is not None:
             raise ParameterError(
                 "checkpoint: only ensembles of k-means (base=None) can be resumed, since other estimators cannot be kept in it."
@@ -190,17 +189,14 @@ class BaseFits:
         if self.own:
             return self._kmeans(plan)
         made = clone(self.listed[number] if self.listed is not None else self.model.base)
-        known = made.get_params(deep=False)
-        settings = {"random_state": plan.seed}
+        known = made.get_params(deep=True)  # also those of the steps of a pipeline, or of an estimator inside another
+        settings: dict[str, Any] = {
+            name: plan.seed for name, value in known.items() if value is None and name.split("__")[-1] == "random_state"
+        }
         if self.listed is None:
-            settings |= {"n_clusters": plan.k, "n_components": plan.k}
-        made.set_params(
-            **{
-                name: value
-                for name, value in settings.items()
-                if name in known and (name != "random_state" or self.listed is None or known[name] is None)
-            }
-        )
+            own = {"random_state": plan.seed, "n_clusters": plan.k, "n_components": plan.k}
+            settings |= {name: value for name, value in own.items() if name in known}
+        made.set_params(**settings)
         return made
 
     def _kmeans(self, plan: Plan) -> KMeans:

@@ -15,13 +15,12 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels import _core
 from foldwise.models.ensemble.agreement import distribution, pac_of
 from foldwise.models.ensemble.consensus import normalised_spectrum
-from foldwise.models.ensemble.label_rows import LabelRows
+from foldwise.models.ensemble.label_rows import LabelRows, draw_repeated
 
-_ROWS = 400  # of the sample on which numbers are compared
+_RANGES = ((15, 400), (30, 600))  # largest number tried, and rows sampled; the second if the first does not do
 _CLUSTERINGS = 20  # of subsamples, for each number
 _NULLS = 10  # of each kind: one Gaussian, and a box, with the principal axes of the data
 _SHARE = 0.8
-_MOST = 15
 _MOST_SHUFFLED = 8000  # label rows in the null of given labels
 
 
@@ -51,45 +50,81 @@ class ConsensusChoice:
 def choose_number(
     passes: Passes, seed: int, *, weights: Floats | None = None, numbers: Sequence[int] | None = None
 ) -> ConsensusChoice:
-    """The number of clusters of rows; looks at a sample of at most 400 of them, in which weights count as repetition."""
-    x = _sample(passes, seed, weights)
-    n = len(x)
-    asked = tuple(numbers or range(2, max(min(_MOST, n // 4), 1) + 1))
-    if not asked:
+    """The number of clusters of rows, from 2 to 30 (and to a quarter of the rows), on a sample in which weights are repetition.
+
+    Numbers up to 15 are tried first, on at most 400 rows. If none of them is clear, or the largest is the best, those up to 30
+    are too, on at most 600. More clusters are not looked for: if 30 is the best, `reason` says that there may be more.
+    """
+    tried: list[_Tried] = []
+    choice = None
+    for most, size in _RANGES:
+        x = _sample(passes, seed, weights, size)
+        first = tried[-1].numbers[-1] + 1 if tried else 2
+        asked = tuple(numbers or range(first, max(min(most, len(x) // 4), 1) + 1))
+        if not asked:
+            break
+        with blas.single():
+            tried.append(_try(x, asked, seed))
+        choice = _chosen(tried)
+        if numbers is not None or (choice.found and choice.n_clusters < asked[-1]):
+            break
+    if choice is None:
         nothing = np.empty(0)
-        return ConsensusChoice(
-            (), 1, False, f"{n} rows are too few to look for clusters", nothing, nothing, nothing, rows=n
-        )
-    with blas.single():
-        return _compared(x, asked, seed)
+        reason = f"{len(x)} rows are too few to look for clusters"
+        return ConsensusChoice((), 1, False, reason, nothing, nothing, nothing, rows=len(x))
+    return choice
 
 
-def _compared(x: Floats, asked: tuple[int, ...], seed: int) -> ConsensusChoice:
-    n = len(x)
-    cdfs = [_cdf(x, k, seed) for k in asked]
-    pac = np.array([pac_of(cdf) for cdf in cdfs])
+@dataclass(frozen=True)
+class _Tried:
+    """Some numbers on one sample: the distributions of M, and PAC of the sample and of the null sets (sets x numbers)."""
+
+    numbers: tuple[int, ...]
+    rows: int
+    cdfs: Floats
+    pac: Floats
+    nulls: Floats
+
+
+def _try(x: Floats, asked: tuple[int, ...], seed: int) -> _Tried:
+    cdfs = np.array([_cdf(x, k, seed) for k in asked])
     nulls = np.array([[pac_of(_cdf(other, k, seed + 1 + r)) for k in asked] for r, other in _null_sets(x, seed)])
-    least = 1.0 / n  # PAC of fewer pairs is as good as none
+    return _Tried(asked, len(x), cdfs, np.array([pac_of(cdf) for cdf in cdfs]), nulls)
+
+
+def _chosen(tried: Sequence[_Tried]) -> ConsensusChoice:
+    asked = tuple(k for one in tried for k in one.numbers)
+    pac, nulls = np.concatenate([one.pac for one in tried]), np.concatenate([one.nulls for one in tried], axis=1)
+    least = np.repeat([1.0 / one.rows for one in tried], [len(one.numbers) for one in tried])  # less is as good as none
     mean = np.log(nulls + least).mean(axis=0)
     gain = mean - np.log(pac + least)
     threshold = float((mean - np.log(nulls + least)).max())
-    best = _finest(asked, gain, pac)
-    found = bool(gain[best] > threshold)
-    k = asked[best] if found else 1
-    ambiguous, null = f"{100 * pac[best]:.1f} % of the pairs of rows are ambiguous", 100 * nulls[:, best]
-    if found:
-        reason = f"{k} clusters: {ambiguous}, against {null.mean():.1f} % in data without clusters"
-    else:
-        alike = f"data without clusters are as clear ({null.min():.1f} to {null.max():.1f} %)"
-        reason = f"no clusters found: with {asked[best]}, the best number, {ambiguous}, and {alike}"
-    return ConsensusChoice(asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, np.array(cdfs), rows=n)
-
-
-def _finest(numbers: Sequence[int], gain: Floats, pac: Floats) -> int:
-    """The number with the largest gain; among numbers that are as unambiguous, the largest: it says the most."""
     best = int(np.argmax(gain))
-    alike = np.flatnonzero(pac <= pac[best] + 0.005)
-    return int(alike[-1]) if len(alike) else best
+    found = bool(gain[best] > threshold)
+    if found:
+        best = _finest(asked, best, pac)
+    reason = _reason(asked, best, found, float(pac[best]), nulls[:, best])
+    k, cdfs = asked[best] if found else 1, np.concatenate([one.cdfs for one in tried])
+    return ConsensusChoice(asked, k, found, reason, pac, nulls.mean(axis=0), gain, threshold, cdfs, rows=tried[-1].rows)
+
+
+def _reason(asked: Sequence[int], best: int, found: bool, pac: float, nulls: Floats) -> str:
+    last, k = len(asked) > 1 and best == len(asked) - 1, asked[best]
+    null = f"{100 * nulls.mean():.1f} % in data without clusters"
+    figures = f"{100 * pac:.1f} % of the pairs of rows are ambiguous, against {null}"
+    if found:
+        return f"{k} clusters{', the largest number tried, so there may be more' if last else ''}: {figures}"
+    alike = f"with {k}, the best number, {figures}, a difference that chance makes too"
+    if last:
+        return f"undecided: the largest number tried is the best, so there may be more clusters, or none; {alike}"
+    return f"no clusters found: {alike}"
+
+
+def _finest(numbers: Sequence[int], best: int, pac: Floats) -> int:
+    """Among the numbers that are as unambiguous as the best, the largest: it says the most."""
+    # One of k equal clusters that is cut in two at random makes about 1 / (2 k^2) of the pairs ambiguous.
+    alike = pac <= pac[best] + np.minimum(0.005, 0.25 / np.square(numbers))
+    return int(np.flatnonzero(alike | (np.arange(len(pac)) == best))[-1])
 
 
 def choose_from_labels(rows: LabelRows, seed: int) -> ConsensusChoice:
@@ -134,15 +169,10 @@ def _unrelated(rows: LabelRows, drawn: list[NDArray[np.intp]]) -> LabelRows:
 # ---------------------------------------------------------------- clusterings of subsamples
 
 
-def _sample(passes: Passes, seed: int, weights: Floats | None) -> Floats:
+def _sample(passes: Passes, seed: int, weights: Floats | None, size: int) -> Floats:
     """Some rows in float64, centred, of size about 1; missing cells as the mean of the column."""
     total = count_rows(passes.source) if weights is None else max(round(float(weights.sum())), 1)
-    which = np.arange(total)
-    if total > _ROWS:
-        which = np.sort(np.random.default_rng([seed, 19]).choice(total, _ROWS, replace=False))
-    if weights is not None:  # the row that each of so many repeated rows is
-        ends = np.cumsum(weights) * (total / float(weights.sum()))
-        which = np.searchsorted(ends[:-1], which + 0.5, side="right")
+    which = draw_repeated(weights, total, size, [seed, 19])
     x = passes.take(which).astype(np.float64)
     x = x - np.nanmean(x, axis=0)
     x = np.nan_to_num(x, nan=0.0)
@@ -167,14 +197,13 @@ def _cdf(x: Floats, k: int, seed: int) -> Floats:
     """The distribution of M over clusterings of subsamples; rows outside a subsample are with their nearest centre."""
     n, rng = len(x), np.random.default_rng([seed, 29, k])
     size = max(int(_SHARE * n), min(n, k + 1))
-    together = np.zeros((n, n), dtype=np.float32)
+    together = np.zeros((n, n), dtype=np.uint8)
     for _ in range(_CLUSTERINGS):
         part = np.ascontiguousarray(x[np.sort(rng.choice(n, size, replace=False))])
         centres = np.empty((k, x.shape[1]))
         _core.search_small_table(part, None, None, False, int(rng.integers(2**62)), 1, 0, 0, 1, centres)
-        labels = np.argmax(x @ centres.T - 0.5 * np.einsum("kj,kj->k", centres, centres), axis=1)
-        own = np.zeros((n, k), dtype=np.float32)
-        own[np.arange(n), labels] = 1.0
-        together += own @ own.T
-    upper = together[np.triu_indices(n, 1)].astype(np.float64) / _CLUSTERINGS
-    return distribution(upper)
+        labels = np.argmax(x @ centres.T - 0.5 * np.einsum("kj,kj->k", centres, centres), axis=1).astype(np.uint8)
+        together += labels[:, None] == labels
+    times = np.bincount(together.ravel(), minlength=_CLUSTERINGS + 1).astype(np.float64)
+    times[-1] -= n  # rows with themselves
+    return distribution(np.arange(_CLUSTERINGS + 1) / _CLUSTERINGS, times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +100,7 @@ def _hard(labels: Any) -> Clusterings:
     if (isinstance(labels, (str, os.PathLike)) and is_table(labels)) or hasattr(labels, "pieces"):
         labels, where, names = _from_source(labels)
     table = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    if table.ndim == 1 and table.dtype != object:
+    if table.ndim == 1 and (table.dtype != object or hasattr(labels, "to_numpy")):  # else lists of different lengths
         table = table[:, None]
     if table.ndim != 2 or 0 in table.shape:
         raise DataError(
@@ -123,12 +124,18 @@ def _from_source(labels: Any) -> tuple[NDArray[Any], str, tuple[str, ...] | None
 
 
 def _codes(column: NDArray[Any], name: Any, where: str | None) -> NDArray[np.int32]:
-    """Labels of any kind as numbers from 0 in their order; -1, NaN and None are missing."""
-    if column.dtype.kind in "biu":
-        missing = column < 0 if column.dtype.kind == "i" else np.zeros(len(column), dtype=bool)
-    elif column.dtype.kind == "f":
-        missing = ~(column >= 0)
-        wrong = np.isinf(column) | ~missing & (np.trunc(column) != column)
+    """Labels of any kind as numbers from 0 in their order; -1, NaN, None, NA and empty texts are missing."""
+    missing = np.zeros(len(column), dtype=bool)
+    if column.dtype.kind not in "biuf":
+        column = column.astype(object)
+        missing = np.array([_absent(one) for one in column], dtype=bool)
+        column, missing = _as_numbers(column, missing)
+    if column.dtype.kind in "if":
+        missing = missing | (column == -1)
+        wrong = ~missing & (column < 0)
+        if column.dtype.kind == "f":
+            missing = missing | np.isnan(column)
+            wrong |= np.isinf(column) | ~missing & (np.trunc(column) != column)
         if wrong.any():
             raise DataError(
                 f"{column[int(np.argmax(wrong))]} is not a label",
@@ -137,14 +144,31 @@ def _codes(column: NDArray[Any], name: Any, where: str | None) -> NDArray[np.int
                 column=name,
                 advice="Labels are whole numbers, or -1 or NaN if missing; give probabilities as matrices with soft=True",
             )
-    else:
-        column = column.astype(object)
-        missing = np.array([one is None or one != one or one == "" or one == -1 for one in column], dtype=bool)
-        column = np.array([str(one) for one in column], dtype=object)
     codes = np.full(len(column), -1, dtype=np.int32)
     if not missing.all():
         codes[~missing] = np.unique(column[~missing], return_inverse=True)[1]
     return codes
+
+
+def _absent(one: Any) -> bool:
+    different = one != one  # NaN is, and the NA of data frames is neither different nor the same
+    return one is None or not isinstance(different, (bool, np.bool_)) or bool(different) or one == ""
+
+
+def _as_numbers(column: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Objects as numbers if they all are, else as texts, in which 1 and 1.0 are the same."""
+    number = np.array([isinstance(one, (numbers.Real, np.bool_)) for one in column], dtype=bool) & ~missing
+    if (number | missing).all():
+        whole = all(isinstance(one, numbers.Integral) for one in column[~missing])
+        try:
+            return np.where(missing, -1, column).astype(np.int64 if whole else np.float64), missing
+        except OverflowError:  # whole numbers of more than 64 bits
+            pass
+    missing = missing | np.array([known and one == -1 for known, one in zip(number, column, strict=True)], dtype=bool)
+    texts = [
+        str(int(one)) if known and one == one // 1 else str(one) for known, one in zip(number, column, strict=True)
+    ]
+    return np.array(texts, dtype=object), missing
 
 
 def _soft(matrices: Any) -> Clusterings:

@@ -8,7 +8,7 @@ the L x L matrix B'B. Linkage and functions work on distinct rows of B.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.outcome import Reason
 from foldwise.kernels.targets import Labels
 from foldwise.models.ensemble.consensus_matrix import Coassociation
-from foldwise.models.ensemble.label_rows import LabelRows, Scoring
+from foldwise.models.ensemble.label_rows import LabelRows, Scoring, unit_rows
 from foldwise.models.ensemble.linkage import average_linkage
 from foldwise.models.kmeans.descent import KMeansResult, cluster
 from foldwise.models.kmeans.label_order import by_size
@@ -29,7 +29,9 @@ from foldwise.models.kmeans.label_order import by_size
 MOST_LINKED = 3000  # distinct rows that are linked as they are
 _GROUPS = 500  # into which more of them are gathered first
 _SEARCHED = 1 << 22  # values (rows x dimensions) that are searched for the best start; more are sampled
-_MAX_ITER = 100
+_REPEATED = 1e-9  # closer eigenvalues (of 1 at most) are equal
+_GATHER_ITER = 20
+_MAX_ITER = 300
 _SETTLED = 1e-4  # of the weight: fewer rows changing clusters in a step, among very many, is the end
 
 
@@ -45,7 +47,6 @@ class Consensus:
     notes: tuple[str, ...] = ()
     steps: int = 0
     reason: Reason = Reason.CONVERGED
-    heights: Floats | None = field(default=None, repr=False)  # of linkage: the similarity at each merge
 
 
 class Strategy(Protocol):
@@ -116,7 +117,6 @@ def kmeans_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     notes: tuple[str, ...] = ()
     if part.n < rows.n:
         notes = (f"the start of the consensus was searched on {part.n:,} of {rows.n:,} distinct label rows",)
-    reason = Reason.INTERRUPTED if outcome.reason is Reason.INTERRUPTED else Reason.CONVERGED
     return Consensus(
         rows.label(final),
         len(order),
@@ -124,7 +124,7 @@ def kmeans_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
         inertia=float(state["inertia"]),
         notes=notes,
         steps=outcome.steps,
-        reason=reason,
+        reason=outcome.reason,
     )
 
 
@@ -156,26 +156,38 @@ def spectral_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     """Normalised spectral clustering of M (Ng, Jordan and Weiss 2002), from the singular vectors of B.
 
     A row's place is its entry in the k leading eigenvectors of D^(-1/2) M D^(-1/2), scaled to length 1, where D holds the sums
-    of the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too.
+    of the rows of M; these are b V with an L x k matrix V, so that rows to come have a place too. If the k-th eigenvalue is
+    repeated (as 1 is, if the base clusterings fall into more than k groups with nothing in common), all of its eigenvectors
+    are kept: fewer would be an arbitrary choice. Which groups are put together is then up to k-means: small ones.
     """
     directions = spectral_directions(rows, k)
-    part = rows.sample(max(_SEARCHED // k, 20 * k), seed)
-    found = _clustered(part, _unit(part.times(directions)), k, seed)
+    part = rows.sample(max(_SEARCHED // directions.shape[1], 20 * k), seed)
+    found = _clustered(part, unit_rows(part.times(directions), directions), k, seed)
     notes: tuple[str, ...] = ()
     centres = np.asarray(found.centres)
     if part.n < rows.n:
         notes = (f"the start of the consensus was searched on {part.n:,} of {rows.n:,} distinct label rows",)
         weights = np.where(rows.present, rows.weights, 0.0)
-        source = cached(ArraySource(_unit(rows.times(directions)), weights=weights))
-        centres = cluster(rows.passes.over(source, here=True), k, seed=seed, init=centres).centres
+        source = cached(ArraySource(unit_rows(rows.times(directions), directions), weights=weights))
+        found = cluster(rows.passes.over(source, here=True), k, seed=seed, init=centres)
+        centres = np.asarray(found.centres)
     scoring = Scoring(directions @ centres.T, -0.5 * np.einsum("kj,kj->k", centres, centres), directions)
-    return Consensus(rows.label(scoring), k, scoring, notes=notes, steps=found.clusters.iterations)
+    of_kmeans = found.clusters
+    return Consensus(
+        rows.label(scoring), k, scoring, notes=notes, steps=of_kmeans.iterations, reason=of_kmeans.outcome.reason
+    )
 
 
 def spectral_directions(rows: LabelRows, k: int) -> Floats:
-    """V (L x k): the entries of the k leading eigenvectors of the normalised M are in proportion to those of B V."""
+    """V (L x k): the entries of the k leading eigenvectors of the normalised M are in proportion to those of B V.
+
+    More columns if the k-th eigenvalue is repeated, fewer if it is 0.
+    """
     values, vectors = normalised_spectrum(rows)
-    leading = vectors[:, ::-1][:, :k] / np.sqrt(np.maximum(values[::-1][:k], 1e-12))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    least = max(values[min(k, len(values)) - 1] - _REPEATED, _REPEATED)
+    kept = max(int(np.count_nonzero(values >= least)), 1)
+    leading = vectors[:, :kept] / np.sqrt(np.maximum(values[:kept], 1e-12))
     return np.ascontiguousarray(leading * _signs(leading))
 
 
@@ -186,11 +198,6 @@ def normalised_spectrum(rows: LabelRows) -> tuple[Floats, Floats]:
     weights = np.divide(rows.weights, degrees, out=np.zeros(rows.n), where=degrees > 0)
     values, vectors = np.linalg.eigh(LabelRows(rows.clusterings, weights, rows.passes).gram / count)
     return values, vectors
-
-
-def _unit(points: Floats) -> Floats:
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    return np.asarray(points / np.maximum(lengths, 1e-300)[:, None])
 
 
 # ---------------------------------------------------------------- linkage and functions
@@ -205,17 +212,18 @@ def average_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     if rows.counted <= MOST_LINKED:
         counted = np.flatnonzero(rows.present & (rows.weights > 0))
         part = Coassociation(rows.clusterings.some(counted))
-        merged, heights = average_linkage(part.toarray(), rows.weights[counted], k)
+        merged, _ = average_linkage(part.toarray(), rows.weights[counted], k)
         labels = np.full(rows.n, -1, dtype=np.int32)
         labels[counted] = merged
-        return _looked_up(rows, labels, int(merged.max()) + 1, heights=heights)
+        return _looked_up(rows, labels, int(merged.max()) + 1)
     count = rows.clusterings.count
     part_ = rows.sample(max(_SEARCHED // rows.gram.shape[0], 20 * _GROUPS), seed)
     points = part_.times(root_of(rows.gram) / count)
     weights = np.where(part_.present, part_.weights, 0.0)
     source = cached(ArraySource(points, weights=weights))
     groups = min(_GROUPS, rows.counted)
-    start = cluster(part_.passes.over(source, here=True), groups, seed=seed, max_iter=20).labels.copy()
+    gathered = cluster(part_.passes.over(source, here=True), groups, seed=seed, max_iter=_GATHER_ITER)
+    start = gathered.labels.copy()
     start[~part_.present] = -1
     sums, sizes = part_.sums(start, groups)
     sums, sizes = sums[sizes > 0], sizes[sizes > 0]
@@ -226,7 +234,7 @@ def average_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     sums, sizes = rows.sums(labels, len(sizes))
     kept = np.flatnonzero(sizes > 0)
     means = sums[kept] / sizes[kept][:, None]
-    merged, heights = average_linkage(means @ means.T / count, sizes[kept], k)
+    merged, _ = average_linkage(means @ means.T / count, sizes[kept], k)
     n_clusters = int(merged.max()) + 1
     order = np.argsort(-np.bincount(merged, sizes[kept]), kind="stable")
     merged = np.argsort(order)[merged].astype(np.int32)  # numbered by size
@@ -234,7 +242,9 @@ def average_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     cluster_of[kept] = merged
     scoring = Scoring(nearest.table, nearest.offset, merged=cluster_of)
     note = f"{rows.n:,} distinct label rows were gathered into {len(kept)} groups before they were linked"
-    return Consensus(rows.label(scoring), n_clusters, scoring, notes=(note,), heights=heights)
+    if not gathered.clusters.outcome.converged:  # as is meant: groups need only be small
+        note += f", by {_GATHER_ITER} steps of k-means"
+    return Consensus(rows.label(scoring), n_clusters, scoring, notes=(note,))
 
 
 def function_consensus(function: Callable[..., Any]) -> Strategy:
@@ -259,7 +269,7 @@ def function_consensus(function: Callable[..., Any]) -> Strategy:
     return made
 
 
-def _looked_up(rows: LabelRows, labels: Labels, k: int, heights: Floats | None = None) -> Consensus:
+def _looked_up(rows: LabelRows, labels: Labels, k: int) -> Consensus:
     """A partition of the distinct rows, numbered by size; others go where they are together with the rows most often."""
     sums, weights = rows.sums(labels, k)
     order = by_size(weights, sums)
@@ -270,7 +280,7 @@ def _looked_up(rows: LabelRows, labels: Labels, k: int, heights: Floats | None =
     nowhere = rows.present & (labels < 0)  # rows of weight 0
     if nowhere.any():
         labels[nowhere] = rows.label(scoring)[nowhere]
-    return Consensus(labels, k, scoring, known=True, heights=heights)
+    return Consensus(labels, k, scoring, known=True)
 
 
 def mean_coassociation(sums: Floats, weights: Floats, count: int) -> Scoring:

@@ -24,7 +24,7 @@ from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels
-from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput, open_for_use, warn_of_shares
 from foldwise.models.ensemble.agreement import agreement_of, pac_of, pair_distribution
 from foldwise.models.ensemble.base import DIVERSITIES, BaseFits, base_labels
 from foldwise.models.ensemble.choose import ConsensusChoice, choose_from_labels, choose_number
@@ -63,9 +63,9 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    n_clusters : the number of clusters of the result. None chooses it (`choice_`): clusterings of subsamples must agree more
-        than they do on data of the same extent without clusters; else the answer is 1, all rows together, and
-        `choice_.found` is False.
+    n_clusters : the number of clusters of the result. None chooses it (`choice_`), up to 30 and a quarter of the rows, on a
+        sample of at most 600: clusterings of subsamples must agree more than on data of the same extent without clusters;
+        else the answer is 1, all rows together, and `choice_.found` is False.
     base : an estimator that is cloned for each base clustering, with its own seed and number of clusters; None is k-means.
     n_base : the number of base clusterings.
     consensus : "spectral" clustering of M; "kmeans" on the rows of M; "average" linkage of M, exact for up to 3,000 distinct
@@ -82,9 +82,11 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
     Attributes: `labels_` (-1 for rows without any label), `n_clusters_`, `item_consensus_` (the mean of M over the other rows
     of a row's cluster), `confidence_` (see `predict_confidence`), `cluster_consensus_` (over the pairs of a cluster),
-    `cluster_weights_`, `pac_` (the share of pairs with 0.1 < M < 0.9), `consensus_cdf_` (the share of pairs with M of at most
-    0, 0.01, ..., 1), `inertia_` (of k-means on the rows of M), `base_labels_`, `base_sizes_`, `estimators_`, `choice_`,
-    `outcome_`, `manifest_`, `trace_`.
+    `cluster_weights_`, `pac_` (the share of pairs with 0.1 < M < 0.9; of 2,000 rows drawn by weight if more label rows are
+    distinct), `consensus_cdf_` (the share of pairs with M of at most 0, 0.01, ..., 1), `inertia_` (of k-means on the rows of
+    M), `base_labels_`, `base_sizes_`, `n_distinct_` (how many label rows differ), `estimators_`, `choice_`, `outcome_`,
+    `manifest_`, `trace_`. If labels are missing, item and cluster consensus are exact for up to 2,000 distinct label
+    rows, and beyond that estimated as if labels were missing at random.
 
     >>> import foldwise as fw
     >>> rows = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [30.0], [31.0]]
@@ -138,10 +140,11 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         with session(self, X, sample_weight, engine=engine) as fit, blas.single():
             data = data_of(fit, EUCLIDEAN)
             check_count(self.n_clusters or 1, data.n, data.counted, fit.where)
+            weight = float(data.n if data.weights is None else data.weights.sum())
+            _refuse_shares(weight, data.counted, fit.where)
             choice = choose_number(fit.passes, fit.seed, weights=data.weights) if self.n_clusters is None else None
             k = self.n_clusters if choice is None else choice.n_clusters
             assert k is not None
-            weight = float(data.n if data.weights is None else data.weights.sum())
             bases = BaseFits(self, fit, k, n=data.n, counted=data.counted, weight=weight)
             state, outcome, resumed_at = iterate(
                 bases.start,
@@ -188,6 +191,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         check_count(
             self.n_clusters or 1, given.n_rows, given.n_rows if weights is None else int((weights > 0).sum()), None
         )
+        if weights is not None:
+            _refuse_shares(float(weights.sum()), int((weights > 0).sum()), None)
         passes = Passes(ArraySource(np.zeros((given.n_rows, 1), dtype=np.float32)), n_threads=self.n_threads)
         with blas.single():
             outcome, notes = self._combine(
@@ -239,8 +244,8 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
             scoring.merged,
         )
         self.known_rows_, self.known_labels_ = (distinct.values, found.labels) if found.known else (None, None)
-        if found.reason is Reason.INTERRUPTED:
-            outcome = replace(outcome, reason=Reason.INTERRUPTED)
+        if found.reason is Reason.INTERRUPTED or outcome.converged:
+            outcome = replace(outcome, reason=found.reason)
         return outcome, found.notes
 
     def _warn_of_empty(self, found: int, k: int) -> None:
@@ -340,3 +345,14 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
 def _name(consensus: Any) -> str:
     return consensus if isinstance(consensus, str) else getattr(consensus, "__name__", type(consensus).__name__)
+
+
+def _refuse_shares(weight: float, rows: int, where: str | None) -> None:
+    """Weights are repetition: of a single row there are no pairs that could be together."""
+    if rows > 1 and weight <= 1.001:
+        raise DataError(
+            f"the weights of {rows} rows add up to {weight:.4g}, as if they were one row",
+            where=where,
+            advice="Weights mean repetition: scale them to add up to the number of rows",
+        )
+    warn_of_shares(weight, rows, "shares of pairs, and the number of clusters, are those of so few rows", stacklevel=3)

@@ -18,6 +18,8 @@ from foldwise.models.ensemble.clusterings import Clusterings
 from foldwise.stats.array_sum import ArraySum
 
 _AT_ONCE = 1 << 21  # scores held in memory at a time
+_NOTHING = 1e-10  # of the largest entry: shorter rows of a spectral embedding are 0 but for rounding
+_MOST_DRAWN = 2**53  # rows that weights stand for, beyond which whole numbers are not exact
 _TIE = (
     1e-11  # relative difference below which scores are equal: label rows have many ties, which rounding must not decide
 )
@@ -66,11 +68,31 @@ class LabelRows:
         return self.passes.rows(_Label(self.clusterings, scoring))
 
     def sample(self, size: int, seed: int) -> LabelRows:
-        """Some of the rows, or all if they are few."""
+        """So many of the rows that the weights stand for, in the same form; all of them if few label rows have a weight."""
         if self.n <= size:
             return self
-        which = np.sort(np.random.default_rng([seed, 11]).choice(self.n, size, replace=False))
-        return LabelRows(self.clusterings.some(which), self.weights[which], self.passes)
+        which = np.flatnonzero(self.weights > 0)
+        times = self.weights[which]
+        if len(which) > size:
+            total = max(round(float(times.sum())), size)
+            which, counts = np.unique(which[draw_repeated(times, total, size, [seed, 11])], return_counts=True)
+            times = counts.astype(np.float64)
+        return LabelRows(self.clusterings.some(which), times, self.passes)
+
+
+def draw_repeated(weights: Floats | None, total: int, size: int, seed: list[int]) -> NDArray[np.intp]:
+    """The numbers of `size` of `total` rows (all if they are fewer), in which each row is as often as its weight says.
+
+    >>> draw_repeated(np.array([2.0, 0.0, 3.0]), 5, 10, [0]), len(draw_repeated(np.array([1e12, 2e12]), 3 * 10**12, 10, [0]))
+    (array([0, 0, 2, 2, 2]), 10)
+    """
+    total = min(total, _MOST_DRAWN)
+    few = total <= size
+    which = np.arange(total) if few else np.sort(np.random.default_rng(seed).choice(total, size, replace=False))
+    if weights is None:
+        return which
+    ends = np.cumsum(weights) * (total / float(weights.sum()))
+    return np.searchsorted(ends[:-1], which + 0.5, side="right")
 
 
 @dataclass(frozen=True)
@@ -90,8 +112,7 @@ class Scoring:
         """The scores of rows of B."""
         found = np.asarray(rows @ self.table)
         if self.directions is not None:
-            at = np.asarray(rows @ self.directions)
-            found /= np.maximum(np.sqrt(np.einsum("ij,ij->i", at, at)), 1e-300)[:, None]
+            found /= _lengths(np.asarray(rows @ self.directions), self.directions)[:, None]
         return found + self.offset
 
     def labels(self, given: Clusterings, values: NDArray[Any]) -> Labels:
@@ -108,6 +129,16 @@ class Scoring:
                 given.presence(part).any(axis=1), np.argmax(found >= best, axis=1), -1
             )
         return labels if self.merged is None else np.where(labels >= 0, self.merged[labels], -1).astype(np.int32)
+
+
+def unit_rows(points: Floats, directions: Floats) -> Floats:
+    """The rows of B @ directions, scaled to length 1; those that are 0 but for rounding are 0."""
+    return np.asarray(points / _lengths(points, directions)[:, None])
+
+
+def _lengths(points: Floats, directions: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    return np.where(lengths > _NOTHING * np.abs(directions).max(), lengths, np.inf)
 
 
 # ---------------------------------------------------------------- tasks
