@@ -79,8 +79,9 @@ def rows_of(fit: Session, max_rows: int | None) -> Rows:
         notes.append(f"judged by a sample of {most:,} of {len(some):,} rows")
     kept = None if len(taken) < len(some) or (weights[some] == 1.0).all() else weights[taken]
     if fit.missing is not None:
-        x, note = _without_gaps(passes.take(taken), fit.seed)
-        notes.append(note)
+        x, cells = _without_gaps(passes.take(taken), fit.seed)
+        if cells:
+            notes.append(f"{cells:,} missing cell{'s were' if cells != 1 else ' was'} drawn from a normal distribution")
         passes, taken = passes.over(ArraySource(x), here=True), np.arange(len(x))
     if wide:
         x = _components(passes, taken, fit.seed)
@@ -126,15 +127,13 @@ def _components(passes: Passes, rows: NDArray[np.intp], seed: int) -> Floats:
     return out
 
 
-def _without_gaps(x: NDArray[Any], seed: int) -> tuple[Floats, str]:
-    """The rows with each missing cell drawn from the normal distribution that the observed cells suggest."""
+def _without_gaps(x: NDArray[Any], seed: int) -> tuple[Floats, int]:
+    """The rows with each missing cell drawn from the normal distribution that the observed cells suggest, and how many were."""
     model = PCA(missing="model", random_state=seed).fit(x)
     uninterrupted(model)
     found = impute(model, x)
     noise = np.random.default_rng([seed, 6]).standard_normal(x.shape)
-    cells = int(found.missing.sum())
-    note = f"{cells:,} missing cell{'s were' if cells != 1 else ' was'} drawn from a normal distribution"
-    return np.ascontiguousarray(found.values.astype(np.float64) + noise * found.deviations), note
+    return np.ascontiguousarray(found.values.astype(np.float64) + noise * found.deviations), int(found.missing.sum())
 
 
 def uninterrupted(model: Any) -> None:
