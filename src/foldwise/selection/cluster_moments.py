@@ -40,9 +40,14 @@ def has_gaps(passes: Passes) -> bool:
     return not passes.source.sparse and any(passes.each(_gaps))
 
 
+def blank_rows(passes: Passes) -> NDArray[np.bool_]:
+    """Which rows have nothing observed."""
+    return np.concatenate(passes.each(_blank))
+
+
 def without_blank(passes: Passes, labels: NDArray[np.integer]) -> NDArray[np.int32]:
     """The labels, with -1 for rows of which nothing is observed."""
-    blank = np.concatenate(passes.each(_blank))
+    blank = blank_rows(passes)
     check_row_count(labels, len(blank))
     if len(labels) < len(blank):
         raise DataError(FEWER_LABELS, advice="Pass one label per row")
@@ -94,6 +99,11 @@ def row_weights(passes: Passes) -> Floats | None:
     if all(part is None for part, _ in found):
         return None
     return np.concatenate([np.ones(n) if part is None else part for part, n in found])
+
+
+def repetitions(passes: Passes) -> Floats:
+    """The weight of each row: 1 where none is given. It may be written to."""
+    return np.concatenate([np.ones(n) if part is None else part for part, n in passes.each(_block_weights)])
 
 
 def _block_weights(block: Block) -> tuple[Floats | None, int]:

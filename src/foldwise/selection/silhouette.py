@@ -16,7 +16,7 @@ from foldwise.errors import FoldwiseWarning, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.geometry import Geometry
 from foldwise.models.parameters import is_whole, seed_of
-from foldwise.selection.cluster_moments import check_row_count, grouped
+from foldwise.selection.cluster_moments import check_row_count, grouped, repetitions
 from foldwise.selection.silhouette_result import TWO_CLUSTERS, Silhouette, labelled_rows
 from foldwise.selection.squared_silhouette import squared_silhouette_of
 from foldwise.stats.array_sum import ArraySum
@@ -112,7 +112,7 @@ def silhouette_of(
         return squared_silhouette_of(passes, labels, names, values=values, known=(groups, scale))
     if np.count_nonzero(groups.weight) < 2:
         raise ParameterError(TWO_CLUSTERS)
-    weights = np.concatenate(passes.each(_weights))
+    weights = repetitions(passes)
     check_row_count(labels, len(weights))
     weights[labels < 0] = 0.0
     if weights.sum() < 0.999 * np.count_nonzero(weights):
@@ -149,10 +149,6 @@ def _for_all(values: Floats, rows: NDArray[np.intp], n: int) -> Floats:
     out = np.full(n, np.nan)
     out[rows] = values
     return out
-
-
-def _weights(block: Block) -> Floats:
-    return np.ones(block.n_rows) if block.weights is None else np.array(block.weights)
 
 
 # ---------------------------------------------------------------- which rows

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
-from foldwise.data.block import Block, Floats
+from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
 from foldwise.errors import DataError
 from foldwise.fold.outcome import Reason
@@ -18,6 +18,7 @@ from foldwise.fold.passes import Passes
 from foldwise.models.impute import impute
 from foldwise.models.pca import PCA
 from foldwise.models.session import Session
+from foldwise.selection.cluster_moments import blank_rows, repetitions
 
 _MOST_VALUES = 20_000_000  # in memory
 _MOST_COLUMNS, _COMPONENTS = 200, 100  # rows with more columns are judged by their principal components
@@ -63,9 +64,9 @@ def rows_of(fit: Session, max_rows: int | None) -> Rows:
     """The rows of an opened fit, as the model would compare them; a sample of `max_rows` if there are more."""
     passes, notes = fit.passes, []
     source = passes.source
-    weights = np.concatenate(passes.each(_weights))
+    weights = repetitions(passes)
     if fit.missing is not None:
-        weights[np.concatenate(passes.each(_blank))] = 0.0  # a row of which nothing is known says nothing
+        weights[blank_rows(passes)] = 0.0  # a row of which nothing is known says nothing
     some = np.flatnonzero(weights)
     if len(some) < 2:
         raise DataError("there are fewer than two rows with weight", where=fit.where, advice="Give more rows")
@@ -140,11 +141,3 @@ def uninterrupted(model: Any) -> None:
     """Raise KeyboardInterrupt if Ctrl-C ended the fit of a model, which then keeps the best so far and says nothing."""
     if model.outcome_.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt
-
-
-def _weights(block: Block) -> Floats:
-    return np.ones(block.n_rows) if block.weights is None else np.array(block.weights, dtype=np.float64)
-
-
-def _blank(block: Block) -> NDArray[np.bool_]:
-    return np.asarray(np.isnan(block.dense()).all(axis=1))
