@@ -17,6 +17,7 @@ void register_similarity(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
 void register_missing_cells(nanobind::module_ &);
+void register_subsets(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -35,4 +36,5 @@ NB_MODULE(_core, m) {
     register_small_table(m);
     register_distance_sums(m);
     register_missing_cells(m);
+    register_subsets(m);
 }

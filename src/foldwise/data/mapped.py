@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.cache import cached
 from foldwise.data.source import Piece, Source, View
 from foldwise.errors import DataError
 
@@ -120,6 +121,18 @@ class UnitRows:
         return changed
 
 
+@dataclass(frozen=True)
+class TakeColumns:
+    """Some columns of a block."""
+
+    columns: NDArray[np.intp]
+
+    def __call__(self, block: Block) -> Block:
+        """The block with only these."""
+        rows = block.unchecked[:, self.columns]
+        return block.with_rows(rows if block.sparse else np.ascontiguousarray(rows))
+
+
 def widened(source: Source, dtype: np.dtype[np.floating]) -> Source:
     """The source with its values in `dtype`, which must hold them exactly.
 
@@ -138,3 +151,16 @@ def multiplied(source: Source, factor: Floats) -> Source:
     if (factor == 1.0).all():
         return source
     return MappedSource(source, Multiply(factor.astype(source.dtype)), indicators=None)
+
+
+def only_columns(source: Source, columns: NDArray[np.intp] | None) -> Source:
+    """The source with some of its columns."""
+    if columns is None:
+        return source
+    about: dict[str, Any] = {
+        "n_columns": len(columns),
+        "names": None,
+        "positions": columns.tolist(),
+        "indicators": None,
+    }
+    return cached(MappedSource(source, TakeColumns(columns), **about, recipe=None))

@@ -26,6 +26,16 @@ def centred(
     x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None, out: NDArray[Any]
 ) -> None: ...
 def isa() -> str: ...
+def best_subset(
+    scatter: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    k: int,
+    best: float,
+    best_set: int,
+    slack: float,
+    nodes: NDArray[np.uint64],
+    most: int,
+) -> tuple[float, int, int, int, list[int]]: ...
 def dip(x: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float: ...
 def similarity(x: NDArray[np.float64]) -> None: ...
 def distance_sums(

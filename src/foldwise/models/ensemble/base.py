@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from foldwise.data.block import Block, Floats
-from foldwise.data.cache import cached
-from foldwise.data.mapped import MappedSource
+from foldwise.data.mapped import TakeColumns, only_columns
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, ParameterError
 from foldwise.fold.iterate import Figures, State
@@ -72,31 +71,6 @@ def sampled(numbers: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]
     """Which rows are in a sample, by their numbers and the seed alone."""
     mixed = scrambled(scrambled(numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(seed * 2 + 1))
     return np.asarray(mixed < np.uint64(int(share * 2.0**64)))
-
-
-@dataclass(frozen=True)
-class TakeColumns:
-    """Some columns of a block."""
-
-    columns: NDArray[np.intp]
-
-    def __call__(self, block: Block) -> Block:
-        """The block with only these."""
-        rows = block.unchecked[:, self.columns]
-        return block.with_rows(rows if block.sparse else np.ascontiguousarray(rows))
-
-
-def only_columns(source: Source, columns: NDArray[np.intp] | None) -> Source:
-    """The source with some of its columns."""
-    if columns is None:
-        return source
-    about: dict[str, Any] = {
-        "n_columns": len(columns),
-        "names": None,
-        "positions": columns.tolist(),
-        "indicators": None,
-    }
-    return cached(MappedSource(source, TakeColumns(columns), **about, recipe=None))
 
 
 class BaseFits:

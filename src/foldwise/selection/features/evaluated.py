@@ -1,0 +1,248 @@
+"""Criteria that fit a model to each subset: clusters, a final task, or a function of the user.
+
+A search asks for scores by subset. Scores that are known are looked up; for others the search is left, a batch of them is
+worked out in several threads, and the search starts again from the beginning, which costs next to nothing. So all that a
+checkpoint has to hold are scores, and a search that was killed in the middle of a step loses one batch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats, join
+from foldwise.data.mapped import only_columns
+from foldwise.data.source import Source
+from foldwise.errors import DataError, ParameterError
+from foldwise.fold import blas, events
+from foldwise.fold.engine import use
+from foldwise.fold.iterate import Figures, State
+from foldwise.fold.threads import run
+from foldwise.models.session import Session
+from foldwise.selection.features.search import Search, Subset, Walk
+
+
+class Judge(Protocol):
+    """Scores one subset: the score and its standard error (NaN if it has none)."""
+
+    def __call__(self, columns: Subset) -> tuple[float, float]:
+        """Of the columns in these positions, rising."""
+
+
+class _Unknown(Exception):  # noqa: N818  (it leaves a search, and is no error)
+    def __init__(self, subsets: list[Subset]) -> None:
+        self.subsets = subsets
+
+
+class KnownScores:
+    """A criterion that looks scores up, and leaves the search where one is not known yet."""
+
+    def __init__(self, d: int, known: dict[Subset, tuple[float, float]]) -> None:
+        self.d, self.known = d, known
+
+    def scores(self, subsets: Sequence[Subset]) -> Floats:
+        """The score of each subset."""
+        keys = [tuple(sorted(each)) for each in subsets]
+        unknown = [key for key in keys if key not in self.known]
+        if unknown:
+            raise _Unknown(unknown)
+        return np.array([self.known[key][0] for key in keys])
+
+    def adding(self, columns: Subset) -> Floats:
+        """The score after adding each column; -inf for those that are in."""
+        new = [column for column in range(self.d) if column not in columns]
+        return self._placed(new, [(*columns, column) for column in new])
+
+    def removing(self, columns: Subset) -> Floats:
+        """The score after removing each column; -inf for those that are not in."""
+        old = sorted(columns)
+        return self._placed(old, [tuple(one for one in columns if one != column) for column in old])
+
+    def exchanges(self, columns: Subset) -> tuple[Floats, Subset]:
+        """The score after each exchange: a row for each column that leaves, a column for each that comes."""
+        new = [column for column in range(self.d) if column not in columns]
+        rest = [tuple(one for one in columns if one != gone) for gone in columns]
+        found = self.scores([(*kept, column) for kept in rest for column in new])
+        out = np.full((len(columns), self.d), -np.inf)
+        out[:, new] = found.reshape(len(columns), len(new))
+        return out, columns
+
+    def _placed(self, columns: list[int], subsets: list[Subset]) -> Floats:
+        out = np.full(self.d, -np.inf)
+        out[columns] = self.scores(subsets)
+        return out
+
+
+class Evaluation:
+    """A search as a loop of rounds, each of which works out a few scores; the state holds all scores so far."""
+
+    def __init__(
+        self, judge: Judge, search: Search, size: int, d: int, n_threads: int, enough: Callable[[Any], bool]
+    ) -> None:
+        self.judge, self.search, self.size, self.d, self.n_threads = judge, search, size, d, n_threads
+        self.enough = enough
+
+    def start(self) -> State:
+        """No score is known."""
+        return {"subsets": np.zeros((0, self.d), np.uint8), "scores": np.zeros((0, 2)), "over": np.array(0)}
+
+    def step(self, state: State) -> tuple[State, Figures]:
+        """Some more scores that the search needs; the last round finds that it needs none."""
+        known = _known(state)
+        wanted = self.replay(known)[1]
+        if not wanted:
+            return {**state, "over": np.array(1)}, self._figures(known)
+        batch = list(dict.fromkeys(wanted))[: 2 * self.n_threads]
+        found: dict[int, tuple[float, float]] = {}
+        with events.muted():
+            run(batch, lambda _, columns: self._judged(columns), found.__setitem__, self.n_threads)
+        new = np.zeros((len(batch), self.d), np.uint8)
+        for number, columns in enumerate(batch):
+            new[number, list(columns)] = 1
+            known[columns] = found[number]
+        scores = np.array([found[number] for number in range(len(batch))])
+        grown: State = {
+            **state,
+            "subsets": np.concatenate([state["subsets"], new]),
+            "scores": np.concatenate([state["scores"], scores]),
+        }
+        return grown, self._figures(known)
+
+    def done(self, state: State) -> bool:
+        """Whether the search is at its end."""
+        return bool(state["over"])
+
+    def replay(self, known: dict[Subset, tuple[float, float]]) -> tuple[Walk, list[Subset]]:
+        """The path as far as the scores are known, and the subsets whose scores it needs next (none: it is over)."""
+        walk = Walk(self.enough)
+        try:
+            self.search(KnownScores(self.d, known), self.size, walk)
+        except _Unknown as unknown:
+            return walk, unknown.subsets
+        return walk, []
+
+    def walk(self, state: State) -> tuple[Walk, dict[Subset, tuple[float, float]]]:
+        """The path of a state, and all scores."""
+        known = _known(state)
+        return self.replay(known)[0], known
+
+    def _judged(self, columns: Subset) -> tuple[float, float]:
+        score, error = self.judge(columns)
+        if not np.isfinite(score):
+            raise DataError(
+                f"the score of the columns {list(columns)} (by position) is {score}",
+                advice="Scores must be finite numbers: look at how the estimator or the criterion deals with these columns",
+            )
+        return float(score), float(error)
+
+    def _figures(self, known: dict[Subset, tuple[float, float]]) -> Figures:
+        best = max((score for score, _ in known.values()), default=float("nan"))
+        return {"subsets": float(len(known)), "best": best}
+
+
+def _known(state: State) -> dict[Subset, tuple[float, float]]:
+    keys = [tuple(np.flatnonzero(row).tolist()) for row in state["subsets"]]
+    return {key: (float(score), float(error)) for key, (score, error) in zip(keys, state["scores"], strict=True)}
+
+
+# ---------------------------------------------------------------- judges
+
+
+class ClusterQuality:
+    """How well k-means, or another clustering, separates the rows by these columns: the mean silhouette."""
+
+    def __init__(self, fit: Session, n_clusters: int, estimator: Any, missing: str) -> None:
+        self.fit, self.n_clusters, self.estimator, self.missing = fit, n_clusters, estimator, missing
+
+    def __call__(self, columns: Subset) -> tuple[float, float]:
+        """The mean silhouette of the clusters, in the chosen columns, and its error if rows were sampled for it."""
+        from sklearn.base import clone
+
+        from foldwise.models.kmeans import KMeans
+        from foldwise.selection.silhouette import silhouette
+
+        rows = only_columns(self.fit.source, np.array(columns, dtype=np.intp))
+        seed = self.fit.seed
+        allowed = "model" if self.missing == "model" else "error"
+        with use("threads"), warnings.catch_warnings(), blas.single():
+            warnings.simplefilter("ignore")  # of single fits: fewer different rows than clusters, an early end
+            if self.estimator is None:
+                model = KMeans(self.n_clusters, random_state=seed, missing=allowed, n_threads=1).fit(rows)
+            else:
+                model = clone(self.estimator)
+                given = rows if type(model).__module__.startswith("foldwise.") else rows_in_memory(rows)[0]
+                model = model.fit(given)
+            labels = np.asarray(model.labels_ if hasattr(model, "labels_") else model.predict(rows))
+            if len(np.unique(labels[labels >= 0])) < 2:
+                return -1.0, float("nan")
+            ignore = -1 if (labels < 0).any() else None
+            found = silhouette(rows, labels, ignore=ignore, missing=allowed, random_state=seed, n_threads=1)
+        return found.mean, found.standard_error if found.rows is not None else float("nan")
+
+
+class TaskScore:
+    """The cross-validated score of an estimator on a final task that sees only these columns."""
+
+    def __init__(
+        self, y: Any, estimator: Any, cv: Any, scoring: Any, rows: NDArray[Any], weights: Floats | None
+    ) -> None:
+        from sklearn.base import is_classifier
+        from sklearn.metrics import check_scoring
+        from sklearn.model_selection import check_cv
+        from sklearn.utils.validation import has_fit_parameter
+
+        self.estimator, self.rows, self.weights = estimator, rows, weights
+        self.target = None if y is None else np.asarray(y)
+        splitter = check_cv(cv, self.target, classifier=is_classifier(estimator))
+        self.splits = list(splitter.split(rows, self.target))
+        self.scorer = check_scoring(estimator, scoring=scoring)
+        if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
+            raise ParameterError(
+                f"sample_weight: {type(estimator).__name__} takes no weights. Leave them out, or use another estimator."
+            )
+
+    def __call__(self, columns: Subset) -> tuple[float, float]:
+        """The mean of the folds' scores, and its standard error."""
+        from sklearn.base import clone
+
+        rows = self.rows[:, list(columns)]
+        scores = np.empty(len(self.splits))
+        for fold, (train, test) in enumerate(self.splits):
+            model, weighted = clone(self.estimator), {}
+            if self.weights is not None:
+                weighted = {"sample_weight": self.weights[train]}
+            known = () if self.target is None else (self.target[train],)
+            asked = () if self.target is None else (self.target[test],)
+            model.fit(rows[train], *known, **weighted)
+            if self.weights is not None:
+                weighted = {"sample_weight": self.weights[test]}
+            scores[fold] = self.scorer(model, rows[test], *asked, **weighted)
+        many = len(scores)
+        return float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(many)) if many > 1 else float("nan")
+
+
+class FunctionOfRows:
+    """A function of the user: from the rows of the chosen columns to a number."""
+
+    def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any]) -> None:
+        self.function, self.rows = function, rows
+
+    def __call__(self, columns: Subset) -> tuple[float, float]:
+        """What it says of these columns."""
+        found = self.function(self.rows[:, list(columns)])
+        try:
+            return float(found), float("nan")
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"criterion: the function gave {found!r}; it must give one number, the higher the better."
+            ) from None
+
+
+def rows_in_memory(source: Source) -> tuple[Any, Floats | None]:
+    """All rows, dense or sparse, with missing cells as they are, and their weights."""
+    block = join([piece.load() for piece in source.pieces()], 0)
+    return block.unchecked, block.weights
