@@ -18,6 +18,7 @@ from foldwise.store.shapes import check_shapes
 MODELS = {
     "BisectingKMeans": "foldwise.models.kmeans",
     "ClusterEnsemble": "foldwise.models.ensemble",
+    "FeatureSelector": "foldwise.selection.features",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "KernelKMeans": "foldwise.models.kernel",
@@ -37,6 +38,7 @@ RESULTS = {
     "ClusterChoice": "foldwise.selection.clusters.result",
     "MixtureChoice": "foldwise.selection.choose_mixture",
     "RankChoice": "foldwise.models.pca.rank",
+    "SelectionPath": "foldwise.selection.features",
     "Silhouette": "foldwise.selection.silhouette_result",
     "TaskScores": "foldwise.selection.component_task",
     "Vote": "foldwise.selection.votes",
@@ -60,6 +62,7 @@ _RECORDS = RESULTS | {
     "Merging": "foldwise.models.mixture.merging",
     "Outcome": "foldwise.fold.outcome",
     "Rounding": "foldwise.stats.rounding",
+    "SelectionStep": "foldwise.selection.features",
     "SufficientStatistics": "foldwise.models.likelihood.families.base",
 }
 _ENUMS = {"Reason": "foldwise.fold.outcome"}
@@ -109,7 +112,11 @@ def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # these may be set even if a fit failed
         raise StoreError(f"this {type(model).__name__} is not fitted yet. Call fit first.")
-    return {"parameters": encode(model.get_params(deep=False), arrays), "fitted": encode(fitted, arrays)}
+    parameters = model.get_params(deep=False)
+    for name in getattr(model, "UNSAVED", ()):  # objects that only a fit needs: a loaded model is applied without them
+        if not isinstance(parameters[name], str | int | float | None):
+            parameters[name] = None
+    return {"parameters": encode(parameters, arrays), "fitted": encode(fitted, arrays)}
 
 
 def decode(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:

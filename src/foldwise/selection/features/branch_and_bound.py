@@ -110,7 +110,7 @@ def check_exhaustive(d: int, size: int) -> None:
     seconds = subsets * _SECONDS
     time = f"{seconds / 3600:,.0f} hours" if seconds < 864_000 else f"{seconds / 86_400:,.0f} days"
     raise ParameterError(
-        f"search='exhaustive': there are {subsets:,} subsets of {size} of the {d} columns; comparing them all could take {time}. "
+        f"search='exhaustive': {subsets:,} subsets of {size} of {d} columns are to be compared, which could take {time}. "
         "Use search='swap', which comes close to the best subset and says how close at least, or fewer columns."
     )
 

@@ -41,8 +41,8 @@ from foldwise.selection.features.evaluated import (
     rows_in_memory,
 )
 from foldwise.selection.features.explained import ExplainedVariance
-from foldwise.selection.features.number import Target, auto_target, share_target, within_one_error
-from foldwise.selection.features.parameters import PARAMETERS
+from foldwise.selection.features.number import Target, auto_target, nearly_as_good, share_target, within_one_error
+from foldwise.selection.features.parameters import CLUSTER_SCORES, PARAMETERS
 from foldwise.selection.features.path import SelectionPath
 from foldwise.selection.features.scatter import Scatter, scatter_of
 from foldwise.selection.features.search import SEARCHES, Search, Walk, exhaustive_of_one_size
@@ -56,21 +56,25 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     Parameters
     ----------
     n_features : how many columns to keep; a share such as 0.9 (the fewest that explain so much of the variance); or "auto":
-        with "variance-explained" the fewest that explain as much as the principal components that stand out from noise, else
-        the fewest within one standard error of the best score. `choice_` has the range that the rule would also defend.
-    search : "forward" adds the best column, again and again; "backward" removes the worst from all; "floating" goes forward, and
-        back where that pays; "swap" goes forward and exchanges columns while that helps; "exhaustive" compares all subsets.
+        with "variance-explained" the fewest that explain as much as the principal components that stand out from noise, with
+        "wrapper" the fewest within one standard error of the best score, with "between-variance" those with 95 % of it, else
+        the best. `choice_` has the range that the rule would also defend.
+    search : "forward" adds the best column, again and again; "backward" removes the worst from all; "floating" goes forward,
+        and back where that pays; "swap" goes forward and exchanges columns while that helps; "exhaustive" compares all subsets.
     criterion : "variance-explained", the share of the variance of all columns that regression on the chosen ones explains:
         worked out from the covariance, so that the rows are read once, whatever the search, and "exhaustive" is exact
-        by branch and bound, for up to about 30 columns. "cluster", the mean silhouette of the clusters found in the chosen
-        columns alone (by `estimator`, or k-means with `n_clusters`). "wrapper", the cross-validated score of `estimator` on a
-        final task, `y` (as scikit-learn's SequentialFeatureSelector; `cv` and `scoring` as there). Or a function from the
-        rows of the chosen columns, an array, to a number, the higher the better. The last two keep the rows in memory.
+        by branch and bound, for up to about 30 columns. "cluster", how good the clusters are that are found in the chosen
+        columns alone (by `estimator`, or k-means with `n_clusters`): scoring="between-variance", the default, is the share of
+        the variance of all columns that lies between them, "silhouette" their mean silhouette in the chosen columns.
+        "wrapper", the cross-validated score of `estimator` on a final task, `y` (as scikit-learn's SequentialFeatureSelector;
+        `cv` and `scoring` as there). Or a function from the rows of the chosen columns, an array, to a number, the higher the
+        better. The last two keep the rows in memory.
     n_clusters, estimator, cv, scoring : for "cluster" and "wrapper", see there.
     scale : columns are divided by their standard deviation first: for columns in different units. `transform` gives the
         columns as they are.
-    missing : cells that are missing: "error", "drop" their rows, fill with the "mean", or leave them to the "model": the covariance
-        of a normal distribution fitted to the observed cells, k-means on observed cells, or an estimator that takes NaN.
+    missing : cells that are missing: "error", "drop" their rows, fill with the "mean", or leave them to the "model": the
+        covariance of a normal distribution fitted to the observed cells, k-means on observed cells, or an estimator that takes
+        NaN.
     prepare, random_state, n_threads : as for PCA. Results do not depend on n_threads.
     time_budget (seconds), checkpoint (a file) : for searches that take long; a search that was killed goes on from its
         checkpoint, and one that is stopped keeps the columns so far.
@@ -78,8 +82,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     Attributes: `support_` (a mask), `selected_` (names, or positions, in the order of their choice), `n_features_`, `score_`,
     `path_` (every step with its score), `bound_` (with "variance-explained": what so many principal components explain, so that
     no other subset of this size can explain more), `explained_` (of each column, the share that the chosen ones explain),
-    `coefficients_` (of the regression of all columns on the chosen ones), `n_compared_` (subsets whose score was worked
-    out), `choice_`, `outcome_`, `manifest_`, `trace_`.
+    `coefficients_` (of the regression of all columns on the chosen ones), `n_compared_` (subsets that were
+    compared one by one), `choice_`, `outcome_`, `manifest_`, `trace_`.
 
     Citation: Pudil and others, Floating search methods in feature selection, 1994 (floating); Narendra and Fukunaga, A branch
     and bound algorithm for feature subset selection, 1977 (exhaustive).
@@ -98,6 +102,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     choice_: RankChoice | None
+    mean_: Floats | None
+    scale_: Floats | None
     explained_: Floats | None
     coefficients_: Floats | None
 
@@ -159,19 +165,43 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
                 outcome, resumed_at, rows = self._fit_evaluated(opened, y, d)
             self.trace_ = outcome.trace
             opened.finish(
-                outcome, f"{self.search} search, {self._criterion_name}", rows, resumed_at=resumed_at, warning="FeatureSelector"
+                outcome,
+                f"{self.search} search, {self._criterion_name}",
+                rows,
+                resumed_at=resumed_at,
+                warning="FeatureSelector",
             )
         return self
+
+    @property
+    def _growing(self) -> bool:
+        """Whether the score tends to grow with every column, so that its peak says nothing."""
+        return self.criterion == "cluster" and self.scoring in (None, "between-variance")
+
+    @property
+    def _meaning(self) -> str:
+        """What the scores are."""
+        if self.criterion == "cluster":
+            return "share of the variance of all columns between the clusters" if self._growing else "mean silhouette"
+        return "cross-validated score" if self.criterion == "wrapper" else self._criterion_name
 
     def _check_together(self, y: Any) -> None:
         """Refuse parameters that make no sense with the criterion."""
         name = self._criterion_name
         if self.criterion == "cluster" and (self.n_clusters is None) == (self.estimator is None):
-            raise ParameterError("criterion='cluster': give n_clusters, or an estimator that finds clusters, but not both.")
+            raise ParameterError(
+                "criterion='cluster': give n_clusters, or an estimator that finds clusters, but not both."
+            )
         if self.criterion == "wrapper" and self.estimator is None:
-            raise ParameterError("criterion='wrapper': give the estimator of the final task, and its target as y if it has one.")
+            raise ParameterError("criterion='wrapper': give the estimator of the final task, and y if it has a target.")
+        if self.criterion == "cluster" and self.scoring not in (None, *CLUSTER_SCORES):
+            raise ParameterError(
+                f"scoring={self.scoring!r}: clusters are judged by {' or '.join(map(repr, CLUSTER_SCORES))}."
+            )
         if not self._direct and isinstance(self.n_features, float):
-            raise ParameterError(f"n_features={self.n_features}: a share is of explained variance; with {name} give a number.")
+            raise ParameterError(
+                f"n_features={self.n_features}: a share is of explained variance; with {name} give a number."
+            )
         if self.criterion not in ("wrapper", "cluster") and self.estimator is not None:
             raise ParameterError(f"estimator: criterion={name!r} has no use for it; use criterion='wrapper'.")
 
@@ -191,8 +221,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         criterion = ExplainedVariance(scatter.matrix)
         target = self._target(scatter)
         walk = Walk(lambda step: target is not None and step.score >= target.high)
-        most = d if target is not None else int(self.n_features)  # type: ignore[arg-type]
-        outcome, resumed_at = Outcome(Reason.CONVERGED, 1, opened.passes.seconds), 0
+        most = d if target is not None else int(self.n_features)
+        outcome, resumed_at, self.n_compared_ = Outcome(Reason.CONVERGED, 1, 0.0), 0, 0
         if self.search == "exhaustive" and not listed(d):
             outcome, resumed_at = self._branch_and_bound(opened, criterion, scatter, target, walk)
         elif self.search == "backward":
@@ -203,7 +233,6 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
                 check_exhaustive(d, most if target is None else d // 2)
                 search = search if target is not None else exhaustive_of_one_size
             search(criterion, most, walk)
-            self.n_compared_ = len(walk.steps)
         sizes = [step.size for step in walk.steps]
         bounds = criterion.bounds(max(sizes))
         steps = tuple(replace(step, bound=max(float(bounds[step.size - 1]), step.score)) for step in walk.steps)
@@ -278,11 +307,10 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
                 known = evaluation.walk(evaluation.step(state)[0])[1]
             best = max(known, key=lambda subset: known[subset][0])
             walk.step(known[best][0], len(best), added=best)
-        meaning = {"cluster": "mean silhouette", "wrapper": "cross-validated score"}
-        path = SelectionPath(tuple(walk.steps), opened_names(opened.data), meaning.get(self._criterion_name, self._criterion_name))
+        path = SelectionPath(tuple(walk.steps), opened_names(opened.data), self._meaning)
         errors = [known.get(tuple(sorted(subset)), (0.0, np.nan))[1] for subset in path.subsets()]
         path = replace(path, steps=tuple(replace(step, error=e) for step, e in zip(path.steps, errors, strict=True)))
-        self.choice_ = within_one_error(path) if auto else None
+        self.choice_ = (nearly_as_good if self._growing else within_one_error)(path) if auto else None
         self.n_compared_ = len(known)
         wanted = size if self.choice_ is None else self.choice_.chosen
         reached = min(path.sizes, key=lambda each: abs(each - wanted))  # of a search that was stopped, the nearest
@@ -293,7 +321,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     def _judge(self, opened: Session, y: Any) -> tuple[Judge, int]:
         """What scores a subset, and how many rows it looks at."""
         if self.criterion == "cluster":
-            quality = ClusterQuality(opened, self.n_clusters or 2, self.estimator, self.missing)
+            scoring = self.scoring or CLUSTER_SCORES[0]
+            quality = ClusterQuality(opened, self.n_clusters or 2, self.estimator, scoring, self.missing)
             return quality, count_rows(opened.source)
         rows, weights = rows_in_memory(opened.source)
         target = None if y is None else np.asarray(y)
@@ -328,7 +357,9 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         self.support_[list(self._order)] = True
         self.n_features_, self.score_, self.bound_ = size, step.score, step.bound
         names = source.names
-        self.selected_ = np.array(self._order) if names is None else np.array([names[j] for j in self._order], dtype=object)
+        self.selected_ = (
+            np.array(self._order) if names is None else np.array([names[j] for j in self._order], dtype=object)
+        )
 
     # ---------------------------------------------------------------- rows
 
@@ -345,14 +376,14 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
     def reconstruct(self, X: Any) -> NDArray[Any]:
         """All columns as regression on the chosen ones predicts them; by variance explained only."""
-        return Passes(self._opened(X, whole=True), n_threads=self.n_threads).rows(self._reconstruct())
+        return Passes(self._opened(X), n_threads=self.n_threads).rows(self._reconstruct())
 
     def reconstruction_error(self, X: Any) -> Floats:
         """The squared distance of each row from what the chosen columns predict, in the (scaled) space of the fit.
 
         Over the rows of the fit, its sum is 1 - `score_` of that of the mean alone, if nothing is missing.
         """
-        return Passes(self._opened(X, whole=True), n_threads=self.n_threads).rows(SquaredError(self._reconstruct()))
+        return Passes(self._opened(X), n_threads=self.n_threads).rows(SquaredError(self._reconstruct()))
 
     def row_output(self, source: Source) -> RowOutput:
         """For streamed output: the chosen columns of each row."""
@@ -362,10 +393,13 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
     def _reconstruct(self) -> Reconstruct:
         if self.coefficients_ is None:
-            raise ParameterError("only criterion='variance-explained' has a regression of all columns on the chosen ones.")
+            raise ParameterError(
+                "only criterion='variance-explained' has a regression of all columns on the chosen ones."
+            )
+        assert self.mean_ is not None
         return Reconstruct(np.flatnonzero(self.support_), self.coefficients_, self.mean_, self.scale_)
 
-    def _opened(self, X: Any, *, whole: bool = False) -> Source:
+    def _opened(self, X: Any) -> Source:
         check_is_fitted(self, "support_")
         source = open_as_given(self, X)
         return source if self.missing == "error" else allow_missing(source)

@@ -13,6 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import has_fit_parameter
 
 from foldwise.data.block import Floats, join
 from foldwise.data.mapped import only_columns
@@ -21,9 +25,14 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.fold import blas, events
 from foldwise.fold.engine import use
 from foldwise.fold.iterate import Figures, State
+from foldwise.fold.passes import Passes
 from foldwise.fold.threads import run
+from foldwise.models.kmeans import KMeans
 from foldwise.models.session import Session
+from foldwise.selection.cluster_moments import grouped
 from foldwise.selection.features.search import Search, Subset, Walk
+from foldwise.selection.label_numbers import numbered
+from foldwise.selection.silhouette import silhouette
 
 
 class Judge(Protocol):
@@ -153,34 +162,47 @@ def _known(state: State) -> dict[Subset, tuple[float, float]]:
 
 
 class ClusterQuality:
-    """How well k-means, or another clustering, separates the rows by these columns: the mean silhouette."""
+    """How good the clusters are that k-means, or another clustering, finds in these columns alone.
 
-    def __init__(self, fit: Session, n_clusters: int, estimator: Any, missing: str) -> None:
-        self.fit, self.n_clusters, self.estimator, self.missing = fit, n_clusters, estimator, missing
+    "between-variance": the share of the variance of all columns that lies between the clusters, that is, how much of the
+    whole table they stand for. "silhouette": the mean silhouette, in the chosen columns.
+    """
+
+    def __init__(self, fit: Session, n_clusters: int, estimator: Any, scoring: str, missing: str) -> None:
+        self.fit, self.n_clusters, self.estimator, self.scoring = fit, n_clusters, estimator, scoring
+        self.allowed = "model" if missing == "model" else "error"
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
-        """The mean silhouette of the clusters, in the chosen columns, and its error if rows were sampled for it."""
-        from sklearn.base import clone
-
-        from foldwise.models.kmeans import KMeans
-        from foldwise.selection.silhouette import silhouette
-
+        """The score, and its error if rows were sampled for it."""
         rows = only_columns(self.fit.source, np.array(columns, dtype=np.intp))
-        seed = self.fit.seed
-        allowed = "model" if self.missing == "model" else "error"
         with use("threads"), warnings.catch_warnings(), blas.single():
             warnings.simplefilter("ignore")  # of single fits: fewer different rows than clusters, an early end
-            if self.estimator is None:
-                model = KMeans(self.n_clusters, random_state=seed, missing=allowed, n_threads=1).fit(rows)
-            else:
-                model = clone(self.estimator)
-                given = rows if type(model).__module__.startswith("foldwise.") else rows_in_memory(rows)[0]
-                model = model.fit(given)
-            labels = np.asarray(model.labels_ if hasattr(model, "labels_") else model.predict(rows))
-            if len(np.unique(labels[labels >= 0])) < 2:
-                return -1.0, float("nan")
-            ignore = -1 if (labels < 0).any() else None
-            found = silhouette(rows, labels, ignore=ignore, missing=allowed, random_state=seed, n_threads=1)
+            labels = self._labels(rows)
+            return self._silhouette(rows, labels) if self.scoring == "silhouette" else self._between(labels)
+
+    def _labels(self, rows: Source) -> NDArray[Any]:
+        if self.estimator is None:
+            seed = self.fit.seed
+            found = KMeans(self.n_clusters, random_state=seed, missing=self.allowed, n_threads=1).fit(rows).labels_
+            return np.asarray(found)
+        model = clone(self.estimator)
+        given = rows if type(model).__module__.startswith("foldwise.") else rows_in_memory(rows)[0]
+        model = model.fit(given)
+        return np.asarray(model.labels_ if hasattr(model, "labels_") else model.predict(given))
+
+    def _between(self, labels: NDArray[Any]) -> tuple[float, float]:
+        numbers, names = numbered(labels)  # rows without a cluster (-1) are a group of their own
+        observed = self.allowed == "model" and not self.fit.source.sparse
+        groups, _ = grouped(Passes(self.fit.source, n_threads=1), numbers, len(names), observed=observed)
+        total = float(groups.whole().squares.sum())
+        return 1.0 - float(groups.squares.sum()) / total if total > 0 else 0.0, float("nan")
+
+    def _silhouette(self, rows: Source, labels: NDArray[Any]) -> tuple[float, float]:
+        if len(np.unique(labels[labels >= 0])) < 2:
+            return -1.0, float("nan")
+        ignore = -1 if (labels < 0).any() else None
+        seed = self.fit.seed
+        found = silhouette(rows, labels, ignore=ignore, missing=self.allowed, random_state=seed, n_threads=1)
         return found.mean, found.standard_error if found.rows is not None else float("nan")
 
 
@@ -190,11 +212,6 @@ class TaskScore:
     def __init__(
         self, y: Any, estimator: Any, cv: Any, scoring: Any, rows: NDArray[Any], weights: Floats | None
     ) -> None:
-        from sklearn.base import is_classifier
-        from sklearn.metrics import check_scoring
-        from sklearn.model_selection import check_cv
-        from sklearn.utils.validation import has_fit_parameter
-
         self.estimator, self.rows, self.weights = estimator, rows, weights
         self.target = None if y is None else np.asarray(y)
         splitter = check_cv(cv, self.target, classifier=is_classifier(estimator))
@@ -207,8 +224,6 @@ class TaskScore:
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
         """The mean of the folds' scores, and its standard error."""
-        from sklearn.base import clone
-
         rows = self.rows[:, list(columns)]
         scores = np.empty(len(self.splits))
         for fold, (train, test) in enumerate(self.splits):

@@ -1,8 +1,8 @@
 """The share of the variance of all columns that regression on some of them explains, from their scatter matrix alone.
 
-Write S for the scatter matrix and A for a subset. Regression on A explains tr(S_.A S_AA^-1 S_A.), and R = S - S_.A S_AA^-1 S_A. is
-left. Adding column j explains |R_j|^2 / R_jj more. With P = S_AA^-1 and the coefficients B = S_.A P, removing column j of A
-explains |B_j|^2 / P_jj less. So each step costs O(d^2), and none reads a row.
+Write S for the scatter matrix and A for a subset. Regression on A explains tr(S_.A S_AA^-1 S_A.), and leaves
+R = S - S_.A S_AA^-1 S_A. (the Schur complement). Adding column j explains |R_j|^2 / R_jj more. With P = S_AA^-1 and the
+coefficients B = S_.A P, removing column j of A explains |B_j|^2 / P_jj less. So each step costs O(d^2), and none reads a row.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ExplainedVariance:
         pivots = np.diagonal(left)
         usable = pivots > self.floor
         gains = np.divide(np.einsum("ij,ij->j", left, left), pivots, where=usable, out=np.zeros(self.d))
-        found = np.minimum(explained + gains, 1.0)
+        found = np.asarray(np.minimum(explained + gains, 1.0))
         found[list(columns)] = -np.inf
         return found
 
@@ -139,7 +139,7 @@ class ExplainedVariance:
             values = np.linalg.eigvalsh(self.scatter)[::-1][:most]
         else:
             values = eigh(self.scatter, eigvals_only=True, subset_by_index=[self.d - most, self.d - 1])[::-1]
-        return np.minimum(np.cumsum(np.maximum(values, 0.0)), 1.0)
+        return np.asarray(np.minimum(np.cumsum(np.maximum(values, 0.0)), 1.0))
 
     def backward_order(self) -> list[int]:
         """The columns in the order in which they are removed, each time the one whose loss costs least.
@@ -175,7 +175,7 @@ class ExplainedVariance:
         return gain
 
     def _left(self, columns: tuple[int, ...]) -> tuple[Floats, float]:
-        """What the columns leave of the scatter matrix, and the share that they explain; one step on from the last if possible."""
+        """What the columns leave of the scatter matrix, and the share that they explain; goes on from the last if possible."""
         known = self._eliminated
         if known is not None and columns[: len(known[0])] == known[0]:
             done, left, explained = known

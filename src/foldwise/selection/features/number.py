@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foldwise.data.block import Floats
 from foldwise.models.pca.rank import RankChoice, by_rule
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.selection.features.explained import REDUNDANT
@@ -29,9 +30,8 @@ class Target:
         def fewest(share: float) -> int:
             return next((size for size, step in best.items() if step.score >= share), max(best))
 
-        scores = np.array([step.score for step in best.values()])
-        figures = {"columns": np.array(list(best), dtype=np.float64), "score": scores}
-        return RankChoice(self.rule, fewest(self.share), fewest(self.low), fewest(self.high), self.meaning, figures)
+        sizes = fewest(self.share), fewest(self.low), fewest(self.high)
+        return RankChoice(self.rule, *sizes, self.meaning, _figures(path))
 
 
 def share_target(share: float) -> Target:
@@ -52,10 +52,14 @@ def auto_target(spectrum: Spectrum) -> Target:
     whole = 1.0 - 10 * REDUNDANT
     share, low, high = (min(float(shares[k]), whole) if k else whole for k in (found.chosen, found.low, found.high))
     if not found.chosen:
-        meaning = "no component stands out from noise, so no column stands for another; only redundant ones are left out"
+        meaning = (
+            "no component stands out from noise, so no column stands for another; only redundant ones are left out"
+        )
         return Target("auto", whole, whole, whole, meaning)
     many = f"the {found.chosen} components that stand out" if found.chosen > 1 else "the component that stands out"
-    meaning = f"the fewest columns on the path that explain as much as {many} from noise ({share:.1%}; by parallel analysis)"
+    meaning = (
+        f"the fewest columns on the path that explain as much as {many} from noise ({share:.1%}; by parallel analysis)"
+    )
     return Target("auto", share, min(low, share) if found.low else share, max(high, share), meaning)
 
 
@@ -70,8 +74,19 @@ def within_one_error(path: SelectionPath) -> RankChoice:
         if error
         else "the number of columns with the best score"
     )
-    figures = {
-        "columns": np.array(list(best), dtype=np.float64),
-        "score": np.array([step.score for step in best.values()]),
-    }
-    return RankChoice("auto", min(near), min(near), max(near), meaning, figures)
+    return RankChoice("auto", min(near), min(near), max(near), meaning, _figures(path))
+
+
+def nearly_as_good(path: SelectionPath) -> RankChoice:
+    """The fewest columns with 95 % of the best score, for scores that tend to grow with every column."""
+    best = path.by_size()
+    top = max(best.values(), key=lambda step: step.score)
+    chosen, low, high = (
+        next(size for size, step in best.items() if step.score >= share * top.score) for share in (0.95, 0.9, 0.99)
+    )
+    meaning = f"the fewest columns with 95 % of the best score ({top.score:.4g} with {top.size}); with 90 % and 99 %"
+    return RankChoice("auto", chosen, low, high, meaning, _figures(path))
+
+
+def _figures(path: SelectionPath) -> dict[str, Floats]:
+    return {"columns": np.array(path.sizes, dtype=np.float64), "score": path.scores}

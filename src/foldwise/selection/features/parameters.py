@@ -10,6 +10,7 @@ from foldwise.models.parameters import Parameter, one_of, shared, whole, words
 from foldwise.selection.features.search import SEARCHES
 
 CRITERIA = ("variance-explained", "cluster", "wrapper")
+CLUSTER_SCORES = ("between-variance", "silhouette")
 
 PARAMETERS: dict[str, Parameter] = {
     "n_features": Parameter(

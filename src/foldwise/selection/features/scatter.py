@@ -1,4 +1,4 @@
-"""The scatter matrix that variance explained is worked out from: of complete rows, or as a model of missing cells expects it."""
+"""The scatter matrix that variance explained is worked out from: of complete rows, or as expected where cells are missing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def scatter_of(opened: Session, scale: bool, missing: str) -> Scatter:
             where=opened.where,
             advice="Leave out columns that hardly vary first",
         )
-    options = SolverOptions(scale=scale, ddof=0.0, indicators=getattr(data, "indicators", None), wide=True, seed=opened.seed)
+    options = SolverOptions(
+        scale=scale, ddof=0.0, indicators=getattr(data, "indicators", None), wide=True, seed=opened.seed
+    )
     if opened.missing is not None:
         spectrum = fit_observed(opened.passes, opened.missing, options, None).spectrum
         matrix = (spectrum.directions.T * spectrum.variances) @ spectrum.directions
