@@ -46,6 +46,7 @@ from foldwise.selection.features.parameters import CLUSTER_SCORES, PARAMETERS
 from foldwise.selection.features.path import SelectionPath
 from foldwise.selection.features.scatter import Scatter, scatter_of
 from foldwise.selection.features.search import SEARCHES, Search, Walk, exhaustive_of_one_size
+from foldwise.stats.extent import Extent
 
 _MOST_EVALUATED = 100_000  # subsets, each with a fit of its own
 
@@ -282,6 +283,12 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     # ---------------------------------------------------------------- by a model of each subset
 
     def _fit_evaluated(self, opened: Session, y: Any, d: int) -> tuple[Outcome, int, int]:
+        # Subsets are taken of rows that nobody checks again; what is found here also ties a checkpoint to them.
+        gaps = opened.missing
+        if gaps is None:
+            figures = opened.passes.fold(Extent.of).figures
+        else:
+            figures = gaps.weight, gaps.centre, gaps.squares
         judge, rows = self._judge(opened, y)
         auto = self.n_features == "auto"
         size = (1 if self.search == "backward" else d) if auto else int(self.n_features)
@@ -290,14 +297,13 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
             self._check_evaluated(judge, d, size, auto=auto)
             search = search if auto else exhaustive_of_one_size
         evaluation = Evaluation(judge, search, size, d, opened.passes.n_threads, lambda step: False)
-        figures = np.array([count_rows(opened.source), d], dtype=np.float64)
         state, outcome, resumed_at = iterate(
             evaluation.start,
             evaluation.step,
             evaluation.done,
             max_iter=UNLIMITED,
             time_budget=self.time_budget,
-            checkpoint=opened.checkpoint(figures, target=None if y is None else np.asarray(y)),
+            checkpoint=opened.checkpoint(*figures, target=None if y is None else np.asarray(y)),
         )
         walk, known = evaluation.walk(state)
         if not walk.steps:  # stopped within the first step: the best subset so far
