@@ -285,10 +285,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     def _fit_evaluated(self, opened: Session, y: Any, d: int) -> tuple[Outcome, int, int]:
         # Subsets are taken of rows that nobody checks again; what is found here also ties a checkpoint to them.
         gaps = opened.missing
-        if gaps is None:
-            figures = opened.passes.fold(Extent.of).figures
-        else:
-            figures = gaps.weight, gaps.centre, gaps.squares
+        seen = None if gaps is None else (gaps.weight, gaps.centre, gaps.squares)
+        figures = opened.passes.fold(Extent.of).figures if seen is None else seen
         judge, rows = self._judge(opened, y)
         auto = self.n_features == "auto"
         size = (1 if self.search == "backward" else d) if auto else int(self.n_features)
