@@ -21,6 +21,7 @@ MODELS = {
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "KernelKMeans": "foldwise.models.kernel",
+    "LinearAutoencoder": "foldwise.models.autoencoder",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",

@@ -28,6 +28,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | _CLUSTERS
     | {"cluster_centers_": "f k p", "landmarks_": "f l d", "pivot_": "f d", "members_": "i m", "rows_": "f m d"}
     | {"row_weights_": "f m", "diagonal_": "f m", "mean_weights_": "f k", "mean_norms_": "f k"},
+    "LinearAutoencoder": _COLUMNS | {"encoder_weights_": "f k d", "decoder_weights_": "f d k", "n_components_": "k"},
     "MiniBatchKMeans": _CENTRES,
     "PCA": _COLUMNS
     | {"components_": "f k d", "n_components_": "k", "column_variances_": "f d", "residuals_": "f k"}

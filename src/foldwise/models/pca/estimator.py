@@ -153,9 +153,7 @@ class PCA(
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             spectrum, observed, algorithm = self.solve(opened)
-            self._set_attributes(spectrum, opened.data.dtype, observed)
-            self.__dict__.pop("_stream", None)
-            self.__dict__.pop("n_samples_seen_", None)
+            self.settle(opened, spectrum, observed)
             opened.finish(
                 spectrum.outcome,
                 algorithm,
@@ -171,11 +169,17 @@ class PCA(
         by_cells = opened.missing is not None or self.n_components == "held-out"
         k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
         indicators = getattr(opened.data, "indicators", None)
-        options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+        options = self.solver_options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
         if not by_cells:
             return solver.solve(opened.passes, options), None, solver.name
         observed = fit_observed(opened.passes, opened.missing, options, self.n_components)
         return observed.spectrum, observed, EM
+
+    def settle(self, opened: Session, spectrum: Spectrum, observed: ObservedFit | None = None) -> None:
+        """Take what `solve` found, here or in a fit of a model that contains this one, as the result of a fit."""
+        self._set_attributes(spectrum, opened.data.dtype, observed)
+        self.__dict__.pop("_stream", None)
+        self.__dict__.pop("n_samples_seen_", None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in a batch of any size; after the last one the model is, to the last bit, that of one fit.
@@ -223,7 +227,7 @@ class PCA(
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         dtype = np.float64 if self._wide else stream.dtype
-        options = self._options(k, seed, indicators=self.__dict__.get("indicators_"))
+        options = self.solver_options(k, seed, indicators=self.__dict__.get("indicators_"))
         try:
             self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype)
         except DataError as problem:
@@ -240,13 +244,14 @@ class PCA(
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
 
-    def _options(
+    def solver_options(
         self,
         n_components: int | None,
         seed: int,
         checkpoint: Checkpoint | None = None,
         indicators: tuple[IndicatorGroup, ...] | None = None,
     ) -> SolverOptions:
+        """What the parameters say to a solver."""
         usual = 1.0 if indicators is None else 0.0  # as is the custom of FAMD and MCA
         return SolverOptions(
             n_components=n_components,
@@ -348,7 +353,7 @@ class PCA(
         projection = self._projection()
         if self.missing != "model":
             return self._rows(X, projection.residual_norms)
-        return self._rows_as_they_are(X, ObservedResiduals(self._normal(), projection))
+        return self._rows_as_they_are(X, ObservedResiduals(self.normal(), projection))
 
     @property
     def loadings_(self) -> LabelledMatrix:
