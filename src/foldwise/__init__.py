@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from foldwise.selection.votes import Vote as Vote
     from foldwise.store import load as load
     from foldwise.store import save as save
+    from foldwise.store import save_onnx as save_onnx
 
 __version__ = "0.1.0"
 
@@ -111,7 +112,7 @@ _HOMES = {
     "selection.votes": "Vote",
     "selection.stability": "stability",
     "selection.stability_result": "Stability",
-    "store": "load save",
+    "store": "load save save_onnx",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
 

@@ -154,13 +154,8 @@ class PCA(
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             spectrum, observed, algorithm = self.solve(opened)
             self.settle(opened, spectrum, observed)
-            opened.finish(
-                spectrum.outcome,
-                algorithm,
-                spectrum.rows,
-                resumed_at=spectrum.resumed_at,
-                warning=f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')",
-            )
+            what = f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')"
+            opened.finish(spectrum.outcome, algorithm, spectrum.rows, resumed_at=spectrum.resumed_at, warning=what)
         return self
 
     def solve(self, opened: Session) -> tuple[Spectrum, ObservedFit | None, str]:
