@@ -208,7 +208,7 @@ class LinearAutoencoder(
 
     def _code(self) -> LinearCode:
         check_is_fitted(self)
-        normal = self.pca_.normal() if self.missing == "model" else None
+        normal = self.pca_._normal() if self.missing == "model" else None
         return LinearCode(self.encoder_weights_, self.decoder_weights_, self.mean_, self.scale_, normal)
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:

@@ -74,7 +74,7 @@ class DensityOutputs:
             self.fill_scale_, self.fill_precision_ = observed.normal.scale, observed.normal.precision
             self.shrinkage_, self.held_out_error_ = observed.strength, observed.error
 
-    def normal(self) -> NormalModel:
+    def _normal(self) -> NormalModel:
         """The normal distribution that missing cells are filled by: of the fit, or the probabilistic PCA's if it had none."""
         check_is_fitted(self)
         if "fill_precision_" in self.__dict__:
@@ -84,11 +84,11 @@ class DensityOutputs:
 
     def _completing(self, task: Any) -> Any:
         """The task on rows whose missing cells are filled, if the model is to fill any."""
-        return Completing(self.normal(), task) if self.missing == "model" else task
+        return Completing(self._normal(), task) if self.missing == "model" else task
 
     def _rows_as_they_are(self, X: Any, task: Any) -> NDArray[Any]:
         return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
 
     def _impute_block(self, values: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
         """Rows completed, and the standard deviation of each filled cell; see `models/impute.py`."""
-        return self.normal().fill(values)
+        return self._normal().fill(values)

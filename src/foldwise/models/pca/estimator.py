@@ -348,7 +348,7 @@ class PCA(
         projection = self._projection()
         if self.missing != "model":
             return self._rows(X, projection.residual_norms)
-        return self._rows_as_they_are(X, ObservedResiduals(self.normal(), projection))
+        return self._rows_as_they_are(X, ObservedResiduals(self._normal(), projection))
 
     @property
     def loadings_(self) -> LabelledMatrix:
