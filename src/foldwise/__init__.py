@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.autoencoder import Autoencoder as Autoencoder
     from foldwise.models.ensemble import ClusterEnsemble as ClusterEnsemble
     from foldwise.models.ensemble import Coassociation as Coassociation
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
@@ -80,6 +81,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
+    "models.autoencoder": "Autoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
