@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.autoencoder import Autoencoder as Autoencoder
     from foldwise.models.autoencoder import LinearAutoencoder as LinearAutoencoder
     from foldwise.models.ensemble import ClusterEnsemble as ClusterEnsemble
     from foldwise.models.ensemble import Coassociation as Coassociation
@@ -82,7 +83,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
-    "models.autoencoder": "LinearAutoencoder",
+    "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",

@@ -101,7 +101,9 @@ def cluster(
                 return end_with_votes(choice, choice_report(choice, source, scale=scale, metric=metric), output, place)
             wanted = choice.n_clusters or 1
         with progress():
-            fitted = KMeans(wanted, checkpoint=place, time_budget=rest_of(resuming.time_budget, choice), **settings).fit(source)
+            fitted = KMeans(
+                wanted, checkpoint=place, time_budget=rest_of(resuming.time_budget, choice), **settings
+            ).fit(source)
         with progress():
             report = cluster_report(fitted, source, choice)
         ending: dict[str, Any] = {"interrupted": fitted.outcome_.reason == "interrupted"}

@@ -28,7 +28,6 @@ def chosen_number(
         return choose_clusters(source, checkpoint=place, time_budget=time_budget, **used)
 
 
-
 def votes_file(checkpoint: Path | None) -> Path | None:
     """Where the votes are kept while they are computed: beside the checkpoint of the fit."""
     return None if checkpoint is None else checkpoint.with_name(checkpoint.name + ".votes")
@@ -40,7 +39,11 @@ def end_with_votes(choice: ClusterChoice, report: Report, output: Output, checkp
     from foldwise.report.values import Note
 
     files = [str(path) for path in (output.out, output.model) if path is not None]
-    note = [Note(f"not written, since the number of clusters is not settled: {', '.join(files)}", only="text")] if files else []
+    note = (
+        [Note(f"not written, since the number of clusters is not settled: {', '.join(files)}", only="text")]
+        if files
+        else []
+    )
     report, output = replace(report, parts=[*report.parts, *note]), replace(output, out=None)
     return finish(report, output, checkpoint=votes_file(checkpoint), interrupted=choice.interrupted)
 

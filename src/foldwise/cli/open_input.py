@@ -40,7 +40,9 @@ def open_column(file: str, column: str | None, where: str | None, weights: str |
 
     if file.endswith(".npy"):
         if where is not None or weights is not None:
-            return scan_quietly(file, columns=None if column is None else [_place(column)], where=where, weights=weights)
+            return scan_quietly(
+                file, columns=None if column is None else [_place(column)], where=where, weights=weights
+            )
         return scan_column(file, column=None if column is None else _place(column))
     chosen: dict[str, Any] = {} if column is None else {"columns": [column], "as_": {column: "number"}}
     return prepare(file, where=where, weights=weights, reading=options.reading(), **chosen)
@@ -68,7 +70,9 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
 def _refuse_for_arrays(given: Input) -> None:
     about = {"--exclude": given.exclude, "--id": given.id_, "--label": given.label, "--as": given.as_}
     if used := [option for option, value in about.items() if value]:
-        raise ParameterError(f"{', '.join(used)}: the columns of a .npy file have no names. Use --columns with positions.")
+        raise ParameterError(
+            f"{', '.join(used)}: the columns of a .npy file have no names. Use --columns with positions."
+        )
 
 
 def kinds_asked(texts: list[str]) -> dict[str, str]:

@@ -18,8 +18,13 @@ _OPTIONS = {
     "reg_covar": "--ridge",
     "n_init": "--starts",
     "random_state": "--seed",
-    **{name: f"--{name}" for name in ("columns", "column", "where", "weights", "exclude", "categories", "missing", "metric")},
-    **{name: f"--{name}" for name in ("header", "delimiter", "decimal", "encoding", "sheet", "table", "skip", "search")},
+    **{
+        name: f"--{name}"
+        for name in ("columns", "column", "where", "weights", "exclude", "categories", "missing", "metric")
+    },
+    **{
+        name: f"--{name}" for name in ("header", "delimiter", "decimal", "encoding", "sheet", "table", "skip", "search")
+    },
     **{name: "--" + name.replace("_", "-") for name in ("missing_values", "max_iter", "time_budget")},
 }
 _NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))

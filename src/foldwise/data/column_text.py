@@ -32,7 +32,25 @@ THOUSANDS = {",": ",", ".": ".", " ": f" {_WIDE_BLANKS}", "'": "'\u2019"}  # mar
 SYMBOLS = "$€£¥₹₽₩₪₺₴฿"
 CURRENCIES = (
     *SYMBOLS,
-    *("USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "INR", "CNY", "BRL"),
+    *(
+        "USD",
+        "EUR",
+        "GBP",
+        "JPY",
+        "CHF",
+        "CAD",
+        "AUD",
+        "NZD",
+        "SEK",
+        "NOK",
+        "DKK",
+        "PLN",
+        "CZK",
+        "HUF",
+        "INR",
+        "CNY",
+        "BRL",
+    ),
     *("MXN", "ZAR", "kr", "Kr", "Fr.", "Rs", "Rs."),
 )
 

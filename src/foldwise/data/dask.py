@@ -50,7 +50,11 @@ class Chunks:
 
     def _joined(self, parts: list[Block], start: int) -> Block:
         """Neighbouring rows as one block, still to be checked: whoever allows missing cells does so before."""
-        weights = None if self.weights is None else np.concatenate([part.weights for part in parts if part.weights is not None])
+        weights = (
+            None
+            if self.weights is None
+            else np.concatenate([part.weights for part in parts if part.weights is not None])
+        )
         return DenseBlock(np.concatenate([part.unchecked for part in parts]), start, weights, self._finite)
 
     def _values(self, chunk: Any, at: int) -> NDArray[Any]:

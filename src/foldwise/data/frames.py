@@ -84,9 +84,7 @@ def open_pandas(frame: Any, *, columns_: Any, where: Any, weights: Any, dtype: A
     kinds = [_pandas_kind(one) for one in series]
     arrays = [one.to_numpy() if isinstance(one.dtype, np.dtype) else one.array for one in series]
 
-    def load(
-        chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
-    ) -> NDArray[Any]:
+    def load(chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         parts = [_pandas_slice(arrays[j][start:stop], dtype, start, j if names is None else names[j]) for j in chosen]
         return rows_of([(batch_of(parts), 0, stop - start)], len(chosen), dtype)
 
@@ -164,9 +162,7 @@ def open_arrow(table: Any, *, columns_: Any, where: Any, weights: Any, dtype: An
     held = BatchList(batches)
     kinds = [_arrow_kind(table, j, form) for j, (_, form) in enumerate(fields)]
 
-    def load(
-        chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]
-    ) -> NDArray[Any]:
+    def load(chosen: Sequence[int], start: int, stop: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         parts = [(batch.chosen(list(chosen)), first, last) for batch, first, last in held.parts(start, stop)]
         return rows_of(parts, len(chosen), dtype)
 

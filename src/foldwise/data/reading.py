@@ -26,7 +26,9 @@ class Reading:
     @property
     def given(self) -> dict[str, object]:
         """The options that were given."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) is not None}
+        return {
+            field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) is not None
+        }
 
 
 FOUND_OUT = Reading()  # nothing was said

@@ -51,9 +51,7 @@ class BatchList:
         return found
 
 
-def rows_of(
-    parts: Sequence[Part], n_columns: int, dtype: np.dtype[Any], first: int = 0
-) -> NDArray[Any]:
+def rows_of(parts: Sequence[Part], n_columns: int, dtype: np.dtype[Any], first: int = 0) -> NDArray[Any]:
     """The parts as one row-major array, with NaN for missing values."""
     out = np.empty((sum(stop - start for _, start, stop in parts), n_columns), dtype=dtype)
     at = 0

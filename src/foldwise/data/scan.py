@@ -79,7 +79,9 @@ def _opened(x: Any, given: dict[str, Any], reading: Reading) -> Source:
 
 def _refuse_missing_values(reading: Reading, what: str) -> None:
     if reading.missing_values is not None:
-        raise ParameterError(f"missing_values cannot be said of {what}: put NaN in its cells, or pass a file or a frame.")
+        raise ParameterError(
+            f"missing_values cannot be said of {what}: put NaN in its cells, or pass a file or a frame."
+        )
 
 
 def is_query(x: Any) -> bool:

@@ -32,7 +32,9 @@ def spooled(source: Source, limit: int | None = None) -> Iterator[Source]:
         yield source
         return
     if type(source) is MappedSource and source.n_columns > source.source.n_columns:
-        with spooled(source.source, limit) as narrow:  # indicators are quickly made again of codes, and need not be written
+        with spooled(
+            source.source, limit
+        ) as narrow:  # indicators are quickly made again of codes, and need not be written
             yield source.over(narrow)
         return
     spool = SpooledSource(source, limit)

@@ -130,7 +130,9 @@ class Tokens:
         for line in self._lines:
             self._number += 1
             if self._fresh:
-                if not line.strip() and (self._dialect.delimiter != "\t" or "\t" not in line):  # tabs: a row without values
+                if not line.strip() and (
+                    self._dialect.delimiter != "\t" or "\t" not in line
+                ):  # tabs: a row without values
                     self.blank += 1
                     self._pending_blank = True
                     continue

@@ -39,9 +39,7 @@ class Beside(Protocol):
         """After an error of the stream: whether a new one is worth a try."""
 
 
-def open_writer(
-    path: str | os.PathLike[str], names: Sequence[str], dtype: Any, beside: Beside | None = None
-) -> Writer:
+def open_writer(path: str | os.PathLike[str], names: Sequence[str], dtype: Any, beside: Beside | None = None) -> Writer:
     """A writer to .parquet, .csv (or .csv.gz), .jsonl or .npy, to be used in a `with` statement.
 
     With a structured dtype, each field is a column of its own type, and rows are passed as structured arrays. A .npy file has
@@ -87,9 +85,7 @@ class Writer:
                 if self._kind == "npy":
                     self._format = _Npy(new.temporary, len(self._names), self._dtype)
                 else:
-                    self._format = _Table(
-                        new.temporary, self.path, self._kind, self._names, self._dtype, self._beside
-                    )
+                    self._format = _Table(new.temporary, self.path, self._kind, self._names, self._dtype, self._beside)
         except BaseException:
             new.close()
             raise
@@ -236,7 +232,9 @@ class _Table:
         if self._tab:
             options += ", DELIMITER '\t'"
         # NaN, where a cell is missing, is an empty cell of a text file and a NULL.
-        kinds = [self._dtype[j] for j in range(len(self._names))] if self._dtype.names else [self._dtype] * len(self._names)
+        kinds = (
+            [self._dtype[j] for j in range(len(self._names))] if self._dtype.names else [self._dtype] * len(self._names)
+        )
         cells = [f"nullif(c{j}, 'NaN')" if kind.kind == "f" else f"c{j}" for j, kind in enumerate(kinds)]
         names, table = list(self._names), "scratch.main.rows"
         if self._beside is not None:

@@ -125,7 +125,9 @@ class _Complete:
     def __call__(self, block: Block) -> Block:
         rows = block.dense()
         missing = np.isnan(rows)
-        return block.with_rows(np.where(missing, self.fill(rows)[0], rows).astype(rows.dtype)) if missing.any() else block
+        return (
+            block.with_rows(np.where(missing, self.fill(rows)[0], rows).astype(rows.dtype)) if missing.any() else block
+        )
 
 
 def completed(model: Any, source: Source) -> Source:

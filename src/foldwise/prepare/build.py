@@ -75,7 +75,19 @@ def prepare(
         raise ParameterError(f"categories={categories!r}: must be 'describe' or 'encode'.")
     unknown = [name for name in options if name not in Reading.__dataclass_fields__]
     if unknown:
-        known = ["columns", "exclude", "ids", "labels", "as_", "categories", "rare", "whole", "where", "weights", "reading"]
+        known = [
+            "columns",
+            "exclude",
+            "ids",
+            "labels",
+            "as_",
+            "categories",
+            "rare",
+            "whole",
+            "where",
+            "weights",
+            "reading",
+        ]
         known += Reading.__dataclass_fields__
         raise ParameterError(f"{unknown[0]}: fw.prepare has no such option. It has {', '.join(known)}.")
     how = reading_options(reading, options)
@@ -117,7 +129,15 @@ def _chosen(columns: Any, table: DuckDBTable) -> list[str]:
 
 
 def _kinds(asked: Mapping[str, str]) -> dict[str, str]:
-    allowed = ["number", "category", "boolean", "identifier", "date", "text", *(part for part in PARTS if part != "number")]
+    allowed = [
+        "number",
+        "category",
+        "boolean",
+        "identifier",
+        "date",
+        "text",
+        *(part for part in PARTS if part != "number"),
+    ]
     for name, kind in asked.items():
         if kind not in allowed:
             raise ParameterError(f"as_={{{name!r}: {kind!r}}}: a column can be {', '.join(allowed)}.")

@@ -44,7 +44,9 @@ def count_levels(
     if not chosen:
         return counts
     every = {j: Levels(columns[j].name, tuple(counts[j]), tuple(counts[j].values())) for j in chosen}
-    coded = {columns[j].name: replace(columns[j], type="DOUBLE", expression=code_sql(words[j], every[j])) for j in chosen}
+    coded = {
+        columns[j].name: replace(columns[j], type="DOUBLE", expression=code_sql(words[j], every[j])) for j in chosen
+    }
     weighed = replace(table, columns=tuple(coded.get(column.name, column) for column in table.columns))
     source = open_source(weighed, columns_=list(coded), where=condition, weights=weights, dtype=None)
     sums = {j: np.zeros(len(every[j].levels)) for j in chosen}

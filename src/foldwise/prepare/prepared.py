@@ -43,7 +43,6 @@ class Prepared(View):
         """The blocks to load."""
         return self.source.pieces(first, last)
 
-
     def unseen(self) -> list[tuple[str, list[str], int]]:
         """Categories with levels that the recipe does not know: the name, some of the levels, and the number of cells."""
         used = [column for column in self.recipe.having("used") if column.levels is not None]
@@ -87,7 +86,11 @@ class Carried:
         plain = is_text(table) and table.projection is not None
         carried = {name: quoted(f"{_CARRIED}{j + 1}") for j, name in enumerate(self.columns)}
         cells = [f"{quoted(own[name])} AS {carried[name]}" for name in self.columns if plain and name not in self.typed]
-        select = [f"row_number() OVER () - 1 AS {quoted(_CARRIED + '0')}", *cells, (table.projection or "*") if plain else "*"]
+        select = [
+            f"row_number() OVER () - 1 AS {quoted(_CARRIED + '0')}",
+            *cells,
+            (table.projection or "*") if plain else "*",
+        ]
         rows = (table.as_given() if plain else table.relation()).project(", ".join(select))
         kept = rows if self.condition is None else rows.filter(self.condition)
         taken = [carried[name] if plain and name not in self.typed else quoted(own[name]) for name in self.columns]
@@ -146,7 +149,11 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
     by_name = {column.name: column for column in columns}
     table = replace(prepared.table, columns=tuple(by_name.get(one.name, one) for one in prepared.table.columns))
     codes = open_source(
-        table, columns_=[column.name for column in columns], where=prepared.condition, weights=prepared.weights, dtype=None
+        table,
+        columns_=[column.name for column in columns],
+        where=prepared.condition,
+        weights=prepared.weights,
+        dtype=None,
     )
     return codes, list(zip(levels, labels, strict=True))
 

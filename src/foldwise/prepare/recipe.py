@@ -30,7 +30,14 @@ from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
 
 # What is done with a column.
-USED, DESCRIBING, IDENTIFIER, LABEL, WEIGHT, LEFT_OUT = "used", "describing", "identifier", "label", "weight", "left out"
+USED, DESCRIBING, IDENTIFIER, LABEL, WEIGHT, LEFT_OUT = (
+    "used",
+    "describing",
+    "identifier",
+    "label",
+    "weight",
+    "left out",
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,9 @@ class Recipe:
         """The columns with a role."""
         return tuple(column for column in self.columns if column.role == role)
 
-    def open(self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None) -> Prepared:
+    def open(
+        self, x: Any, *, where: str | None = None, weights: Any = None, reading: Reading | None = None
+    ) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
         typed = self.typed(with_text_cells(table), new=table is not x)

@@ -65,7 +65,9 @@ def choice_charts(choice: ClusterChoice) -> list[Part]:
 
 
 def _caption(choice: ClusterChoice) -> str:
-    parts = ["1 means no clusters. Where dip finds no gap there are none, unless 90 % of the other votes are for one number."]
+    parts = [
+        "1 means no clusters. Where dip finds no gap there are none, unless 90 % of the other votes are for one number."
+    ]
     if choice.n_clusters == 1 and any(one.rule == "dip" and one.chosen != 1 for one in choice.votes):
         parts.append("Here 60 % of the other votes or more are for 1, and overrule it: gaps can occur by chance.")
     parts += [f"{note.capitalize()}." for note in choice.notes]

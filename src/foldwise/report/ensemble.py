@@ -223,7 +223,9 @@ def _cdf(model: Any) -> Chart:
             "or never, so the clusters are clear. PAC is how much the line rises over the shaded part."
         )
     else:
-        caption = "Of all pairs. Flat in the middle: together always or never. PAC is how much it rises over the shaded part."
+        caption = (
+            "Of all pairs. Flat in the middle: together always or never. PAC is how much it rises over the shaded part."
+        )
     return Chart("How often two rows are together", draw, caption)
 
 

@@ -8,7 +8,13 @@ from foldwise.fold.manifest import Manifest
 from foldwise.report.formats import counted
 from foldwise.report.values import Column, Table
 
-_TOLD = ("identifier", "constant", "empty-column", "left-out", "nested")  # topics of notes that the roles of columns tell
+_TOLD = (
+    "identifier",
+    "constant",
+    "empty-column",
+    "left-out",
+    "nested",
+)  # topics of notes that the roles of columns tell
 
 
 def about(model: Any, work: str) -> list[str]:

@@ -77,9 +77,7 @@ def dip_of(x: Floats, weights: Floats | None = None) -> DipTest:
     n = float(len(x)) if weights is None else float(weights.sum())
     if len(x) < 2 or n <= 0:
         return DipTest(0.0, 1.0)
-    found = _core.dip(
-        np.ascontiguousarray(x[order]), None if weights is None else np.ascontiguousarray(weights[order])
-    )
+    found = _core.dip(np.ascontiguousarray(x[order]), None if weights is None else np.ascontiguousarray(weights[order]))
     return DipTest(found, p_value(found, n))
 
 

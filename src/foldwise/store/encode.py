@@ -16,6 +16,7 @@ from foldwise.store.shapes import check_shapes
 
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
 MODELS = {
+    "Autoencoder": "foldwise.models.autoencoder",
     "BisectingKMeans": "foldwise.models.kmeans",
     "ClusterEnsemble": "foldwise.models.ensemble",
     "GaussianMixture": "foldwise.models.mixture",
@@ -57,8 +58,10 @@ _RECORDS = RESULTS | {
     "IndicatorGroup": "foldwise.prepare.encode",
     "Judgement": "foldwise.selection.clusters.criterion",
     "Logs": "foldwise.stats.logs",
+    "Layer": "foldwise.models.autoencoder.network",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
+    "Network": "foldwise.models.autoencoder.network",
     "Outcome": "foldwise.fold.outcome",
     "Rounding": "foldwise.stats.rounding",
     "SufficientStatistics": "foldwise.models.likelihood.families.base",

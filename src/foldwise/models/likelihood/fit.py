@@ -137,7 +137,9 @@ def _without_missing(source: Source, engine: Any, n_threads: int | None) -> tupl
         raise DataError("all values are missing", where=source.where, column=source.names[0] if source.names else None)
     if not found.cells:
         return source, ()
-    return drop_incomplete(source, found.mean), (f"{found.cells:,} of {found.rows:,} values are missing and were left out",)
+    return drop_incomplete(source, found.mean), (
+        f"{found.cells:,} of {found.rows:,} values are missing and were left out",
+    )
 
 
 def _rank(comparison: Comparison, fit: FittedDistribution) -> tuple[float, float, str]:

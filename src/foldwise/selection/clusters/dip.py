@@ -30,7 +30,10 @@ _FRESH = 3  # up to so many clusters, the centres of a fold are found anew: all 
 _SAME = 0.5  # Jaccard index above which a cluster of a fold is that of all rows
 _GAP = 0.05  # two clusters are apart if one peak has less than this probability
 _ANY = 0.01  # for more than two clusters, at least one group must be apart from all others by this
-_NEAR, _MANY = 4, 12  # with more than _MANY clusters, rows count if one of the pair is among their _NEAR nearest centres
+_NEAR, _MANY = (
+    4,
+    12,
+)  # with more than _MANY clusters, rows count if one of the pair is among their _NEAR nearest centres
 _MIDDLES = (1 / 3, 1 / 2, 2 / 3)  # where between the centres a valley is looked for
 _LEVELS = 0.5  # a column with fewer distinct values than this share of the rows is taken as rounded
 _TELLS_APART = 1.05  # distinct rows for each distinct value of a column

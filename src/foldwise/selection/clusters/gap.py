@@ -29,7 +29,9 @@ class Gap:
         found = []
         for place, k in enumerate(sweep.ks):
             centres = sweep.quick(rows, k, 16, place)
-            found.append(log_inertia(rows, centres if rows.n < sweep.rows.n else better(rows, sweep.centres(k), centres)))
+            found.append(
+                log_inertia(rows, centres if rows.n < sweep.rows.n else better(rows, sweep.centres(k), centres))
+            )
         return np.array(found)
 
     def judge(self, sweep: Sweep) -> Judgement:

@@ -25,5 +25,7 @@ class Knee:
         depths = depths_below_chord(np.array(sweep.ks, dtype=np.float64), values)
         bends = len(sweep.ks) > 2 and depths.max() > 0
         chosen = sweep.ks[int(np.argmax(depths))] if bends else None
-        reason = "where the inertia bends; a rule of thumb that is not counted" if bends else "the inertia does not bend"
+        reason = (
+            "where the inertia bends; a rule of thumb that is not counted" if bends else "the inertia does not bend"
+        )
         return Judgement(vote(self, chosen, reason), sweep.ks, values)

@@ -59,7 +59,9 @@ class _OfPartition:
         figures: dict[str, Floats] = {}
         above = np.full(len(ks), np.inf)
         weight = float(sweep.rows.weight.sum())
-        growth = self.growth(np.array(ks), weight, float(sweep.rows.at_most(reference_size(sweep), sweep.seed).weight.sum()))
+        growth = self.growth(
+            np.array(ks), weight, float(sweep.rows.at_most(reference_size(sweep), sweep.seed).weight.sum())
+        )
         for kind in REFERENCES:
             found = np.array([sweep.state[f"{self.name} of {name}"] for name in reference_names(kind)]) * growth
             mean, spread = found.mean(axis=0), found.std(axis=0, ddof=1)
@@ -69,7 +71,9 @@ class _OfPartition:
         at = int(np.argmax(self.sign * values))
         as_good = [ks[i] for i in range(len(ks)) if abs(values[i] - values[at]) <= 2 * np.hypot(errors[i], errors[at])]
         if above[at] < _CLEAR:
-            reason = f"{self.best} at {ks[at]} ({values[at]:.3g}), not clearly better than without clusters ({null[at]:.3g})"
+            reason = (
+                f"{self.best} at {ks[at]} ({values[at]:.3g}), not clearly better than without clusters ({null[at]:.3g})"
+            )
             return Judgement(vote(self, 1, reason), ks, values, errors, null, figures)
         reason = f"{self.best} at {ks[at]}: {values[at]:.3g}, where rows without clusters have {null[at]:.3g}"
         return Judgement(vote(self, ks[at], reason, as_good), ks, values, errors, null, figures)
@@ -142,7 +146,9 @@ def reference_tasks(sweep: Sweep) -> list[Task]:
 
 def _of_reference(sweep: Sweep, kind: str, number: int, name: str) -> dict[str, Any]:
     rows = reference_rows(sweep.rows.at_most(reference_size(sweep), sweep.seed), kind, number, sweep.seed)
-    found: dict[str, list[float]] = {what: [] for what in (*(one.name for one in PARTITION), "log inertia", "stability")}
+    found: dict[str, list[float]] = {
+        what: [] for what in (*(one.name for one in PARTITION), "log inertia", "stability")
+    }
     for place, k in enumerate(sweep.ks):
         centres = sweep.quick(rows, k, 10, number, place)
         found["log inertia"].append(log_inertia(rows, centres))

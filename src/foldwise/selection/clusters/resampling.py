@@ -57,7 +57,9 @@ class PredictionStrength:
         at = sweep.ks.index(chosen)
         if chosen == 1:
             best = mean[1:].max(initial=0.0)
-            reason = f"two halves of the rows agree on no number of clusters ({best:.2f} at the best, {_STRONG:g} is enough)"
+            reason = (
+                f"two halves of the rows agree on no number of clusters ({best:.2f} at the best, {_STRONG:g} is enough)"
+            )
         else:
             sure = f"{mean[at]:.2f} give or take {error[at]:.2f}, {_STRONG:g} is enough"
             reason = f"the most clusters on which two halves of the rows agree ({sure})"

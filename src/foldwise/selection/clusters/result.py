@@ -59,7 +59,9 @@ class ClusterChoice:
             return f"Not finished: {self.outcome.reason} before any criterion could judge the clusters."
         if not counted:
             return "No clusters found: there are too few different rows to look for any."
-        said = f"{agree} of {len(counted)} criteria say so" if len(counted) > 1 else "by the only criterion that was asked"
+        said = (
+            f"{agree} of {len(counted)} criteria say so" if len(counted) > 1 else "by the only criterion that was asked"
+        )
         rest = f"; others say {listed(others)}" if others else ""
         if not self.found and self.strength < _HALF:
             doubt = f"but {len(counted) - agree} of {len(counted)} criteria see clusters, most often {self.runner_up}"
