@@ -100,3 +100,33 @@ def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(MissingDependencyError, match=r"pip install 'foldwise\[onnx\]'"):
         fw.save_onnx(pca, tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- networks
+
+QUICK = {"encoder": [16], "max_iter": 3, "random_state": 0}
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu", "silu", "gelu", "tanh", "sigmoid", "softplus"])
+@pytest.mark.parametrize("linear", [True, False])
+def test_every_activation(activation: str, linear: bool, tmp_path: Path) -> None:
+    rows = make(np.float32)
+    check(fw.Autoencoder(2, activation=activation, linear=linear, **QUICK).fit(rows), rows, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "offset", "size"), [(np.float32, 100.0, 1.0), (np.float64, 1e8, 1.0), (np.float64, 0.0, 1e-20)]
+)
+@pytest.mark.parametrize("options", [{}, {"scale": True}, {"reduce_to": 4}, {"reduce_to": 4, "scale": True}], ids=str)
+def test_autoencoders_at_any_offset_and_scale(
+    dtype: Any, offset: float, size: float, options: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = (make(np.float64) * size + offset).astype(dtype)
+    check(fw.Autoencoder(3, **options, **QUICK).fit(rows), rows, tmp_path)
+
+
+def test_autoencoders_with_missing_cells(tmp_path: Path) -> None:
+    rows = make(np.float64)
+    rows[np.random.default_rng(1).random(rows.shape) < 0.1] = np.nan
+    for missing in ("mean", "model"):
+        check(fw.Autoencoder(2, missing=missing, **QUICK).fit(rows), rows, tmp_path)

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 import foldwise
 from foldwise.data.atomic import replacing
 from foldwise.errors import MissingDependencyError, ParameterError, StoreError
+from foldwise.models.autoencoder.activations import ACTIVATIONS
+from foldwise.models.autoencoder.network import Network
 
 _OPSET, _IR = 17, 8  # of 2022: newer ones would shut out older runtimes, and nothing here needs them
 OUTPUTS = ("codes", "reconstruction", "error")
@@ -25,8 +27,8 @@ def save_onnx(model: Any, path: str | os.PathLike[str], output: str = "codes") -
     Its input is named "rows": any number of dense rows with the columns of the fit, in the dtype of the fit. Its output is
     named as `output` says: "codes" (what `transform` gives), "reconstruction" (the rows encoded and decoded) or "error" (what
     `reconstruction_error` gives: how novel each row is). Rows are centred in double precision, so that offsets cost no digits.
-    Missing cells (NaN) are filled as the fit did with missing="mean" or "drop"; the conditional means of a PCA with
-    missing="model" are not part of the graph, and such rows come out as NaN. The file is replaced atomically.
+    Missing cells (NaN) are dealt with as by the model, except for the conditional means of a linear model with missing="model":
+    they are not part of the graph, and such rows come out as NaN. The file is replaced atomically.
 
     >>> import os, tempfile
     >>> import foldwise as fw
@@ -183,4 +185,59 @@ def _linear(model: Any) -> _Code:
     return _Code(encoder.dtype, model.mean_, model.scale_, encode, decode, getattr(model, "fill_values_", None))
 
 
-_MODELS: dict[str, Callable[[Any], _Code]] = {"PCA": _pca, "LinearAutoencoder": _linear}
+def _networks(model: Any) -> _Code:
+    coder = model._coder()
+    inputs, unit = coder.inputs, coder.inputs.unit
+
+    def encode(graph: _Graph, rows: str) -> str:
+        if inputs.directions is not None:
+            rows = graph.times(rows, np.asarray(inputs.directions, dtype=np.float64).T)
+        seen = graph.cast(graph.node("Div", rows, graph.constant(unit)), np.float32)
+        codes = graph.cast(_apply(graph, seen, coder.encoder), np.float64)
+        return graph.node("Mul", codes, graph.constant(unit))
+
+    def decode(graph: _Graph, codes: str) -> str:
+        seen = graph.cast(graph.node("Div", codes, graph.constant(unit)), np.float32)
+        rows = graph.node("Mul", graph.cast(_apply(graph, seen, coder.decoder), np.float64), graph.constant(unit))
+        return rows if inputs.directions is None else graph.times(rows, inputs.directions)
+
+    by_model = model.missing == "model"
+    return _Code(
+        np.dtype(model.manifest_.dtype),
+        inputs.mean,
+        inputs.scale,
+        encode,
+        decode,
+        inputs.mean if by_model else getattr(model, "fill_values_", None),
+        observed_only=by_model,
+    )
+
+
+def _apply(graph: _Graph, rows: str, network: Network) -> str:
+    """The outputs of a network, in single precision as in NumPy."""
+    found = rows
+    for layer in network.layers:
+        found = graph.node(
+            "Add", graph.times(found, layer.weights.T, np.float32), graph.constant(layer.bias, np.float32)
+        )
+        found = _activated(graph, found, layer.activation)
+    if network.shortcut is None:
+        return found
+    return graph.node("Add", found, graph.times(rows, network.shortcut.T, np.float32))
+
+
+def _activated(graph: _Graph, value: str, activation: str) -> str:
+    """The operators of an activation: of its input ("x"), of results of its steps so far, and of constants."""
+    steps: list[str] = []
+
+    def operand(given: str | int | float) -> str:
+        if isinstance(given, float):
+            return graph.constant(given, np.float32)
+        return value if isinstance(given, str) else steps[given]
+
+    for op, operands in ACTIVATIONS[activation].onnx:
+        steps.append(graph.node(op, *(operand(one) for one in operands)))
+    return steps[-1] if steps else value
+
+
+_MODELS: dict[str, Callable[[Any], _Code]] = {"PCA": _pca, "LinearAutoencoder": _linear, "Autoencoder": _networks}
