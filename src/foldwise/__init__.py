@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.clusters.choose import choose_clusters as choose_clusters
     from foldwise.selection.clusters.result import ClusterChoice as ClusterChoice
+    from foldwise.selection.code_comparison import CodeComparison as CodeComparison
+    from foldwise.selection.compare_codes import compare_codes as compare_codes
     from foldwise.selection.component_task import TaskScores as TaskScores
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
@@ -101,6 +103,8 @@ _HOMES = {
     "selection.clusters.choose": "choose_clusters",
     "selection.clusters.result": "ClusterChoice",
     "selection.dip_test": "DipTest dip_test",
+    "selection.code_comparison": "CodeComparison",
+    "selection.compare_codes": "compare_codes",
     "selection.component_task": "TaskScores",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",

@@ -29,6 +29,7 @@ MODELS = {
 }
 RESULTS = {
     "ClusterScores": "foldwise.selection.scores",
+    "CodeComparison": "foldwise.selection.code_comparison",
     "Comparison": "foldwise.models.likelihood",
     "ComponentChoice": "foldwise.selection.components",
     "ConsensusChoice": "foldwise.models.ensemble",

@@ -37,6 +37,8 @@ _SHAPES: dict[str, dict[str, str]] = {
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,
     "TaskScores": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},
+    "CodeComparison": {"sizes": "k", "pca_curve": "f c"}
+    | dict.fromkeys(("pca_errors", "autoencoder_errors", "standard_errors", "seconds"), "f k"),
     "ConsensusChoice": {"numbers": "k", "pac": "f k", "null_pac": "f k", "gain": "f k", "cdfs": "f k 101"},
     "InertiaCurve": {"n_clusters": "k", "centers": "k", "inertias": "f k", "silhouettes": "f k", "depths": "f k"},
     "Layer": {"weights": "f o i", "bias": "f o"},

@@ -1,0 +1,102 @@
+"""The record of a comparison of autoencoders with PCA, and its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.models.labelled_matrix import LabelledMatrix
+
+_SURE = 2.0  # standard errors by which a difference is told from chance
+
+
+@dataclass(frozen=True, repr=False)
+class CodeComparison:
+    """How much of held-out rows is lost by codes of each size: by an autoencoder, and by as many principal components.
+
+    Errors are mean squared distances of held-out rows from their reconstructions, as shares of the held-out variance
+    (`total_variance`: the same from the mean of the training rows). `standard_errors` are of the differences, row by row;
+    `pca_curve` has PCA's errors with 0, 1, 2, ... components; `seconds` is how long each autoencoder took to train.
+    """
+
+    sizes: tuple[int, ...]
+    pca_errors: Floats
+    autoencoder_errors: Floats
+    standard_errors: Floats
+    pca_curve: Floats
+    total_variance: float
+    rows: int  # of the training part
+    held_out_rows: int
+    seconds: Floats
+    cut_short: tuple[int, ...] = ()  # sizes whose training was ended by the time budget
+    interrupted: bool = False  # by Ctrl-C: only finished sizes are listed
+
+    @property
+    def equivalents(self) -> tuple[int | None, ...]:
+        """The smallest number of principal components that lose no more; None if more than were looked at are needed."""
+        found = []
+        for error in self.autoencoder_errors:
+            enough = np.flatnonzero(self.pca_curve <= error)
+            found.append(int(enough[0]) if enough.size else None)
+        return tuple(found)
+
+    @property
+    def better(self) -> tuple[bool, ...]:
+        """Whether the autoencoder loses less than PCA, by more than two standard errors."""
+        gain = self.pca_errors - self.autoencoder_errors
+        return tuple(bool(one) for one in (gain > _SURE * self.standard_errors) & (gain > 0))
+
+    @property
+    def table(self) -> LabelledMatrix:
+        """One row per size; NaN components stand for more than were looked at."""
+        many = [np.nan if one is None else float(one) for one in self.equivalents]
+        figures = {
+            "PCA": self.pca_errors,
+            "autoencoder": self.autoencoder_errors,
+            "difference": self.autoencoder_errors - self.pca_errors,
+            "standard error": self.standard_errors,
+            "components for the same": np.array(many),
+            "seconds": self.seconds,
+        }
+        return LabelledMatrix(np.column_stack(list(figures.values())), tuple(map(str, self.sizes)), tuple(figures))
+
+    @property
+    def sentence(self) -> str:
+        """What it comes to."""
+        gains = [
+            ((many or len(self.pca_curve)) / size, -size, number)
+            for number, (size, many, better) in enumerate(zip(self.sizes, self.equivalents, self.better, strict=True))
+            if better and (many is None or many > size)
+        ]
+        if not gains:
+            best = any(self.better)
+            return (
+                "Autoencoders reconstruct held-out rows "
+                + ("a little better than" if best else "no better than")
+                + " as many principal components do"
+                + ("." if best else ": as far as these rows tell, straight directions say it all.")
+            )
+        number = max(gains)[2]
+        size, many = self.sizes[number], self.equivalents[number]
+        as_many = f"more than {len(self.pca_curve) - 1}" if many is None else f"{many}"
+        return (
+            f"{size} number{'s' * (size > 1)} of an autoencoder reconstruct{'s' * (size == 1)} held-out rows as well as "
+            f"{as_many} principal components: {100 * self.autoencoder_errors[number]:.1f} % of the variance is lost, where "
+            f"{size} component{'s lose' if size > 1 else ' loses'} {100 * self.pca_errors[number]:.1f} %."
+        )
+
+    def __repr__(self) -> str:
+        """The table and the sentence."""
+        return f"{self.table}\n{self.sentence}"
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("size", *self.table.columns))
+        lines = "".join(
+            f"<tr><th>{name}</th>{''.join(f'<td>{value:.4g}</td>' for value in values)}</tr>"
+            for name, values in zip(self.table.rows, self.table.values, strict=True)
+        )
+        return f"<table><tr>{head}</tr>{lines}</table><p>{escape(self.sentence)}</p>"
