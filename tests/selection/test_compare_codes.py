@@ -60,7 +60,7 @@ def test_a_curve_needs_fewer_numbers_than_components() -> None:
     table = found.table
     assert table.rows == ("1", "2")
     assert table["1", "autoencoder"] == found.autoencoder_errors[0]
-    assert table["1", "components for the same"] == found.equivalents[0]
+    assert table["1", "as good as components"] == found.equivalents[0]
     assert found.sentence in str(found)
     assert found.sentence in found._repr_html_()
 
@@ -187,17 +187,23 @@ def test_words() -> None:
         held_out_rows=20,
         seconds=np.ones(2),
     )
-    assert base.equivalents == (3, None)
+    assert base.equivalents == (2, 4)
     assert base.sentence == (
-        "1 number of an autoencoder reconstructs held-out rows as well as 3 principal components: 25.0 % of the variance is "
+        "2 numbers of an autoencoder reconstruct held-out rows as well as at least 4 principal components: 5.0 % of the variance "
+        "is lost, where 2 components lose 30.0 %."
+    )
+    few = replace(base, autoencoder_errors=np.array([0.2, 0.15]))
+    assert few.equivalents == (3, 3)
+    assert few.sentence == (
+        "1 number of an autoencoder reconstructs held-out rows as well as 3 principal components: 20.0 % of the variance is "
         "lost, where 1 component loses 60.0 %."
     )
-    many = replace(base, autoencoder_errors=np.array([0.6, 0.05]))
-    assert many.sentence.startswith(
-        "2 numbers of an autoencoder reconstruct held-out rows as well as more than 4 principal"
+    # Better than one component and worse than two is as good as one.
+    assert replace(base, autoencoder_errors=np.array([0.4, 0.3])).sentence.startswith(
+        "Autoencoders reconstruct held-out rows a"
     )
     assert replace(base, autoencoder_errors=base.pca_errors).sentence.endswith("straight directions say it all.")
-    assert "nan" in str(base)
+    assert replace(base, autoencoder_errors=np.array([1.2, 1.1])).equivalents == (0, 0)
 
 
 def test_bad_input() -> None:

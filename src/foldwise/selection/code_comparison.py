@@ -35,13 +35,14 @@ class CodeComparison:
     interrupted: bool = False  # by Ctrl-C: only finished sizes are listed
 
     @property
-    def equivalents(self) -> tuple[int | None, ...]:
-        """The smallest number of principal components that lose no more; None if more than were looked at are needed."""
-        found = []
-        for error in self.autoencoder_errors:
-            enough = np.flatnonzero(self.pca_curve <= error)
-            found.append(int(enough[0]) if enough.size else None)
-        return tuple(found)
+    def equivalents(self) -> tuple[int, ...]:
+        """The largest number of principal components that lose no less than the codes of each size do.
+
+        The curve of PCA ends at 512 components at most; a number at its end stands for at least so many.
+        """
+        return tuple(
+            int(np.flatnonzero(self.pca_curve >= error)[-1]) for error in np.minimum(self.autoencoder_errors, 1.0)
+        )
 
     @property
     def better(self) -> tuple[bool, ...]:
@@ -51,14 +52,13 @@ class CodeComparison:
 
     @property
     def table(self) -> LabelledMatrix:
-        """One row per size; NaN components stand for more than were looked at."""
-        many = [np.nan if one is None else float(one) for one in self.equivalents]
+        """One row per size."""
         figures = {
             "PCA": self.pca_errors,
             "autoencoder": self.autoencoder_errors,
             "difference": self.autoencoder_errors - self.pca_errors,
             "standard error": self.standard_errors,
-            "components for the same": np.array(many),
+            "as good as components": np.array(self.equivalents, dtype=np.float64),
             "seconds": self.seconds,
         }
         return LabelledMatrix(np.column_stack(list(figures.values())), tuple(map(str, self.sizes)), tuple(figures))
@@ -67,9 +67,9 @@ class CodeComparison:
     def sentence(self) -> str:
         """What it comes to."""
         gains = [
-            ((many or len(self.pca_curve)) / size, -size, number)
+            (many / size, -size, number)
             for number, (size, many, better) in enumerate(zip(self.sizes, self.equivalents, self.better, strict=True))
-            if better and (many is None or many > size)
+            if better and many > size
         ]
         if not gains:
             best = any(self.better)
@@ -81,7 +81,7 @@ class CodeComparison:
             )
         number = max(gains)[2]
         size, many = self.sizes[number], self.equivalents[number]
-        as_many = f"more than {len(self.pca_curve) - 1}" if many is None else f"{many}"
+        as_many = f"at least {many}" if many == len(self.pca_curve) - 1 else f"{many}"
         return (
             f"{size} number{'s' * (size > 1)} of an autoencoder reconstruct{'s' * (size == 1)} held-out rows as well as "
             f"{as_many} principal components: {100 * self.autoencoder_errors[number]:.1f} % of the variance is lost, where "
