@@ -68,8 +68,7 @@ def _elu(x: Floats32) -> Floats32:
 
 def _sigmoid(x: Floats32) -> Floats32:
     tail = np.exp(-np.abs(x))  # never overflows
-    found: Floats32 = np.where(x >= 0, np.float32(1), tail) / (np.float32(1) + tail)
-    return found
+    return np.asarray(np.where(x >= 0, np.float32(1), tail) / (np.float32(1) + tail), dtype=np.float32)
 
 
 def _silu(x: Floats32) -> Floats32:

@@ -66,7 +66,7 @@ class _Applied(NamedTuple):
     kept: Any
 
 
-class _Chunk(NamedTuple):
+class _Rows(NamedTuple):
     """Some rows of the weights (or of the bias) of a layer, and where they are in the vector."""
 
     layer: int
@@ -76,18 +76,21 @@ class _Chunk(NamedTuple):
     place: slice
 
 
-def _chunks(layout: Layout) -> Iterator[_Chunk]:
+def _chunks(layout: Layout) -> list[list[_Rows]]:
+    """The weights in parts that the optimiser handles at a time; a small network is one part."""
+    found = []
     for number, place in enumerate(layout.places):
         n_outputs, each = place.shape[0], math.prod(place.shape[1:])
         step = max(1, _CHUNK // each)
         for first in range(0, n_outputs, step):
             last = min(first + step, n_outputs)
             where = slice(place.start + first * each, place.start + last * each)
-            yield _Chunk(number // 2, place.decays, first, last, where)
+            found.append(_Rows(number // 2, place.decays, first, last, where))
+    return [found] if layout.size <= _CHUNK else [[one] for one in found]
 
 
 class _Update:
-    """A step of AdamW for a chunk of the weights; its gradient is the sum over shards, in their order."""
+    """A step of AdamW for a part of the weights; the gradient is the sum over shards, in their order."""
 
     def __init__(
         self,
@@ -102,30 +105,28 @@ class _Update:
         self.rate, self.kept = rate / (1 - _FIRST**number), 1 - rate * decay
         self.root = (1 - _SECOND**number) ** -0.5
 
-    def __call__(self, _: int, chunk: _Chunk) -> None:
+    def __call__(self, _: int, chunk: list[_Rows]) -> None:
         """Update these weights in place."""
+        place = slice(chunk[0].place.start, chunk[-1].place.stop)
         with self.torch.no_grad():
-            slope = self._gradient(chunk).view(-1)
-            weights, first, second = (vector[chunk.place] for vector in self.vectors)
+            slope = self.torch.zeros(place.stop - place.start)
+            for rows in chunk:
+                self._gradient(rows, slope[rows.place.start - place.start : rows.place.stop - place.start])
+                if rows.matrix and self.kept != 1:
+                    self.vectors[0][rows.place].mul_(self.kept)
+            weights, first, second = (vector[place] for vector in self.vectors)
             first.lerp_(slope, 1 - _FIRST)
             second.mul_(_SECOND).addcmul_(slope, slope, value=1 - _SECOND)
-            if chunk.matrix and self.kept != 1:
-                weights.mul_(self.kept)
             weights.addcdiv_(first, second.sqrt().mul_(self.root).add_(_EPSILON), value=-self.rate)
 
-    def _gradient(self, chunk: _Chunk) -> Any:
-        total = None
+    def _gradient(self, rows: _Rows, out: Any) -> None:
         for shard in self.shards:
-            inputs, slopes = shard[chunk.layer]
-            some = slopes[:, chunk.first : chunk.last]
-            if not chunk.matrix:
-                found = some.sum(dim=0)
-                total = found if total is None else total.add_(found)
-            elif total is None:
-                total = self.torch.mm(some.t(), inputs)
+            inputs, slopes = shard[rows.layer]
+            some = slopes[:, rows.first : rows.last]
+            if rows.matrix:
+                out.view(rows.last - rows.first, -1).addmm_(some.t(), inputs)
             else:
-                total.addmm_(some.t(), inputs)
-        return total
+                out.add_(some.sum(dim=0))
 
 
 class TorchNetwork:
@@ -142,7 +143,7 @@ class TorchNetwork:
         if start.directions is not None:  # in training, codes are divided by their sizes
             self._into = torch.tensor(start.directions / start.sizes[:, None])
             self._out = torch.tensor(start.directions.T * start.sizes)
-        self._chunks = list(_chunks(layout))
+        self._chunks = _chunks(layout)
 
     # ---------------------------------------------------------------- one step
 
@@ -213,7 +214,7 @@ class TorchNetwork:
         views = self._views(torch.tensor(vector))
         bounds = [(at, min(at + _EVALUATED, len(part.inputs))) for at in range(0, len(part.inputs), _EVALUATED)]
 
-        def evaluate(_: int, some: tuple[int, int]) -> Floats:
+        def evaluate(number: int, some: tuple[int, int]) -> Floats:
             with torch.no_grad():
                 away, _, _ = self._forward(views, torch.tensor(part.inputs[slice(*some)]), None)
                 return np.asarray((away * away).sum(dim=1).numpy(), dtype=np.float64)
