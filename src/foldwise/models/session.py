@@ -76,8 +76,8 @@ class Session:
     ) -> Checkpoint | None:
         """The requested checkpoint, tied to the parameters that affect the result, to the data and to `figures`.
 
-        `resumable_cap` means that max_iter only stops the fit, which can then be resumed with a higher limit. `every` is the least
-        number of seconds between two writes. `beside` holds anything else that the result depends on.
+        `resumable_cap` means that max_iter only stops the fit, which can then be resumed with a higher limit. At least `every`
+        seconds lie between two writes. `beside` holds anything else that the result depends on.
         """
         path = self.model.checkpoint
         if path is None:

@@ -32,13 +32,29 @@ class Activation:
 
         if self.name == "linear":
             return _linear
-        found: Callable[[Any], Any] = getattr(
-            torch if self.name in ("tanh", "sigmoid") else torch.nn.functional, self.name
-        )
+        found: Callable[[Any], Any] = getattr(torch.ops.aten, self.name)
+        return found
+
+    @property
+    def torch_slope(self) -> Callable[[Any, Any, Any], Any]:
+        """A function of the slope of the error by the output, the input and the output: the slope by the input."""
+        import torch
+
+        if self.name == "linear":
+            return _linear
+        slope = getattr(torch.ops.aten, f"{'threshold' if self.name == 'relu' else self.name}_backward")
+        by_output = self.name in ("relu", "tanh", "sigmoid")
+        constants = {"relu": (0,), "softplus": (1, 20)}.get(self.name, ())
+
+        def found(outer: Any, x: Any, y: Any) -> Any:
+            if self.name == "elu":
+                return slope(outer, 1, 1, 1, False, x)
+            return slope(outer, y if by_output else x, *constants)
+
         return found
 
 
-def _linear(x: Any) -> Any:
+def _linear(x: Any, *_: Any) -> Any:
     return x
 
 
@@ -52,7 +68,7 @@ def _elu(x: Floats32) -> Floats32:
 
 def _sigmoid(x: Floats32) -> Floats32:
     tail = np.exp(-np.abs(x))  # never overflows
-    return np.where(x >= 0, np.float32(1), tail) / (np.float32(1) + tail)
+    return np.asarray(np.where(x >= 0, np.float32(1), tail) / (np.float32(1) + tail), dtype=np.float32)
 
 
 def _silu(x: Floats32) -> Floats32:
