@@ -71,22 +71,33 @@ class CodeComparison:
             for number, (size, many, better) in enumerate(zip(self.sizes, self.equivalents, self.better, strict=True))
             if better and many > size
         ]
-        if not gains:
-            best = any(self.better)
+        better = [number for number, one in enumerate(self.better) if one]
+        if not better:
             return (
-                "Autoencoders reconstruct held-out rows "
-                + ("a little better than" if best else "no better than")
-                + " as many principal components do"
-                + ("." if best else ": as far as these rows tell, straight directions say it all.")
+                "Autoencoders reconstruct held-out rows no better than as many principal components do: as far as these rows "
+                "tell, straight directions say it all."
             )
+        if not gains:
+            number = min(better, key=lambda one: self.autoencoder_errors[one] / self.pca_errors[one])
+            return f"{self._numbers(number)} of an autoencoder lose{self._s(number)} {self._against(number).replace('their', 'the held-out')}."
         number = max(gains)[2]
-        size, many = self.sizes[number], self.equivalents[number]
+        many = self.equivalents[number]
         as_many = f"at least {many}" if many == len(self.pca_curve) - 1 else f"{many}"
         return (
-            f"{size} number{'s' * (size > 1)} of an autoencoder reconstruct{'s' * (size == 1)} held-out rows as well as "
-            f"{as_many} principal components: {100 * self.autoencoder_errors[number]:.1f} % of the variance is lost, where "
-            f"{size} component{'s lose' if size > 1 else ' loses'} {100 * self.pca_errors[number]:.1f} %."
+            f"{self._numbers(number)} of an autoencoder reconstruct{self._s(number)} held-out rows as well as {as_many} principal "
+            f"components, and lose{self._s(number)} {self._against(number)}."
         )
+
+    def _numbers(self, number: int) -> str:
+        return f"{self.sizes[number]} number{'s' * (self.sizes[number] > 1)}"
+
+    def _s(self, number: int) -> str:
+        return "s" * (self.sizes[number] == 1)
+
+    def _against(self, number: int) -> str:
+        size, lost, by_pca = self.sizes[number], self.autoencoder_errors[number], self.pca_errors[number]
+        components = f"{size} component{'s lose' if size > 1 else ' loses'}"
+        return f"{100 * lost:.1f} % of their variance, where {components} {100 * by_pca:.1f} %"
 
     def __repr__(self) -> str:
         """The table and the sentence."""
