@@ -13,7 +13,7 @@ from foldwise.models.autoencoder.inputs import Inputs, Split
 from foldwise.models.autoencoder.judged import Judged, judged_rows
 from foldwise.models.autoencoder.network import Network
 from foldwise.models.autoencoder.parameters import widths_of
-from foldwise.models.autoencoder.plan import Plan, default_epochs, default_patience, default_widths
+from foldwise.models.autoencoder.plan import Plan, default_epochs, default_patience, default_share, default_widths
 from foldwise.models.autoencoder.torch_network import TorchNetwork
 from foldwise.models.autoencoder.training import ROOM, Training
 from foldwise.models.autoencoder.weights import Layout, Start
@@ -56,7 +56,8 @@ def find(model: Any, opened: Session) -> Found:
     reduced = _reduced(model.reduce_to, source)
     width = d if reduced is None else min(reduced, d)
     room = ROOM / (4 * width)
-    share = 0.0 if rows < _FEWEST_ROWS else min(float(model.validation_fraction), room / rows)
+    asked = default_share(rows) if model.validation_fraction == "auto" else float(model.validation_fraction)
+    share = 0.0 if rows < _FEWEST_ROWS or round(asked * rows) == 0 else min(asked, room / rows)
     split = Split.over(source, seed, share)
     left = rows - round(share * rows)
     most = max(1, min(left, dimensions(d, getattr(source, "indicators", None))))
@@ -72,9 +73,9 @@ def find(model: Any, opened: Session) -> Found:
     judging, notes = split, []
     if share == 0.0:
         judging = Split(seed, min(1.0, room / rows), split.block_rows)
-        why = f"fewer than {_FEWEST_ROWS} rows" if rows < _FEWEST_ROWS else "validation_fraction=0"
+        why = f"fewer than {_FEWEST_ROWS} rows" if rows < _FEWEST_ROWS else f"validation_fraction={asked:g}"
         notes.append(f"no rows were held out ({why}): the error of training rows chose the best epoch")
-    elif share < model.validation_fraction:
+    elif share < asked:
         notes.append(f"rows held out: {share:.2%} of all, as many as have room in {ROOM >> 20} MB")
     judged = judged_rows(opened.passes, judging, inputs, _pca_residuals(pca, k))
     if len(judged.part.inputs) == 0:
@@ -105,7 +106,10 @@ def find(model: Any, opened: Session) -> Found:
         time_budget=opened.deadline.left,
         checkpoint=opened.checkpoint(*figures, every=every),
     )
-    encoder, decoder = layout.networks(state["best"], start)
+    best, best_epoch = state["best"], int(state["best_epoch"])
+    if share > 0.0 and model.linear and not training.surely_better(best):
+        best, best_epoch = layout.first_weights(), 0
+    encoder, decoder = layout.networks(best, start)
     error = training.mean_error(reconstruction_errors(encoder, decoder, judged.part.inputs)) + judged.outside
     return Found(
         inputs,
@@ -115,7 +119,7 @@ def find(model: Any, opened: Session) -> Found:
         judged,
         error,
         outcome,
-        int(state["best_epoch"]),
+        best_epoch,
         int(state["epoch"]),
         rows,
         resumed_at,

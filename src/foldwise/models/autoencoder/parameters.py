@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Parameter] = {
     "learning_rate": number(0, None, "neither"),
     "weight_decay": number(0, None, "left"),
     "max_iter": whole(1, words("auto")),
-    "validation_fraction": number(0, 1, "left"),
+    "validation_fraction": number(0, 1, "left", words("auto")),
     "patience": whole(1, words("auto")),
     "reduce_to": Parameter((Interval(Integral, 1, None, closed="left"), words("auto"), None)),
     **shared("scale", "missing", "prepare", "random_state", "time_budget", "checkpoint", "n_threads"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_STEPS = 10_000  # of the optimiser, that max_iter="auto" allows
+_STEPS = 8_000  # of the optimiser, that max_iter="auto" allows
 _MOST_EPOCHS = 2000
 _FEWEST_EPOCHS = 6
+_HELD_OUT, _ENOUGH_HELD_OUT, _MOST_HELD_OUT = 0.1, 40, 0.3  # of the rows; with few rows, so many but at most this share
 _WARM_UP = 0.05  # the share of the training in which the learning rate rises
 
 
@@ -49,10 +50,19 @@ def default_epochs(n_rows: int, batch_size: int) -> int:
     """Epochs for so many rows: some thousands of steps, however few the rows, and a few epochs, however many.
 
     >>> default_epochs(150, 256), default_epochs(54_000, 256), default_epochs(2_000_000, 256)
-    (2000, 48, 6)
+    (2000, 38, 6)
     """
     steps = max(1, round(n_rows / batch_size))
     return min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, math.ceil(_STEPS / steps)))
+
+
+def default_share(n_rows: int) -> float:
+    """The share of rows to hold out: a tenth, or of few rows more, for a handful says little.
+
+    >>> default_share(60_000), default_share(200), default_share(50)
+    (0.1, 0.2, 0.3)
+    """
+    return min(_MOST_HELD_OUT, max(_HELD_OUT, _ENOUGH_HELD_OUT / n_rows))
 
 
 def default_patience(epochs: int) -> int:

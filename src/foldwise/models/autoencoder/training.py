@@ -14,6 +14,7 @@ from foldwise.models.autoencoder.plan import Plan
 from foldwise.models.autoencoder.torch_network import TorchNetwork, import_torch
 
 ROOM = 64 << 20  # bytes of the rows of a round, and of the held-out rows
+_SURE = 2.0
 _BLOCKS, _ROWS, _NOISE = 23, 24, 25  # tell the generators of a fit from each other
 
 
@@ -62,6 +63,15 @@ class Training:
     def mean_error(self, squares: Floats) -> float:
         """The weighted mean of the judged rows' squared errors, in the units of the fit."""
         return self.factor * float(np.average(squares, weights=self.judged.weights))
+
+    def surely_better(self, vector: np.ndarray) -> bool:
+        """Whether the judged rows are told from PCA's in favour of these weights: by twice the standard error of the mean
+        difference. The best of many epochs is better by chance, with few rows often by much."""
+        first = self.network.errors(self.network.layout.first_weights(), self.judged)
+        gains, weights = first - self.network.errors(vector, self.judged), self.judged.weights
+        mean = float(np.average(gains, weights=weights))
+        spread = float(np.sqrt(np.average((gains - mean) ** 2, weights=weights)))
+        return bool(mean > _SURE * spread / np.sqrt(max(self.judged.weight, 2.0) - 1))
 
     def done(self, state: State) -> bool:
         """Whether the last epoch is over, or none was better for a while."""
