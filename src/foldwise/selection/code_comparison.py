@@ -79,25 +79,23 @@ class CodeComparison:
             )
         if not gains:
             number = min(better, key=lambda one: self.autoencoder_errors[one] / self.pca_errors[one])
-            return f"{self._numbers(number)} of an autoencoder lose{self._s(number)} {self._against(number).replace('their', 'the held-out')}."
+            return f"{self._subject(number)} {self._lost(number, 'the held-out')}."
         number = max(gains)[2]
         many = self.equivalents[number]
         as_many = f"at least {many}" if many == len(self.pca_curve) - 1 else f"{many}"
+        reconstruct = "reconstruct" if self.sizes[number] > 1 else "reconstructs"
         return (
-            f"{self._numbers(number)} of an autoencoder reconstruct{self._s(number)} held-out rows as well as {as_many} principal "
-            f"components, and lose{self._s(number)} {self._against(number)}."
+            f"{self._subject(number)} {reconstruct} held-out rows as well as {as_many} principal components, and "
+            f"{self._lost(number, 'their')}."
         )
 
-    def _numbers(self, number: int) -> str:
-        return f"{self.sizes[number]} number{'s' * (self.sizes[number] > 1)}"
+    def _subject(self, number: int) -> str:
+        return f"{self.sizes[number]} number{'s' * (self.sizes[number] > 1)} of an autoencoder"
 
-    def _s(self, number: int) -> str:
-        return "s" * (self.sizes[number] == 1)
-
-    def _against(self, number: int) -> str:
+    def _lost(self, number: int, whose: str) -> str:
         size, lost, by_pca = self.sizes[number], self.autoencoder_errors[number], self.pca_errors[number]
-        components = f"{size} component{'s lose' if size > 1 else ' loses'}"
-        return f"{100 * lost:.1f} % of their variance, where {components} {100 * by_pca:.1f} %"
+        lose, components = ("lose", "components") if size > 1 else ("loses", "component")
+        return f"{lose} {100 * lost:.1f} % of {whose} variance, where {size} {components} {lose} {100 * by_pca:.1f} %"
 
     def __repr__(self) -> str:
         """The table and the sentence."""

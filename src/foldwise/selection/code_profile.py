@@ -13,6 +13,7 @@ from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.autoencoder.fit import _FEWEST_ROWS as FEWEST_ROWS
 from foldwise.models.autoencoder.inputs import Split
+from foldwise.models.autoencoder.plan import default_share
 from foldwise.models.autoencoder.training import ROOM
 from foldwise.models.base import with_missing
 from foldwise.models.parameters import seed_of
@@ -98,7 +99,8 @@ def code_profile(model: Any, source: Source, most_novel: int = 10) -> CodeProfil
 def held_out_split(model: Any, source: Source) -> Split:
     """Which rows a fit to this source has held out, as far as its attributes tell; `_told_apart` makes sure."""
     rows, width = model.manifest_.rows, model.encoder_.n_inputs
-    share = 0.0 if rows < FEWEST_ROWS else min(float(model.validation_fraction), ROOM / (4 * width) / rows)
+    asked = default_share(rows) if model.validation_fraction == "auto" else float(model.validation_fraction)
+    share = 0.0 if rows < FEWEST_ROWS else min(asked, ROOM / (4 * width) / rows)
     return Split.over(source, seed_of(model.random_state), share)
 
 
