@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from foldwise.data.block import Block
+from foldwise.data.source import count_rows
+from foldwise.data.spool import SpooledSource, spooled
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome
+from foldwise.fold.passes import Passes
 from foldwise.models.autoencoder.inputs import Inputs, Split
 from foldwise.models.autoencoder.judged import Judged, judged_rows
 from foldwise.models.autoencoder.network import Network
@@ -27,6 +33,7 @@ from foldwise.stats.column_moments import ColumnMoments
 _FEWEST_ROWS = 20  # below, none are held out
 _MANY_COLUMNS = 2000
 _REDUCED = 256
+_LARGE = 1_000_000  # weights, of which checkpoints take long to write
 _SMALLEST = 1e-3  # of the largest code: none is divided by less
 
 
@@ -86,26 +93,26 @@ def find(model: Any, opened: Session) -> Found:
     start = _start(pca, k, inputs, linear=model.linear, reduced=reduced is not None)
     layout = Layout(plan)
     network = TorchNetwork(layout, start, n_threads=opened.passes.n_threads, gaps=opened.missing is not None)
-    training = Training(
-        opened.passes.over(inputs.view(source)),
-        split,
-        network,
-        judged.part,
-        rows=rows - held,
-        weight=weight,
-        factor=inputs.factor,
-        outside=(_outside(pca, inputs), judged.outside),
-    )
-    every = 1.0 if layout.size < 1_000_000 else 5.0
     figures = (pca.mean_, pca.explained_variance_, judged.variance)
-    state, outcome, resumed_at = iterate(
-        training.start,
-        training.step,
-        training.done,
-        max_iter=plan.epochs * training.n_rounds,
-        time_budget=opened.deadline.left,
-        checkpoint=opened.checkpoint(*figures, every=every),
-    )
+    with _read_quickly(opened.passes, inputs) as passes:
+        training = Training(
+            passes,
+            split,
+            network,
+            judged.part,
+            rows=rows - held,
+            weight=weight,
+            factor=inputs.factor,
+            outside=(_outside(pca, inputs), judged.outside),
+        )
+        state, outcome, resumed_at = iterate(
+            training.start,
+            training.step,
+            training.done,
+            max_iter=plan.epochs * training.n_rounds,
+            time_budget=opened.deadline.left,
+            checkpoint=opened.checkpoint(*figures, every=1.0 if layout.size < _LARGE else 5.0),
+        )
     best, best_epoch = state["best"], int(state["best_epoch"])
     if share > 0.0 and model.linear and not training.surely_better(best):
         best, best_epoch = layout.first_weights(), 0
@@ -125,6 +132,22 @@ def find(model: Any, opened: Session) -> Found:
         resumed_at,
         tuple(notes),
     )
+
+
+@contextmanager
+def _read_quickly(passes: Passes, inputs: Inputs) -> Iterator[Passes]:
+    """Passes over the inputs; scores on directions go to a scratch file if they do not stay in memory anyway."""
+    view = inputs.view(passes.source)
+    small = count_rows(view) * 4 * inputs.width <= ROOM
+    with nullcontext(view) if small or passes.engine.remote else spooled(view) as source:
+        found = passes.over(source)
+        if isinstance(source, SpooledSource):
+            found.each(_nothing)  # writes it
+        yield found
+
+
+def _nothing(block: Block) -> None:
+    return None
 
 
 def reconstruction_errors(encoder: Network, decoder: Network, inputs: Any) -> Any:

@@ -76,7 +76,17 @@ class Inputs:
     def view(self, source: Source) -> Source:
         """The rows of a source in these inputs."""
         about = {"n_columns": self.width, "sparse": False, "names": None, "indicators": None, "fill": 1.0}
-        return MappedSource(source, self, np.dtype(np.float32), **about)
+        kind = MappedSource if self.directions is None else _Scores
+        return kind(source, self, np.dtype(np.float32), **about)
+
+
+class _Scores(MappedSource):
+    """Scores take so long to compute that they are worth a scratch file."""
+
+    @property
+    def slow(self) -> bool:
+        """Always."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -133,22 +143,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class TakePart:
-    """The rows of a block with weight that are held out, or those that are not; the second, third, ... call may differ in
-    nothing, so that a fit can be resumed."""
+class TakeTraining:
+    """The rows of a block, with weight, that are not held out."""
 
     split: Split
-    held_out: bool
 
     def __call__(self, block: Block, state: Any = None, request: Any = None) -> Part:
         """Inputs and weights of these rows."""
-        which = self.split.held_out(block)
-        if not self.held_out:
-            which = ~which if block.weights is None else ~which & (block.weights > 0)
-        rows = block.unchecked
-        whole = which.all()
-        weights = None if block.weights is None else block.weights[which]
-        return Part(rows if whole else rows[which], weights)
+        which = ~self.split.held_out(block)
+        if block.weights is not None:
+            which &= block.weights > 0
+        return Part(block.unchecked[which], None if block.weights is None else block.weights[which])
 
 
 def joined(parts: list[Part]) -> Part:

@@ -9,7 +9,7 @@ from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.passes import Passes
-from foldwise.models.autoencoder.inputs import Part, Split, TakePart, joined
+from foldwise.models.autoencoder.inputs import Part, Split, TakeTraining, joined
 from foldwise.models.autoencoder.plan import Plan
 from foldwise.models.autoencoder.torch_network import TorchNetwork, import_torch
 
@@ -40,7 +40,7 @@ class Training:
         self.passes, self.network, self.judged = passes, network, judged
         self.plan: Plan = network.plan
         self.rows, self.weight, self.factor, self.outside = rows, weight, factor, outside
-        self._take = TakePart(split, held_out=False)
+        self._take = TakeTraining(split)
         width = self.plan.encoder[0]
         self._n_blocks = -(-count_rows(passes.source) // split.block_rows)
         self._at_once = max(1, ROOM // (split.block_rows * width * 4))
