@@ -61,7 +61,7 @@ def autoencode(
     activation
         The function of the hidden layers.
     noise
-        Noise added to the rows in training, in standard deviations of the columns (a denoising autoencoder).
+        Noise added to the rows in training, in typical standard deviations (a denoising autoencoder).
     dropout
         The share of hidden inputs that training leaves out at random.
     epochs

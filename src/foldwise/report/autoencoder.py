@@ -75,8 +75,8 @@ def _sentence(model: Any) -> str:
     k = model.n_components_
     if model.linear and model.best_epoch_ == 0:
         return (
-            "No epoch of training did better on these rows than the start, which is PCA: the codes are the scores of "
-            f"{counted(k, 'principal component')}."
+            f"No epoch of training was surely better on {_judged(model)} than the start, which is PCA: the codes are the "
+            f"scores of {counted(k, 'principal component')}."
         )
     if lost >= by_pca:
         return f"{counted(k, 'principal component')} would do as well: use fw.PCA, which is simpler."
