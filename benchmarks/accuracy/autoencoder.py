@@ -38,12 +38,12 @@ def digit_labels() -> np.ndarray:
         return np.frombuffer(file.read(), dtype=np.uint8, offset=8).astype(int)
 
 
-def newsgroups() -> tuple[list[str], np.ndarray]:
-    """The posts, and the numbers of their groups."""
+def newsgroups() -> tuple[list[str], np.ndarray, list[str]]:
+    """The posts, the numbers of their groups, and the names of the groups."""
     with gzip.open(SHARED / "text" / "20news_train.jsonl.gz", "rt") as file:
         posts = [json.loads(line) for line in file]
-    groups = np.unique([post["group"] for post in posts], return_inverse=True)[1]
-    return [f"{post['subject']}\n{post['text']}" for post in posts], groups
+    names, groups = np.unique([post["group"] for post in posts], return_inverse=True)
+    return [f"{post['subject']}\n{post['text']}" for post in posts], groups, names.tolist()
 
 
 def tfidf(texts: list[str]) -> object:
@@ -126,13 +126,13 @@ def _linear_classifier(codes: np.ndarray, y: np.ndarray) -> float:
 
 def topics() -> bool:
     """How many of the nearest posts, by codes and by principal components, are of the same newsgroup."""
-    texts, groups = newsgroups()
+    texts, groups, _ = newsgroups()
     x = tfidf(texts)
     rows, held = [], True
     for k in (2, 8):
         ours, seconds = timed_fit(fw.Autoencoder(k, random_state=0), x)
         pca, quick = timed_fit(fw.PCA(k), x)
-        pairs = [_neighbours(model.transform(x), groups) for model in (ours, pca)]
+        pairs = [neighbours(model.transform(x), groups) for model in (ours, pca)]
         held &= pairs[0][1] > pairs[1][1]
         shown = [f"{100 * value:.1f} %" for one in zip(*pairs, strict=True) for value in one]
         lost = ours.held_out_error_ / ours.held_out_variance_, ours.pca_error_ / ours.held_out_variance_
@@ -147,7 +147,7 @@ def topics() -> bool:
     return held
 
 
-def _neighbours(codes: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
+def neighbours(codes: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
     """Accuracy of the vote of the nearest and of the ten nearest other rows."""
     near = NearestNeighbors(n_neighbors=11).fit(codes).kneighbors(codes, return_distance=False)
     own = np.arange(len(codes))[:, None]
