@@ -131,8 +131,7 @@ def test_interrupted_before_training(rows: np.ndarray) -> None:
             raise KeyboardInterrupt
 
     ae = make(missing="model")
-    with events.listening(stop), pytest.raises(KeyboardInterrupt), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotFinishedWarning)
+    with events.listening(stop), pytest.raises(KeyboardInterrupt), pytest.warns(NotFinishedWarning):
         ae.fit(x)
     assert not hasattr(ae, "encoder_")
 
