@@ -13,7 +13,7 @@ from foldwise.data.block import Block
 from foldwise.data.source import count_rows
 from foldwise.data.spool import SpooledSource, spooled
 from foldwise.fold.iterate import iterate
-from foldwise.fold.outcome import Outcome
+from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.autoencoder.inputs import Inputs, Split
 from foldwise.models.autoencoder.judged import Judged, judged_rows
@@ -75,6 +75,8 @@ def find(model: Any, opened: Session) -> Found:
         random_state=seed,
         n_threads=model.n_threads,
     ).fit(split.training(source))
+    if pca.outcome_.reason is Reason.INTERRUPTED:  # there is nothing yet to go on from, or to keep
+        raise KeyboardInterrupt
     opened.passes.counter.passes += pca.manifest_.passes
     inputs = inputs_of(pca, reduced is not None)
     judging, notes = split, []

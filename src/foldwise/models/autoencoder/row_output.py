@@ -24,11 +24,11 @@ class Coder:
 
     def codes(self, block: Block) -> NDArray[Any]:
         """The code of each row, in the dtype of the rows."""
-        return self._codes(_filled(self.inputs.of(block)), _dtype(block))
+        return self._in_units(self.encoder(_filled(self.inputs.of(block))), _dtype(block))
 
     def rows(self, block: Block) -> NDArray[Any]:
         """The rows that have these codes, in the dtype of the codes."""
-        codes = (block.dense() / self.inputs.unit).astype(np.float32)
+        codes = (block.dense().astype(np.float64) / self.inputs.unit).astype(np.float32)
         return self.inputs.rows(self.decoder(codes), _dtype(block))
 
     def reconstructed(self, block: Block) -> NDArray[Any]:
@@ -48,8 +48,8 @@ class Coder:
             told[name] = column
         return told
 
-    def _codes(self, clean: Floats32, dtype: np.dtype[Any]) -> NDArray[Any]:
-        return (self.encoder(clean) * self.inputs.unit).astype(dtype, copy=False)
+    def _in_units(self, codes: Floats32, dtype: np.dtype[Any]) -> NDArray[Any]:
+        return (codes.astype(np.float64) * self.inputs.unit).astype(dtype, copy=False)
 
     def _codes_and_errors(self, block: Block) -> tuple[NDArray[Any], Floats]:
         inputs = self.inputs.of(block)
@@ -60,8 +60,7 @@ class Coder:
             away[np.isnan(inputs)] = 0.0
         errors = np.einsum("ij,ij->i", away, away) * self.inputs.factor
         outside = self.inputs.outside(block)
-        wide = codes.astype(np.float64) * self.inputs.unit
-        return wide.astype(_dtype(block), copy=False), errors if outside is None else errors + outside
+        return self._in_units(codes, _dtype(block)), errors if outside is None else errors + outside
 
 
 def record_dtype(n_components: int, dtype: Any) -> np.dtype[Any]:

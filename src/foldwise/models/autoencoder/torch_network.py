@@ -109,7 +109,7 @@ class _Update:
         """Update these weights in place."""
         place = slice(chunk[0].place.start, chunk[-1].place.stop)
         with self.torch.no_grad():
-            slope = self.torch.zeros(place.stop - place.start)
+            slope = self.torch.zeros(place.stop - place.start, dtype=self.torch.float32)
             for rows in chunk:
                 self._gradient(rows, slope[rows.place.start - place.start : rows.place.stop - place.start])
                 if rows.matrix and self.kept != 1:
