@@ -100,6 +100,7 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
     UNSAVED: ClassVar[tuple[str, ...]] = ("estimator", "criterion", "cv", "scoring")  # if they are objects
+    GIVES_CELLS: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     choice_: RankChoice | None
