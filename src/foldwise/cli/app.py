@@ -13,6 +13,7 @@ from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
+from foldwise.cli.select import select
 
 app = App(
     name="foldwise",
@@ -27,6 +28,7 @@ app.command(pca)
 app.command(cluster)
 app.command(mixture)
 app.command(ensemble)
+app.command(select)
 app.command(autoencode)
 app.command(fit_distribution)
 app.command(apply)

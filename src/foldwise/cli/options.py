@@ -217,6 +217,25 @@ def number_or_rule(text: str | None) -> int | float | str | None:
     )
 
 
+def number_share_or_auto(text: str, option: str) -> int | float | Literal["auto"]:
+    """`--features`: a number, a share, or auto.
+
+    >>> number_share_or_auto("5", "-n"), number_share_or_auto("0.9", "-n"), number_share_or_auto("auto", "-n")
+    (5, 0.9, 'auto')
+    """
+    if text == "auto":
+        return "auto"
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value >= 1 and value.is_integer():
+        return int(value)
+    if 0 < value < 1:
+        return value
+    raise ParameterError(f"{option} {text}: give a number such as 5, a share of variance such as 0.9, or auto.")
+
+
 def number_or_range(text: str, option: str) -> int | range | Literal["auto"]:
     """`--clusters` or `--components`: one number, the first and the last of several, or auto.
 

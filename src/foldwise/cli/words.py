@@ -11,6 +11,7 @@ _OPTIONS = {
     "svd_solver": "--solver",
     "n_components": "--components",
     "n_clusters": "--clusters",
+    "n_features": "--features",
     "n_base": "--clusterings",
     "diversity": "--diversity",
     "consensus": "--consensus",
@@ -20,7 +21,18 @@ _OPTIONS = {
     "random_state": "--seed",
     **{
         name: f"--{name}"
-        for name in ("columns", "column", "where", "weights", "exclude", "categories", "missing", "metric")
+        for name in (
+            "columns",
+            "column",
+            "where",
+            "weights",
+            "exclude",
+            "categories",
+            "missing",
+            "metric",
+            "criterion",
+            "scoring",
+        )
     },
     **{
         name: f"--{name}" for name in ("header", "delimiter", "decimal", "encoding", "sheet", "table", "skip", "search")

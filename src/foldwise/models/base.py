@@ -140,14 +140,17 @@ def open_for_use(estimator: Any, X: Any, weights: Any = None) -> Source:
 
 
 def with_missing(estimator: Any, source: Source) -> Source:
-    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model; new levels neutral."""
+    """New rows for a fitted model: missing cells refused, filled as in the fit, or left to the model; new levels neutral.
+
+    Models that give the cells themselves (GIVES_CELLS) give missing ones as missing.
+    """
     if getattr(estimator, "indicators_", None) is not None and getattr(estimator, "mean_", None) is not None:
         source = at_centre(source, estimator.mean_)
     policy = getattr(estimator, "missing", "error")
     if policy == "error" or source.sparse:
         return source
     source = allow_missing(source)
-    if policy == "model":
+    if policy == "model" or getattr(estimator, "GIVES_CELLS", False):
         return source
     return fill_missing(source, estimator.fill_values_) if hasattr(estimator, "fill_values_") else source
 

@@ -43,6 +43,11 @@ class Prepared(View):
         """The blocks to load."""
         return self.source.pieces(first, last)
 
+    def only(self, condition: str) -> Prepared:
+        """The rows of which a further condition holds."""
+        both = condition if self.condition is None else f"({self.condition}) AND {condition}"
+        return self.recipe.rows_of(self.table, both, self.weights)
+
     def unseen(self) -> list[tuple[str, list[str], int]]:
         """Categories with levels that the recipe does not know: the name, some of the levels, and the number of cells."""
         used = [column for column in self.recipe.having("used") if column.levels is not None]

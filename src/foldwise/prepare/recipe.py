@@ -102,7 +102,10 @@ class Recipe:
     ) -> Prepared:
         """The rows of a table, prepared; columns are found by their names."""
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
-        typed = self.typed(with_text_cells(table), new=table is not x)
+        return self.rows_of(self.typed(with_text_cells(table), new=table is not x), where, weights)
+
+    def rows_of(self, typed: DuckDBTable, where: str | None, weights: Any) -> Prepared:
+        """The rows of a table that has its types already."""
         used = self.having(USED)
         source: Source = open_source(
             typed, columns_=[column.name for column in used], where=where, weights=weights, dtype=None

@@ -161,3 +161,44 @@ def vote_curve(
     if chosen is not None and chosen in ks:
         plot.ring(chosen, float(values[list(ks).index(chosen)]))
     return plot.svg()
+
+
+def path_chart(
+    sizes: Sequence[int],
+    scores: Floats,
+    bounds: Floats | None,
+    errors: Floats | None,
+    chosen: int,
+    names: tuple[str, str],
+    *,
+    percent: bool,
+) -> str:
+    """The score over the number of columns, with error bars, the most that is possible, and the number chosen.
+
+    `names` are those of the two lines.
+    """
+    spread = np.zeros(len(scores)) if errors is None else np.nan_to_num(errors)
+    tops = scores + spread if bounds is None else np.maximum(scores + spread, bounds)
+    low, high = float((scores - spread).min()), float(tops.max())
+    room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+    if percent:  # a share is seen against 0 and 1, unless all are close together
+        low, high = (0.0 if low > 0 and low < 0.5 * high else low - room), min(high + room, 1.0)
+    else:
+        low, high = low - room, high + room
+    most = max(sizes)
+    plot = Plot((1, most), (low, high), "number of columns", 860, 320, whole=True, percent=percent, top=34.0)
+    words = "{x:g} columns: {y:.1%}" if percent else "{x:g} columns: {y:.4g}"
+    if bounds is not None:
+        plot.line(sizes, bounds, MUTED, 1.5, dash=4)
+        plot.dots(sizes, bounds, MUTED, 2.0, f"at most, {words}")
+    for size, score, error in zip(sizes, scores, spread, strict=True):
+        if error > 0:
+            plot.add(line(plot.x(size), plot.y(score - error), plot.x(size), plot.y(score + error), BLUE))
+    plot.line(sizes, scores, BLUE)
+    plot.dots(sizes, scores, BLUE, 3.0 if len(sizes) <= 60 else 1.5, words)
+    plot.ring(chosen, float(scores[list(sizes).index(chosen)]))
+    across = plot.left
+    for name, ink in zip(names, (BLUE, MUTED) if bounds is not None else (BLUE,), strict=False):
+        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>', text(across + 14, 18, name, "start"))
+        across += 34.0 + 6.6 * len(name)
+    return plot.svg()

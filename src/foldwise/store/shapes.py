@@ -22,7 +22,9 @@ _SHAPES: dict[str, dict[str, str]] = {
     | {"cluster_weights_": "f k", "cluster_consensus_": "f k"}
     | {"cluster_sums_": "f k l", "table_": "f l g", "offset_": "f g", "merged_": "i g", "directions_": "f l e"}
     | {"consensus_cdf_": "f 101", "known_rows_": "i u t", "known_labels_": "i u"},
-    "FeatureSelector": _COLUMNS | {"support_": "b d", "selected_": "m", "explained_": "f d", "coefficients_": "f m d"},
+    "FeatureSelector": _COLUMNS
+    | {"support_": "b d", "selected_": "m", "explained_": "f d", "coefficients_": "f m d"}
+    | {"correlations_": "f m d", "losses_": "f m"},
     "GaussianMixture": _COLUMNS
     | {"weights_": "f k", "means_": "f k d", "ridge_": "f d", "clusters_": "i k", "constant_columns_": "i c"},
     "KMeans": _CENTRES,

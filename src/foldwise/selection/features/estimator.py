@@ -83,7 +83,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     Attributes: `support_` (a mask), `selected_` (names, or positions, in the order of their choice), `n_features_`, `score_`,
     `path_` (every step with its score), `bound_` (with "variance-explained": what so many principal components explain, so that
     no other subset of this size can explain more), `explained_` (of each column, the share that the chosen ones explain),
-    `coefficients_` (of the regression of all columns on the chosen ones), `n_compared_` (subsets that were
+    `coefficients_` (of the regression of all columns on the chosen ones), `correlations_` (of the chosen ones with all),
+    `losses_` (of each chosen one, the share that would not be explained without it), `n_compared_` (subsets that were
     compared one by one), `choice_`, `outcome_`, `manifest_`, `trace_`.
 
     Citation: Pudil and others, Floating search methods in feature selection, 1994 (floating); Narendra and Fukunaga, A branch
@@ -100,6 +101,7 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
     UNSAVED: ClassVar[tuple[str, ...]] = ("estimator", "criterion", "cv", "scoring")  # if they are objects
+    GIVES_CELLS: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
 
     choice_: RankChoice | None
@@ -107,6 +109,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     scale_: Floats | None
     explained_: Floats | None
     coefficients_: Floats | None
+    correlations_: Floats | None
+    losses_: Floats | None
 
     def __init__(
         self,
@@ -245,6 +249,7 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         self.mean_, self.scale_ = scatter.mean, scatter.scale
         self.explained_ = criterion.explained(self._order)
         self.coefficients_ = criterion.coefficients(chosen.tolist())
+        self.correlations_, self.losses_ = criterion.correlations(chosen.tolist()), criterion.losses(chosen.tolist())
         return replace(outcome, seconds=opened.passes.seconds), resumed_at, scatter.rows
 
     def _target(self, scatter: Scatter) -> Target | None:
@@ -319,7 +324,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         wanted = size if self.choice_ is None else self.choice_.chosen
         reached = min(path.sizes, key=lambda each: abs(each - wanted))  # of a search that was stopped, the nearest
         self._set_chosen(path, reached, opened.data)
-        self.mean_, self.scale_, self.explained_, self.coefficients_ = opened.mean, opened.scale, None, None
+        self.mean_, self.scale_ = opened.mean, opened.scale
+        self.explained_ = self.coefficients_ = self.correlations_ = self.losses_ = None
         return outcome, resumed_at, rows
 
     def _judge(self, opened: Session, y: Any) -> tuple[Judge, int]:

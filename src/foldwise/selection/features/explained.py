@@ -131,6 +131,18 @@ class ExplainedVariance:
         share[list(columns)] = 1.0
         return np.clip(share, 0.0, 1.0)
 
+    def losses(self, columns: Sequence[int]) -> Floats:
+        """The share that would no longer be explained without each of these columns."""
+        chosen = tuple(columns)
+        return np.asarray(np.maximum(self.score(chosen) - self.removing(chosen)[list(chosen)], 0.0))
+
+    def correlations(self, columns: Sequence[int]) -> Floats:
+        """Of these columns with all: columns x all; 0 with a constant."""
+        deviations = np.sqrt(np.maximum(np.diagonal(self.scatter), 0.0))
+        scale = np.outer(deviations[list(columns)], deviations)
+        found = np.divide(self.scatter[list(columns)], scale, where=scale > 0, out=np.zeros((len(columns), self.d)))
+        return np.asarray(np.clip(found, -1.0, 1.0))
+
     def bounds(self, most: int) -> Floats:
         """The share that the first 1, 2, ..., `most` principal components explain: no so many columns can explain more."""
         from scipy.linalg import eigh

@@ -58,7 +58,8 @@ def auto_target(spectrum: Spectrum) -> Target:
         return Target("auto", whole, whole, whole, meaning)
     many = f"the {found.chosen} components that stand out" if found.chosen > 1 else "the component that stands out"
     meaning = (
-        f"the fewest columns on the path that explain as much as {many} from noise ({share:.1%}; by parallel analysis)"
+        f"the fewest columns on the path that explain as much as {many} from noise "
+        f"({100 * share:.1f} %; by parallel analysis)"
     )
     return Target("auto", share, min(low, share) if found.low else share, max(high, share), meaning)
 
@@ -84,7 +85,10 @@ def nearly_as_good(path: SelectionPath) -> RankChoice:
     chosen, low, high = (
         next(size for size, step in best.items() if step.score >= share * top.score) for share in (0.95, 0.9, 0.99)
     )
-    meaning = f"the fewest columns with 95 % of the best score ({top.score:.4g} with {top.size}); with 90 % and 99 %"
+    meaning = (
+        f"the fewest columns with 95 % of the best score ({top.score:.4g} with {top.size}; "
+        "the range is that for 90 % to 99 %)"
+    )
     return RankChoice("auto", chosen, low, high, meaning, _figures(path))
 
 
