@@ -257,8 +257,8 @@ CHILD = """
 import sys, time
 import foldwise as fw
 from foldwise.fold import events
-from foldwise.selection.features import branch_and_bound
-branch_and_bound._NODES = 2
+from foldwise.selection.features import branch_and_bound, evaluated
+branch_and_bound._NODES, evaluated._QUICK = 2, 0.0
 path, checkpoint, options = sys.argv[1:]
 with events.listening(lambda event: time.sleep(0.12) if isinstance(event, events.StepDone) else None):
     fw.FeatureSelector(checkpoint=checkpoint, n_threads=1, **eval(options)).fit(path)
@@ -278,8 +278,8 @@ def test_killed_and_resumed(options, wine, tmp_path: Path, monkeypatch):
     rng = np.random.default_rng(0)
     rows = wine[0] if "criterion" in options else rng.standard_normal((100, 14))
     np.save(path, rows)
-    if "criterion" not in options:
-        monkeypatch.setattr("foldwise.selection.features.branch_and_bound._NODES", 2)
+    monkeypatch.setattr("foldwise.selection.features.evaluated._QUICK", 0.0)  # rounds stay small
+    monkeypatch.setattr("foldwise.selection.features.branch_and_bound._NODES", 2)
     undisturbed = fw.FeatureSelector(n_threads=1, **options).fit(path)
     assert undisturbed.outcome_.steps > 12
     command = [sys.executable, "-c", CHILD, str(path), str(checkpoint), repr(options)]

@@ -40,7 +40,7 @@ class Scatter:
         return from_moments(self._moments, self._options, np.float64)
 
 
-def scatter_of(opened: Session, scale: bool, missing: str) -> Scatter:
+def scatter_of(opened: Session, scale: bool) -> Scatter:
     """One pass over the rows, or several of EM if cells are missing; products of float32 values are formed in float64."""
     data = opened.data
     if data.n_columns > _MOST_COLUMNS:
