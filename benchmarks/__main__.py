@@ -41,6 +41,7 @@ _ALL = (
     "benchmarks.speed.mixture_missing",
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
+    "benchmarks.accuracy.autoencoder",
     "benchmarks.speed.engines",
     "benchmarks.faults.flips",
     "benchmarks.faults.kills",

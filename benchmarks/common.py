@@ -59,7 +59,7 @@ def timed(run: Callable[[], object]) -> float:
 
 def machine() -> str:
     """The machine and the versions that figures belong to."""
-    names = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "faiss-cpu", "superkmeans", "duckdb")
+    names = ("numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "faiss-cpu", "superkmeans", "duckdb", "torch")
     versions = []
     for name in names:
         try:

@@ -193,9 +193,14 @@ struct Search {
             double loss = 0.0;
             if (in(swept, c)) {
                 double sum = 1.0;
-                for (int i = 0; i < d; ++i)
-                    if (!in(swept, i)) sum += w[i][c] * w[i][c];
-                loss = sum / w[c][c];
+                bool replaceable = false;  // by an open column that the others determine, as long as c is among them
+                for (int i = 0; i < d; ++i) {
+                    if (in(swept, i)) continue;
+                    const double square = w[i][c] * w[i][c];
+                    replaceable |= in(open, i) && square / w[c][c] > floor[i];
+                    sum += square;
+                }
+                loss = replaceable ? 0.0 : sum / w[c][c];
             }
             if (value + more - loss <= best + slack) needed |= Set(1) << c;
             if (loss > largest) largest = loss, most = c;

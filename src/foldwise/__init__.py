@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from foldwise.fold.engine import engine as engine
     from foldwise.fold.manifest import Manifest as Manifest
     from foldwise.fold.outcome import Outcome as Outcome
+    from foldwise.models.autoencoder import Autoencoder as Autoencoder
+    from foldwise.models.autoencoder import LinearAutoencoder as LinearAutoencoder
     from foldwise.models.ensemble import ClusterEnsemble as ClusterEnsemble
     from foldwise.models.ensemble import Coassociation as Coassociation
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from foldwise.selection.choose_mixture import choose_mixture as choose_mixture
     from foldwise.selection.clusters.choose import choose_clusters as choose_clusters
     from foldwise.selection.clusters.result import ClusterChoice as ClusterChoice
+    from foldwise.selection.code_comparison import CodeComparison as CodeComparison
+    from foldwise.selection.compare_codes import compare_codes as compare_codes
     from foldwise.selection.component_task import TaskScores as TaskScores
     from foldwise.selection.components import ComponentChoice as ComponentChoice
     from foldwise.selection.components import choose_components as choose_components
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     from foldwise.selection.votes import Vote as Vote
     from foldwise.store import load as load
     from foldwise.store import save as save
+    from foldwise.store import save_onnx as save_onnx
 
 __version__ = "0.1.0"
 
@@ -82,6 +87,7 @@ _HOMES = {
     "fold.engine": "engine",
     "fold.manifest": "Manifest",
     "fold.outcome": "Outcome",
+    "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
@@ -99,6 +105,8 @@ _HOMES = {
     "selection.clusters.choose": "choose_clusters",
     "selection.clusters.result": "ClusterChoice",
     "selection.dip_test": "DipTest dip_test",
+    "selection.code_comparison": "CodeComparison",
+    "selection.compare_codes": "compare_codes",
     "selection.component_task": "TaskScores",
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
@@ -112,7 +120,7 @@ _HOMES = {
     "selection.votes": "Vote",
     "selection.stability": "stability",
     "selection.stability_result": "Stability",
-    "store": "load save",
+    "store": "load save save_onnx",
 }
 _PUBLIC = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
 

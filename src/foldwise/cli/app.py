@@ -6,6 +6,7 @@ from cyclopts import App, Parameter
 
 import foldwise
 from foldwise.cli.apply import apply
+from foldwise.cli.autoencode import autoencode
 from foldwise.cli.cluster import cluster
 from foldwise.cli.ensemble import ensemble
 from foldwise.cli.fit_distribution import fit_distribution
@@ -28,5 +29,6 @@ app.command(cluster)
 app.command(mixture)
 app.command(ensemble)
 app.command(select)
+app.command(autoencode)
 app.command(fit_distribution)
 app.command(apply)

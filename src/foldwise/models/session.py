@@ -71,11 +71,13 @@ class Session:
         """The end of the model's time budget, which begins when the fit does."""
         return Deadline(self.model.time_budget, self.passes.counter.started)
 
-    def checkpoint(self, *figures: Any, resumable_cap: bool = False, **beside: Any) -> Checkpoint | None:
+    def checkpoint(
+        self, *figures: Any, resumable_cap: bool = False, every: float = 1.0, **beside: Any
+    ) -> Checkpoint | None:
         """The requested checkpoint, tied to the parameters that affect the result, to the data and to `figures`.
 
-        `resumable_cap` means that max_iter only stops the fit, which can then be resumed with a higher limit. `beside` holds
-        anything else that the result depends on.
+        `resumable_cap` means that max_iter only stops the fit, which can then be resumed with a higher limit. At least `every`
+        seconds lie between two writes. `beside` holds anything else that the result depends on.
         """
         path = self.model.checkpoint
         if path is None:
@@ -87,7 +89,7 @@ class Session:
         if resumable_cap:
             about.pop("max_iter", None)
         about["random_state"] = self.seed
-        return open_checkpoint(path, type(self.model).__name__, {**about, **beside}, self.data, *figures)
+        return open_checkpoint(path, type(self.model).__name__, {**about, **beside}, self.data, *figures, every=every)
 
     def finish(
         self,
@@ -232,9 +234,11 @@ def _located(source: Source) -> Iterator[None]:
         raise type(problem)(problem.what, where=where, row=problem.row, column=column, advice=problem.advice) from None
 
 
-def open_checkpoint(path: Any, kind: str, about: dict[str, Any], source: Source, *figures: Any) -> Checkpoint:
+def open_checkpoint(
+    path: Any, kind: str, about: dict[str, Any], source: Source, *figures: Any, every: float = 1.0
+) -> Checkpoint:
     """A checkpoint tied to parameters, to the data and to figures from a pass over them."""
-    checkpoint = Checkpoint(path, f"{kind} {identity(about)} {source.fingerprint()}")
+    checkpoint = Checkpoint(path, f"{kind} {identity(about)} {source.fingerprint()}", every=every)
     if figures:
         checkpoint.bind(*figures)
     return checkpoint

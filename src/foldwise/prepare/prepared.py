@@ -178,3 +178,17 @@ def carried_columns(source: Any, keep: str, *, typed: bool = False) -> Carried:
         return Carried(prepared.table, tuple(named), prepared.condition)
     as_values = tuple(name for name in names if typed and name not in named)
     return Carried(prepared.table, tuple(names), prepared.condition, as_values)
+
+
+def names_of_rows(source: Any, which: Sequence[int]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The identifiers and labels of some rows of a prepared table, by their places among its rows, with their own names.
+
+    The first is the number of the row in the data as given. Nothing for an array.
+    """
+    if prepared_of(source) is None or not which:
+        return [], []
+    carried = carried_columns(source, "ids")
+    wanted = ", ".join(str(int(place)) for place in which)
+    numbered = carried.relation().project("row_number() OVER () - 1 AS place, *")
+    found = {row[0]: row[1:] for row in numbered.filter(f"place IN ({wanted})").fetchall()}
+    return list(carried.names), [found[int(place)] for place in which]

@@ -19,7 +19,8 @@ from foldwise.models.impute import completed
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent, whole_percent
-from foldwise.report.projection import MOST_POINTS, Projection
+from foldwise.report.plane import MOST_POINTS
+from foldwise.report.projection import Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Table

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from foldwise.fold import events
+from foldwise.fold.multistart import UNLIMITED
 
-_SHOWN = ("inertia", "moved", "lower_bound")  # the figures that matter, where a step has many
+_SHOWN = ("inertia", "moved", "lower_bound", "held_out_error")  # the figures that matter, where a step has many
 
 
 @contextmanager
@@ -38,11 +39,22 @@ def progress() -> Iterator[None]:
     )
     with bar:
         task = bar.add_task("reading", total=None, rows="")
-        figures = ""
+        figures, reading = "", True
+
+        def turn(to_rows: bool) -> None:
+            """Count rows, or steps if they read none: the time left is told by what is counted."""
+            nonlocal reading
+            if reading != to_rows:
+                bar.reset(task)
+                reading = to_rows
+
+        read_since = False
 
         def listen(event: events.Event) -> None:
-            nonlocal figures
+            nonlocal figures, read_since
             if isinstance(event, events.RowsRead):
+                read_since = True
+                turn(True)
                 of = f" of {event.total:,}" if event.total else ""
                 bar.update(
                     task,
@@ -55,6 +67,14 @@ def progress() -> Iterator[None]:
                 names = [name for name in _SHOWN if name in event.figures] or list(event.figures)
                 shown = ", ".join(f"{name} {event.figures[name]:.4g}" for name in names)
                 figures = f", step {event.number} ({shown})"
+                if not read_since:
+                    turn(False)
+                    total = event.max_iter if event.max_iter < UNLIMITED else None
+                    of = f" of at most {total:,}" if total else ""
+                    bar.update(
+                        task, description=shown, completed=event.number, total=total, rows=f"{event.number:,}{of} steps"
+                    )
+                read_since = False
 
         with events.listening(listen):
             yield

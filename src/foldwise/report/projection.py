@@ -13,11 +13,9 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.report.formats import percent
+from foldwise.report.plane import CELLS, MOST_POINTS, squares
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, colour, line, text
 
-MOST_POINTS = 2000
-_CELLS = 72
-_SHADES = 20
 _SIZE = 520
 
 
@@ -41,7 +39,7 @@ class Projection:
         self.pca, self.directions = pca, np.asarray(pca.components_[:2], dtype=np.float64)
         self._few = pca.manifest_.rows <= MOST_POINTS
         self._points: list[tuple[Floats, NDArray[Any]]] = []
-        self._counts = np.zeros((groups, _CELLS, _CELLS), dtype=np.int32)
+        self._counts = np.zeros((groups, CELLS, CELLS), dtype=np.int32)
         run = Passes(source, n_threads=pca.n_threads)
         scores = _Scores(self.directions, pca.mean_, pca.scale_)
         reach = 1.03 * np.abs(run.rows(scores)).max(axis=0) if self._few else 2.8 * np.sqrt(pca.explained_variance_[:2])
@@ -57,7 +55,7 @@ class Projection:
         if self._few:
             self._points.append((scores, groups))
         else:  # what lies outside is counted at the edge
-            cells = np.clip((scores / self._reach + 1) / 2 * _CELLS, 0, _CELLS - 1).astype(int)
+            cells = np.clip((scores / self._reach + 1) / 2 * CELLS, 0, CELLS - 1).astype(int)
             np.add.at(self._counts, (groups, cells[:, 0], cells[:, 1]), 1)
 
     def points(self, points: Floats) -> Floats:
@@ -90,7 +88,7 @@ class Projection:
             for group in np.unique(groups):
                 xs, ys = scores[groups == group].T
                 plot.dots(xs, ys, self._ink(group), 3, opacity=0.55)
-        plot.add(*self._squares(plot))
+        plot.add(*squares(plot, self._counts, self._ink))
         for mean, covariance, group in ellipses:
             values, vectors = np.linalg.eigh(covariance)
             turn = np.linspace(0.0, 2 * np.pi, 61)
@@ -114,18 +112,3 @@ class Projection:
 
     def _ink(self, group: int) -> str:
         return colour(int(group)) if len(self._counts) > 1 else BLUE
-
-    def _squares(self, plot: Plot) -> list[str]:
-        """The cells of the grid: a cell has the colour of the group with the most rows there."""
-        counts, group_of = self._counts.sum(axis=0), self._counts.argmax(axis=0)
-        width, height = (plot.right - plot.left) / _CELLS, (plot.bottom - plot.top) / _CELLS
-        squares: dict[tuple[str, int], list[str]] = {}
-        for i, j in np.argwhere(counts):
-            shade = max(2, int(np.ceil(_SHADES * np.log1p(counts[i, j]) / np.log1p(counts.max()))))
-            where = f"M{plot.left + i * width:.1f} {plot.bottom - (j + 1) * height:.1f}"
-            path = f"{where}h{width:.2f}v{height:.2f}h-{width:.2f}z"
-            squares.setdefault((self._ink(group_of[i, j]), shade), []).append(path)
-        return [
-            f'<path fill="{ink}" opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>'
-            for (ink, shade), paths in squares.items()
-        ]

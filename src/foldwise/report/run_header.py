@@ -17,11 +17,15 @@ _TOLD = (
 )  # topics of notes that the roles of columns tell
 
 
-def about(model: Any, work: str) -> list[str]:
-    """One line on the data, one on the work done, and what was left out, repaired or cut short."""
+def about(model: Any, work: str, *, scaled: bool | None = None) -> list[str]:
+    """One line on the data, one on the work done, and what was left out, repaired or cut short.
+
+    `scaled` says whether columns were scaled, where `scale_` is not None for all the same.
+    """
     ran = model.manifest_
+    scaled = model.scale_ is not None if scaled is None else scaled
     size = f"{counted(ran.rows, 'row')}, {counted(ran.columns, 'column')} ({ran.dtype})"
-    done = f"{'scaled columns, ' if model.scale_ is not None else ''}{work}, {passes(ran)}"
+    done = f"{'scaled columns, ' if scaled else ''}{work}, {passes(ran)}"
     if getattr(model, "recipe_", None) is not None:  # what was read is told in the lines before
         lines = [f"in the fit: {size}", done]
     else:

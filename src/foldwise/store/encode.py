@@ -16,18 +16,21 @@ from foldwise.store.shapes import check_shapes
 
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
 MODELS = {
+    "Autoencoder": "foldwise.models.autoencoder",
     "BisectingKMeans": "foldwise.models.kmeans",
     "ClusterEnsemble": "foldwise.models.ensemble",
     "FeatureSelector": "foldwise.selection.features",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",
     "KernelKMeans": "foldwise.models.kernel",
+    "LinearAutoencoder": "foldwise.models.autoencoder",
     "MiniBatchKMeans": "foldwise.models.kmeans",
     "PCA": "foldwise.models.pca",
     "SoftKMeans": "foldwise.models.mixture",
 }
 RESULTS = {
     "ClusterScores": "foldwise.selection.scores",
+    "CodeComparison": "foldwise.selection.code_comparison",
     "Comparison": "foldwise.models.likelihood",
     "ComponentChoice": "foldwise.selection.components",
     "ConsensusChoice": "foldwise.models.ensemble",
@@ -58,8 +61,10 @@ _RECORDS = RESULTS | {
     "IndicatorGroup": "foldwise.prepare.encode",
     "Judgement": "foldwise.selection.clusters.criterion",
     "Logs": "foldwise.stats.logs",
+    "Layer": "foldwise.models.autoencoder.network",
     "Manifest": "foldwise.fold.manifest",
     "Merging": "foldwise.models.mixture.merging",
+    "Network": "foldwise.models.autoencoder.network",
     "Outcome": "foldwise.fold.outcome",
     "Rounding": "foldwise.stats.rounding",
     "SelectionStep": "foldwise.selection.features",

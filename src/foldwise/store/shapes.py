@@ -15,6 +15,7 @@ _COLUMNS = {"n_features_in_": "d", "feature_names_in_": "O d", "mean_": "f d", "
 _CLUSTERS = {"labels_": "i n", "cluster_weights_": "f k", "cluster_inertias_": "f k"}
 _CENTRES = _COLUMNS | _CLUSTERS | {"cluster_centers_": "f k d"}
 _SHAPES: dict[str, dict[str, str]] = {
+    "Autoencoder": _COLUMNS,
     "BisectingKMeans": _CENTRES | {"tree_children_": "i t 2", "tree_centers_": "f t d", "tree_labels_": "i t"},
     "ClusterEnsemble": _COLUMNS
     | {"labels_": "i n", "item_consensus_": "f n", "confidence_": "f n", "base_sizes_": "t"}
@@ -31,6 +32,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | _CLUSTERS
     | {"cluster_centers_": "f k p", "landmarks_": "f l d", "pivot_": "f d", "members_": "i m", "rows_": "f m d"}
     | {"row_weights_": "f m", "diagonal_": "f m", "mean_weights_": "f k", "mean_norms_": "f k"},
+    "LinearAutoencoder": _COLUMNS | {"encoder_weights_": "f k d", "decoder_weights_": "f d k", "n_components_": "k"},
     "MiniBatchKMeans": _CENTRES,
     "PCA": _COLUMNS
     | {"components_": "f k d", "n_components_": "k", "column_variances_": "f d", "residuals_": "f k"}
@@ -38,10 +40,14 @@ _SHAPES: dict[str, dict[str, str]] = {
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,
     "TaskScores": {"n_components": "k", "mean": "f k", "error": "f k", "fold_scores": "f s k"},
+    "CodeComparison": {"sizes": "k", "pca_curve": "f c"}
+    | dict.fromkeys(("pca_errors", "autoencoder_errors", "standard_errors", "seconds"), "f k"),
     "ConsensusChoice": {"numbers": "k", "pac": "f k", "null_pac": "f k", "gain": "f k", "cdfs": "f k 101"},
     "InertiaCurve": {"n_clusters": "k", "centers": "k", "inertias": "f k", "silhouettes": "f k", "depths": "f k"},
+    "Layer": {"weights": "f o i", "bias": "f o"},
     "LabelledMatrix": {"values": "f r c", "rows": "r", "columns": "c"},
     "Merging": {"numbers": "k", "entropies": "k", "merged_weight": "k"},
+    "Network": {"shortcut": "f o i"},
     "Stability": {"labels": "i n", "confidence": "f n", "row_weights": "f n", "overlaps": "f r k"}
     | dict.fromkeys(("weights", "jaccard", "by_chance", "dissolved"), "f k"),
     "Silhouette": {"clusters": "k", "cluster_means": "f k", "cluster_weights": "f k", "values": "f n", "rows": "i n"},

@@ -153,16 +153,9 @@ class PCA(
         """Find the directions; `sample_weight` counts a row as that many equal rows."""
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened:
             spectrum, observed, algorithm = self.solve(opened)
-            self._set_attributes(spectrum, opened.data.dtype, observed)
-            self.__dict__.pop("_stream", None)
-            self.__dict__.pop("n_samples_seen_", None)
-            opened.finish(
-                spectrum.outcome,
-                algorithm,
-                spectrum.rows,
-                resumed_at=spectrum.resumed_at,
-                warning=f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')",
-            )
+            self.settle(opened, spectrum, observed)
+            what = f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')"
+            opened.finish(spectrum.outcome, algorithm, spectrum.rows, resumed_at=spectrum.resumed_at, warning=what)
         return self
 
     def solve(self, opened: Session) -> tuple[Spectrum, ObservedFit | None, str]:
@@ -171,11 +164,17 @@ class PCA(
         by_cells = opened.missing is not None or self.n_components == "held-out"
         k = (Solver() if by_cells else solver).count(self.svd_solver, self.n_components, opened.data)
         indicators = getattr(opened.data, "indicators", None)
-        options = self._options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
+        options = self.solver_options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
         if not by_cells:
             return solver.solve(opened.passes, options), None, solver.name
         observed = fit_observed(opened.passes, opened.missing, options, self.n_components)
         return observed.spectrum, observed, EM
+
+    def settle(self, opened: Session, spectrum: Spectrum, observed: ObservedFit | None = None) -> None:
+        """Take what `solve` found, here or in a fit of a model that contains this one, as the result of a fit."""
+        self._set_attributes(spectrum, opened.data.dtype, observed)
+        self.__dict__.pop("_stream", None)
+        self.__dict__.pop("n_samples_seen_", None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in a batch of any size; after the last one the model is, to the last bit, that of one fit.
@@ -223,7 +222,7 @@ class PCA(
         seed = seed_of(self.random_state)
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         dtype = np.float64 if self._wide else stream.dtype
-        options = self._options(k, seed, indicators=self.__dict__.get("indicators_"))
+        options = self.solver_options(k, seed, indicators=self.__dict__.get("indicators_"))
         try:
             self._set_attributes(from_moments(stream.value(), options, dtype), stream.dtype)
         except DataError as problem:
@@ -240,13 +239,14 @@ class PCA(
         solver = solver_for(self.svd_solver, self.n_components, source)
         return solver.reads_again(checkpoint=self.checkpoint is not None)
 
-    def _options(
+    def solver_options(
         self,
         n_components: int | None,
         seed: int,
         checkpoint: Checkpoint | None = None,
         indicators: tuple[IndicatorGroup, ...] | None = None,
     ) -> SolverOptions:
+        """What the parameters say to a solver."""
         usual = 1.0 if indicators is None else 0.0  # as is the custom of FAMD and MCA
         return SolverOptions(
             n_components=n_components,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from math import comb
 from numbers import Integral
-from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,35 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.block import Floats
 from foldwise.data.mapped import TakeColumns
 from foldwise.data.missing import allow_missing
-from foldwise.data.source import Source, count_rows
-from foldwise.errors import DataError, ParameterError
+from foldwise.data.source import Source
+from foldwise.errors import ParameterError
 from foldwise.fold import blas
-from foldwise.fold.iterate import iterate
-from foldwise.fold.multistart import UNLIMITED
-from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_as_given
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.pca.rank import RankChoice
-from foldwise.models.session import Session, session
-from foldwise.selection.features.branch_and_bound import BranchAndBound, check_exhaustive, listed
+from foldwise.models.session import session
 from foldwise.selection.features.column_tasks import Reconstruct, SquaredError, TakeDense
-from foldwise.selection.features.evaluated import (
-    ClusterQuality,
-    Evaluation,
-    FunctionOfRows,
-    Judge,
-    TaskScore,
-    rows_in_memory,
-)
-from foldwise.selection.features.explained import ExplainedVariance
-from foldwise.selection.features.number import Target, auto_target, nearly_as_good, share_target, within_one_error
+from foldwise.selection.features.find_by_models import criterion_name, find_by_models
+from foldwise.selection.features.find_by_variance import find_by_variance
+from foldwise.selection.features.found import Found
 from foldwise.selection.features.parameters import CLUSTER_SCORES, PARAMETERS
-from foldwise.selection.features.path import SelectionPath
-from foldwise.selection.features.scatter import Scatter, scatter_of
-from foldwise.selection.features.search import SEARCHES, Search, Walk, exhaustive_of_one_size
-
-_MOST_EVALUATED = 100_000  # subsets, each with a fit of its own
 
 
 class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -158,40 +139,20 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Choose the columns; `y` is the target of a "wrapper". `sample_weight` counts a row as that many equal rows."""
         self._validate_params()
-        self._check_together(y)
+        self._check_together()
         with session(self, X, sample_weight, engine=engine, spool=self._reads_again) as opened, blas.single():
             d = opened.source.n_columns
             if isinstance(self.n_features, Integral) and self.n_features > d:
                 raise ParameterError(f"n_features={self.n_features} must not exceed the number of columns, {d}.")
-            if self._direct:
-                outcome, resumed_at, rows = self._fit_direct(opened, d)
-            else:
-                outcome, resumed_at, rows = self._fit_evaluated(opened, y, d)
-            self.trace_ = outcome.trace
-            opened.finish(
-                outcome,
-                f"{self.search} search, {self._criterion_name}",
-                rows,
-                resumed_at=resumed_at,
-                warning="FeatureSelector",
-            )
+            found = find_by_variance(self, opened) if self._direct else find_by_models(self, opened, y)
+            self._set(found, opened.data)
+            what = f"{self.search} search, {criterion_name(self)}"
+            opened.finish(found.outcome, what, found.rows, resumed_at=found.resumed_at, warning="FeatureSelector")
         return self
 
-    @property
-    def _growing(self) -> bool:
-        """Whether the score tends to grow with every column, so that its peak says nothing."""
-        return self.criterion == "cluster" and self.scoring in (None, "between-variance")
-
-    @property
-    def _meaning(self) -> str:
-        """What the scores are."""
-        if self.criterion == "cluster":
-            return "share of the variance of all columns between the clusters" if self._growing else "mean silhouette"
-        return "cross-validated score" if self.criterion == "wrapper" else self._criterion_name
-
-    def _check_together(self, y: Any) -> None:
+    def _check_together(self) -> None:
         """Refuse parameters that make no sense with the criterion."""
-        name = self._criterion_name
+        name = criterion_name(self)
         if self.criterion == "cluster" and (self.n_clusters is None) == (self.estimator is None):
             raise ParameterError(
                 "criterion='cluster': give n_clusters, or an estimator that finds clusters, but not both."
@@ -212,160 +173,22 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     def _reads_again(self, source: Source) -> bool:
         return not self._direct or self.missing == "model"
 
-    @property
-    def _criterion_name(self) -> str:
-        if isinstance(self.criterion, str):
-            return self.criterion
-        return str(getattr(self.criterion, "__name__", type(self.criterion).__name__))
-
-    # ---------------------------------------------------------------- by variance explained
-
-    def _fit_direct(self, opened: Session, d: int) -> tuple[Outcome, int, int]:
-        scatter = scatter_of(opened, self.scale, self.missing)
-        criterion = ExplainedVariance(scatter.matrix)
-        target = self._target(scatter)
-        walk = Walk(lambda step: target is not None and step.score >= target.high)
-        most = d if target is not None else int(self.n_features)
-        outcome, resumed_at, self.n_compared_ = Outcome(Reason.CONVERGED, 1, 0.0), 0, 0
-        if self.search == "exhaustive" and not listed(d):
-            outcome, resumed_at = self._branch_and_bound(opened, criterion, scatter, target, walk)
-        elif self.search == "backward":
-            _backward(criterion, target.low if target is not None else None, most, walk)
-        else:
-            search = SEARCHES[self.search]
-            if self.search == "exhaustive":
-                check_exhaustive(d, most if target is None else d // 2)
-                search = search if target is not None else exhaustive_of_one_size
-            search(criterion, most, walk)
-        sizes = [step.size for step in walk.steps]
-        bounds = criterion.bounds(max(sizes))
-        steps = tuple(replace(step, bound=max(float(bounds[step.size - 1]), step.score)) for step in walk.steps)
-        path = SelectionPath(steps, opened_names(opened.data), "share of the variance of all columns that is explained")
-        self.choice_ = None if target is None else target.choice(path)
-        size = most if self.choice_ is None else self.choice_.chosen
-        self._set_chosen(path, size, opened.data)
-        chosen = np.flatnonzero(self.support_)
-        self.mean_, self.scale_ = scatter.mean, scatter.scale
-        self.explained_ = criterion.explained(self._order)
-        self.coefficients_ = criterion.coefficients(chosen.tolist())
-        self.correlations_, self.losses_ = criterion.correlations(chosen.tolist()), criterion.losses(chosen.tolist())
-        return replace(outcome, seconds=opened.passes.seconds), resumed_at, scatter.rows
-
-    def _target(self, scatter: Scatter) -> Target | None:
-        if isinstance(self.n_features, Integral):
-            return None
-        return auto_target(scatter.spectrum) if self.n_features == "auto" else share_target(float(self.n_features))
-
-    def _branch_and_bound(
-        self, opened: Session, criterion: ExplainedVariance, scatter: Scatter, target: Target | None, walk: Walk
-    ) -> tuple[Outcome, int]:
-        """The best subsets of the size asked for, or of all sizes at which the target could be reached."""
-        if target is None:
-            sizes = [int(self.n_features)]
-        else:
-            bounds = criterion.bounds(criterion.d)
-            first = int(np.argmax(bounds >= target.low - 1e-9)) + 1
-            rough = Walk(lambda step: step.score >= target.high)
-            SEARCHES["swap"](criterion, criterion.d, rough)
-            sizes = list(range(first, max(first, rough.steps[-1].size) + 1))
-        for size in sizes:
-            check_exhaustive(criterion.d, size)
-        share = np.inf if target is None else target.high
-        tree = BranchAndBound(criterion, sizes, share, opened.passes.n_threads)
-        state, outcome, resumed_at = iterate(
-            tree.start,
-            tree.step,
-            tree.done,
-            max_iter=UNLIMITED,
-            time_budget=self.time_budget,
-            checkpoint=opened.checkpoint(scatter.matrix),
-        )
-        tree.path(state, walk)
-        self.n_compared_ = int(state["compared"])
-        return outcome, resumed_at
-
-    # ---------------------------------------------------------------- by a model of each subset
-
-    def _fit_evaluated(self, opened: Session, y: Any, d: int) -> tuple[Outcome, int, int]:
-        judge, rows = self._judge(opened, y)
-        auto = self.n_features == "auto"
-        size = (1 if self.search == "backward" else d) if auto else int(self.n_features)
-        search: Search = SEARCHES[self.search]
-        if self.search == "exhaustive":
-            self._check_evaluated(judge, d, size, auto=auto)
-            search = search if auto else exhaustive_of_one_size
-        evaluation = Evaluation(judge, search, size, d, opened.passes.n_threads, lambda step: False)
-        figures = np.array([count_rows(opened.source), d], dtype=np.float64)
-        state, outcome, resumed_at = iterate(
-            evaluation.start,
-            evaluation.step,
-            evaluation.done,
-            max_iter=UNLIMITED,
-            time_budget=self.time_budget,
-            checkpoint=opened.checkpoint(figures, target=None if y is None else np.asarray(y)),
-        )
-        walk, known = evaluation.walk(state)
-        if not walk.steps:  # stopped within the first step: the best subset so far
-            if not known:
-                if outcome.reason is Reason.INTERRUPTED:
-                    raise KeyboardInterrupt
-                known = evaluation.walk(evaluation.step(state)[0])[1]
-            best = max(known, key=lambda subset: known[subset][0])
-            walk.step(known[best][0], len(best), added=best)
-        path = SelectionPath(tuple(walk.steps), opened_names(opened.data), self._meaning)
-        errors = [known.get(tuple(sorted(subset)), (0.0, np.nan))[1] for subset in path.subsets()]
-        path = replace(path, steps=tuple(replace(step, error=e) for step, e in zip(path.steps, errors, strict=True)))
-        self.choice_ = (nearly_as_good if self._growing else within_one_error)(path) if auto else None
-        self.n_compared_ = len(known)
-        wanted = size if self.choice_ is None else self.choice_.chosen
-        reached = min(path.sizes, key=lambda each: abs(each - wanted))  # of a search that was stopped, the nearest
-        self._set_chosen(path, reached, opened.data)
-        self.mean_, self.scale_ = opened.mean, opened.scale
-        self.explained_ = self.coefficients_ = self.correlations_ = self.losses_ = None
-        return outcome, resumed_at, rows
-
-    def _judge(self, opened: Session, y: Any) -> tuple[Judge, int]:
-        """What scores a subset, and how many rows it looks at."""
-        if self.criterion == "cluster":
-            scoring = self.scoring or CLUSTER_SCORES[0]
-            quality = ClusterQuality(opened, self.n_clusters or 2, self.estimator, scoring, self.missing)
-            return quality, count_rows(opened.source)
-        rows, weights = rows_in_memory(opened.source)
-        target = None if y is None else np.asarray(y)
-        if target is not None and len(target) != rows.shape[0]:
-            raise DataError(f"y has {len(target)} entries, but there are {rows.shape[0]} rows", where=opened.where)
-        if weights is not None and not weights.all():
-            some = weights > 0
-            rows, weights, target = rows[some], weights[some], None if target is None else target[some]
-        if weights is not None and (weights == 1.0).all():
-            weights = None
-        if callable(self.criterion):
-            return FunctionOfRows(self.criterion, rows), rows.shape[0]
-        return TaskScore(target, self.estimator, self.cv, self.scoring, rows, weights), rows.shape[0]
-
-    def _check_evaluated(self, judge: Judge, d: int, size: int, *, auto: bool) -> None:
-        """Refuse more subsets than anybody waits for, with the time that they would take."""
-        many = 2**d - 1 if auto else comb(d, size)
-        if many <= _MOST_EVALUATED:
-            return
-        began = perf_counter()
-        judge(tuple(range(size)))
-        hours = many * (perf_counter() - began) / 3600
-        raise ParameterError(
-            f"search='exhaustive': there are {many:,} subsets, each with a fit of its own: about {hours:,.0f} hours. "
-            "Use search='floating' or 'forward', or fewer columns."
-        )
-
-    def _set_chosen(self, path: SelectionPath, size: int, source: Source) -> None:
-        self.path_, self._order = path, path.best(size)
-        step = path.by_size()[size]
+    def _set(self, found: Found, source: Source) -> None:
+        """Turn what was found into the attributes that users know."""
+        path, size = found.path, found.size
+        order, step = path.best(size), path.by_size()[size]
         self.support_ = np.zeros(source.n_columns, dtype=bool)
-        self.support_[list(self._order)] = True
+        self.support_[list(order)] = True
+        names, chosen = source.names, np.flatnonzero(self.support_).tolist()
+        self.selected_ = np.array(order) if names is None else np.array([names[j] for j in order], dtype=object)
         self.n_features_, self.score_, self.bound_ = size, step.score, step.bound
-        names = source.names
-        self.selected_ = (
-            np.array(self._order) if names is None else np.array([names[j] for j in self._order], dtype=object)
-        )
+        self.path_, self.choice_, self.n_compared_ = path, found.choice, found.compared
+        self.mean_, self.scale_, self.trace_ = found.mean, found.scale, found.outcome.trace
+        by = found.by_variance
+        self.explained_ = None if by is None else by.explained(order)
+        self.coefficients_ = None if by is None else by.coefficients(chosen)
+        self.correlations_ = None if by is None else by.correlations(chosen)
+        self.losses_ = None if by is None else by.losses(chosen)
 
     # ---------------------------------------------------------------- rows
 
@@ -421,20 +244,3 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def opened_names(source: Source) -> tuple[str, ...]:
-    """The names of the columns, x0, x1, ... if they have none."""
-    return tuple(source.names) if source.names is not None else tuple(f"x{j}" for j in range(source.n_columns))
-
-
-def _backward(criterion: ExplainedVariance, share: float | None, size: int, walk: Walk) -> None:
-    """From all columns down to `size`, or to the fewest that explain `share`, with all scores from one elimination."""
-    order = criterion.backward_order()
-    scores = criterion.nested(order[::-1])  # of the last 1, 2, ... to go
-    many = len(order)
-    walk.step(scores[-1], many, added=tuple(range(many)))
-    for left, column in zip(range(many - 1, 0, -1), order, strict=False):
-        if left < size if share is None else scores[left - 1] < share:
-            return
-        walk.step(scores[left - 1], left, removed=(column,))

@@ -23,6 +23,7 @@ from foldwise.data.mapped import only_columns
 from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold import blas, events
+from foldwise.fold.deadline import now
 from foldwise.fold.engine import use
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.passes import Passes
@@ -33,6 +34,8 @@ from foldwise.selection.cluster_moments import grouped
 from foldwise.selection.features.search import Search, Subset, Walk
 from foldwise.selection.label_numbers import numbered
 from foldwise.selection.silhouette import silhouette
+
+_QUICK = 0.3  # seconds: rounds that take less are made larger
 
 
 class Judge(Protocol):
@@ -87,13 +90,14 @@ class KnownScores:
 
 
 class Evaluation:
-    """A search as a loop of rounds, each of which works out a few scores; the state holds all scores so far."""
+    """A search as a loop of rounds, each of which works out some scores; the state holds all scores so far."""
 
-    def __init__(
-        self, judge: Judge, search: Search, size: int, d: int, n_threads: int, enough: Callable[[Any], bool]
-    ) -> None:
+    def __init__(self, judge: Judge, search: Search, size: int, d: int, n_threads: int) -> None:
         self.judge, self.search, self.size, self.d, self.n_threads = judge, search, size, d, n_threads
-        self.enough = enough
+        # What could be found out again from the state: scores by subset, those to be worked out, and how many at a time.
+        self._known: dict[Subset, tuple[float, float]] = {}
+        self._wanted: list[Subset] = []
+        self._batch = 2 * n_threads
 
     def start(self) -> State:
         """No score is known."""
@@ -101,18 +105,22 @@ class Evaluation:
 
     def step(self, state: State) -> tuple[State, Figures]:
         """Some more scores that the search needs; the last round finds that it needs none."""
-        known = _known(state)
-        wanted = self.replay(known)[1]
-        if not wanted:
+        known = self._scores(state)
+        if not self._wanted:
+            self._wanted = list(dict.fromkeys(self._replay(known)[1]))
+        if not self._wanted:
             return {**state, "over": np.array(1)}, self._figures(known)
-        batch = list(dict.fromkeys(wanted))[: 2 * self.n_threads]
+        batch, began = self._wanted[: self._batch], now()
         found: dict[int, tuple[float, float]] = {}
         with events.muted():
             run(batch, lambda _, columns: self._judged(columns), found.__setitem__, self.n_threads)
+        if now() - began < _QUICK:  # a round of many is interrupted no less quickly
+            self._batch *= 2
         new = np.zeros((len(batch), self.d), np.uint8)
         for number, columns in enumerate(batch):
             new[number, list(columns)] = 1
             known[columns] = found[number]
+        del self._wanted[: len(batch)]
         scores = np.array([found[number] for number in range(len(batch))])
         grown: State = {
             **state,
@@ -125,19 +133,25 @@ class Evaluation:
         """Whether the search is at its end."""
         return bool(state["over"])
 
-    def replay(self, known: dict[Subset, tuple[float, float]]) -> tuple[Walk, list[Subset]]:
+    def walk(self, state: State) -> tuple[Walk, dict[Subset, tuple[float, float]]]:
+        """The path of a state, as far as its scores reach, and all scores."""
+        known = _scores_of(state)
+        return self._replay(known)[0], known
+
+    def _replay(self, known: dict[Subset, tuple[float, float]]) -> tuple[Walk, list[Subset]]:
         """The path as far as the scores are known, and the subsets whose scores it needs next (none: it is over)."""
-        walk = Walk(self.enough)
+        walk = Walk()
         try:
             self.search(KnownScores(self.d, known), self.size, walk)
         except _Unknown as unknown:
             return walk, unknown.subsets
         return walk, []
 
-    def walk(self, state: State) -> tuple[Walk, dict[Subset, tuple[float, float]]]:
-        """The path of a state, and all scores."""
-        known = _known(state)
-        return self.replay(known)[0], known
+    def _scores(self, state: State) -> dict[Subset, tuple[float, float]]:
+        """The scores of a state: those in hand, unless it was loaded from a checkpoint, or a round was given up."""
+        if len(self._known) != len(state["scores"]):
+            self._known, self._wanted = _scores_of(state), []
+        return self._known
 
     def _judged(self, columns: Subset) -> tuple[float, float]:
         score, error = self.judge(columns)
@@ -153,7 +167,7 @@ class Evaluation:
         return {"subsets": float(len(known)), "best": best}
 
 
-def _known(state: State) -> dict[Subset, tuple[float, float]]:
+def _scores_of(state: State) -> dict[Subset, tuple[float, float]]:
     keys = [tuple(np.flatnonzero(row).tolist()) for row in state["subsets"]]
     return {key: (float(score), float(error)) for key, (score, error) in zip(keys, state["scores"], strict=True)}
 

@@ -18,7 +18,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "search": one_of(*SEARCHES),
     "criterion": Parameter((words(*CRITERIA), callable)),
-    "n_clusters": whole(2, None),
+    "n_clusters": whole(1, None),
     "estimator": Parameter((HasMethods(["fit"]), None)),
     "cv": Parameter(("cv_object",)),
     "scoring": Parameter((str, callable, None)),

@@ -40,7 +40,7 @@ class Scatter:
         return from_moments(self._moments, self._options, np.float64)
 
 
-def scatter_of(opened: Session, scale: bool, missing: str) -> Scatter:
+def scatter_of(opened: Session, scale: bool) -> Scatter:
     """One pass over the rows, or several of EM if cells are missing; products of float32 values are formed in float64."""
     data = opened.data
     if data.n_columns > _MOST_COLUMNS:
@@ -64,5 +64,9 @@ def scatter_of(opened: Session, scale: bool, missing: str) -> Scatter:
             matrix /= np.outer(scales, scales)
         found = Scatter(matrix, moments.mean, scales, moments.rows, moments, options, None)
     if not np.trace(found.matrix) > 0:
+        if found.rows == 1:
+            raise DataError(
+                "there is only 1 sample (row): columns have no variance", where=opened.where, advice="Give more rows"
+            )
         raise DataError("all columns are constant, so that there is nothing to explain", where=opened.where)
     return found

@@ -1,0 +1,216 @@
+"""The autoencoder that users meet: scikit-learn's manners outside, rounds of training inside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from foldwise.data.block import Floats
+from foldwise.data.scan import scan
+from foldwise.data.source import Source
+from foldwise.errors import DataError
+from foldwise.fold.passes import Passes
+from foldwise.models.autoencoder.fit import Found, find
+from foldwise.models.autoencoder.inputs import Inputs
+from foldwise.models.autoencoder.parameters import PARAMETERS
+from foldwise.models.autoencoder.row_output import Coder, record_dtype
+from foldwise.models.autoencoder.torch_network import import_torch, one_thread_each
+from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.parameters import Parameter, constraints
+from foldwise.models.session import session
+
+
+class Autoencoder(
+    KnownParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """A network that squeezes each row into a few numbers, its code, and rebuilds the row from them.
+
+    It begins as PCA and bends from there: code = V'x + mlp(x), row = Vz + mlp(z), where V are the principal directions. A part
+    of the rows is held out and says when it was best; unless it was better than PCA there by twice the standard error, the
+    result is PCA. Takes what PCA takes, and reads files in rounds of 64 MB. Fitting needs torch (`pip install
+    'foldwise[torch]'`), using a fitted model does not. Same seed, same bits, whatever n_threads, from memory or from a file.
+
+    Parameters
+    ----------
+    n_components : how many numbers a code has.
+    encoder, decoder : widths of the hidden layers; None is two layers by the number of columns, and the encoder's reversed.
+    activation : "silu", "relu", "elu", "gelu", "tanh", "sigmoid", "softplus" or "linear".
+    linear : False is the textbook network without PCA in it.
+    noise : standard deviation of noise added to the scaled inputs in training; dropout: share of hidden units dropped.
+    batch_size, learning_rate, weight_decay : of AdamW. The rate rises over the first twentieth, then falls to 0 as a cosine.
+    max_iter : epochs; "auto" makes some 8,000 steps, in at least 6 and at most 2,000 epochs.
+    validation_fraction : share of the rows held out; "auto" is a tenth, or of fewer than 400 rows up to three tenths. At most
+        64 MB of rows are held out, and none of fewer than 20 rows: then the error of training rows chooses the epoch.
+    patience : stops after so many epochs without a better one; "auto" is a fifth of max_iter.
+    scale : columns are divided by their standard deviations, rather than all by one number.
+    reduce_to : the network sees so many principal scores instead of the columns; "auto": 256 if rows are sparse or have more
+        than 2,000 columns; None: never, except for sparse rows.
+    missing : as for PCA; "model" puts missing inputs at the mean and counts errors of observed cells only. PCA itself fills
+        them better, so that its error may then be the smaller one.
+    prepare, random_state, time_budget, checkpoint, n_threads : as for PCA; a training that was killed goes on from its
+        checkpoint.
+
+    Attributes: `encoder_` and `decoder_` are plain arrays that map (x - mean_) / scale_ (scale_: one number per column, all
+    equal without `scale`), or with `pca_` (else None) its scores divided by `unit_`, to a code divided by `unit_`, and back. So
+    codes begin as PCA's scores and have their units. `held_out_error_`, `pca_error_` and `held_out_variance_` are mean squared
+    errors of held-out rows: of the model, of PCA with as many numbers, and of the mean. `trace_` has the errors of each epoch,
+    `best_epoch_` the one kept (0: PCA), `n_iter_` how many there were. Citation: Hinton and Salakhutdinov, Science 313, 2006.
+
+    >>> import numpy as np, foldwise as fw
+    >>> t = np.linspace(-1, 1, 200)
+    >>> rows = np.column_stack([t, t**2])  # a curve: one number tells where on it
+    >>> ae = fw.Autoencoder(1, max_iter=200, random_state=0).fit(rows)
+    >>> ae.transform(rows).shape, bool(ae.held_out_error_ < 0.1 * ae.pca_error_)
+    ((200, 1), True)
+    """
+
+    PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS
+    standardises: ClassVar[bool] = False  # the inputs of the network are scaled, not the rows
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        encoder: Sequence[int] | None = None,
+        decoder: Sequence[int] | None = None,
+        activation: str = "silu",
+        linear: bool = True,
+        noise: float = 0.0,
+        dropout: float = 0.0,
+        batch_size: int = 256,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.0,
+        max_iter: int | str = "auto",
+        validation_fraction: float | str = "auto",
+        patience: int | str = "auto",
+        scale: bool = False,
+        reduce_to: int | str | None = "auto",
+        missing: str = "error",
+        prepare: str | None = None,
+        random_state: Any = None,
+        time_budget: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.encoder = encoder
+        self.decoder = decoder
+        self.activation = activation
+        self.linear = linear
+        self.noise = noise
+        self.dropout = dropout
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.scale = scale
+        self.reduce_to = reduce_to
+        self.missing = missing
+        self.prepare = prepare
+        self.random_state = random_state
+        self.time_budget = time_budget
+        self.checkpoint = checkpoint
+        self.n_threads = n_threads
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
+        """Train the network; `sample_weight` counts a row as that many equal rows, `engine` reads the rows (`fw.engine`)."""
+        import_torch()
+        with session(self, X, sample_weight, engine=engine) as opened, one_thread_each():
+            found = find(self, opened)
+            self._set(found)
+            widths = "-".join(str(width) for width in self._widths())
+            opened.finish(
+                found.outcome,
+                f"autoencoder {widths} ({self.activation}), AdamW",
+                found.rows,
+                resumed_at=found.resumed_at,
+                notes=found.notes,
+                warning=f"Autoencoder (n_components={self.n_components})",
+            )
+        return self
+
+    def _set(self, found: Found) -> None:
+        inputs = found.inputs
+        self.n_components_ = int(self.n_components)
+        self.mean_, self.unit_ = inputs.mean, inputs.unit
+        self.scale_ = inputs.scale * inputs.unit if inputs.directions is None else inputs.scale
+        self.encoder_, self.decoder_ = found.encoder, found.decoder
+        self.pca_ = None if inputs.directions is None else found.pca
+        self.held_out_error_, self.pca_error_ = found.error, found.judged.pca_error
+        self.held_out_variance_ = found.judged.variance
+        self.best_epoch_, self.n_iter_ = found.best_epoch, found.epochs
+        self.trace_ = tuple(figures for figures in found.outcome.trace if "held_out_error" in figures)
+
+    def _widths(self) -> list[int]:
+        layers = (*self.encoder_.layers, *self.decoder_.layers)
+        return [layers[0].weights.shape[1], *(len(layer.bias) for layer in layers)]
+
+    # ---------------------------------------------------------------- rows
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The codes of the rows; torch is not needed for this."""
+        return self._rows(X, self._coder().codes)
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Rows of the original space that have these codes."""
+        coder, source = self._coder(), scan(X)
+        if source.n_columns != self.n_components_:
+            message = f"X has {source.n_columns} columns, but the codes of this autoencoder have {self.n_components_}"
+            raise DataError(message, advice="Give what transform returned")
+        return Passes(source, n_threads=self.n_threads).rows(coder.rows)
+
+    def reconstruct(self, X: Any) -> NDArray[Any]:
+        """The rows as their codes tell them: `inverse_transform(transform(X))`."""
+        return self._rows(X, self._coder().reconstructed)
+
+    def reconstruction_error(self, X: Any) -> Floats:
+        """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
+
+        Comparable with that of `fw.PCA` with the same `scale`. Where cells are missing, only the observed ones count.
+        """
+        return self._rows(X, self._coder().errors)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean reconstruction error of the rows."""
+        return -float(np.mean(self.reconstruction_error(X)))
+
+    def row_output(self, source: Source) -> RowOutput:
+        """For streamed output: the code of each row, and its reconstruction error."""
+        coder = self._coder()
+        dtype = record_dtype(self.n_components_, source.dtype)
+        return RowOutput(source, tuple(dtype.names or ()), dtype, coder.records)
+
+    def _coder(self) -> Coder:
+        check_is_fitted(self)
+        unit, scale = float(self.unit_), np.asarray(self.scale_)
+        directions = None if self.pca_ is None else self.pca_.components_[: self.encoder_.n_inputs]
+        inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions)
+        return Coder(inputs, self.encoder_, self.decoder_)
+
+    def _rows(self, X: Any, task: Any) -> NDArray[Any]:
+        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags

@@ -1,0 +1,111 @@
+"""The record of a comparison of autoencoders with PCA, and its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from foldwise.data.block import Floats
+from foldwise.models.labelled_matrix import LabelledMatrix
+
+_SURE = 2.0  # standard errors by which a difference is told from chance
+
+
+@dataclass(frozen=True, repr=False)
+class CodeComparison:
+    """How much of held-out rows is lost by codes of each size: by an autoencoder, and by as many principal components.
+
+    Errors are mean squared distances of held-out rows from their reconstructions, as shares of the held-out variance
+    (`total_variance`: the same from the mean of the training rows). `standard_errors` are of the differences, row by row;
+    `pca_curve` has PCA's errors with 0, 1, 2, ... components; `seconds` is how long each autoencoder took to train.
+    """
+
+    sizes: tuple[int, ...]
+    pca_errors: Floats
+    autoencoder_errors: Floats
+    standard_errors: Floats
+    pca_curve: Floats
+    total_variance: float
+    rows: int  # of the training part
+    held_out_rows: int
+    seconds: Floats
+    cut_short: tuple[int, ...] = ()  # sizes whose training was ended by the time budget
+    interrupted: bool = False  # by Ctrl-C: only finished sizes are listed
+
+    @property
+    def equivalents(self) -> tuple[int, ...]:
+        """The largest number of principal components that lose no less than the codes of each size do.
+
+        The curve of PCA ends at 512 components at most; a number at its end stands for at least so many.
+        """
+        return tuple(
+            int(np.flatnonzero(self.pca_curve >= error)[-1]) for error in np.minimum(self.autoencoder_errors, 1.0)
+        )
+
+    @property
+    def better(self) -> tuple[bool, ...]:
+        """Whether the autoencoder loses less than PCA, by more than two standard errors."""
+        gain = self.pca_errors - self.autoencoder_errors
+        return tuple(bool(one) for one in (gain > _SURE * self.standard_errors) & (gain > 0))
+
+    @property
+    def table(self) -> LabelledMatrix:
+        """One row per size."""
+        figures = {
+            "PCA": self.pca_errors,
+            "autoencoder": self.autoencoder_errors,
+            "difference": self.autoencoder_errors - self.pca_errors,
+            "standard error": self.standard_errors,
+            "as good as components": np.array(self.equivalents, dtype=np.float64),
+            "seconds": self.seconds,
+        }
+        return LabelledMatrix(np.column_stack(list(figures.values())), tuple(map(str, self.sizes)), tuple(figures))
+
+    @property
+    def sentence(self) -> str:
+        """What it comes to."""
+        gains = [
+            (many / size, -size, number)
+            for number, (size, many, better) in enumerate(zip(self.sizes, self.equivalents, self.better, strict=True))
+            if better and many > size
+        ]
+        better = [number for number, one in enumerate(self.better) if one]
+        if not better:
+            return (
+                "Autoencoders reconstruct held-out rows no better than as many principal components do: as far as these rows "
+                "tell, straight directions say it all."
+            )
+        if not gains:
+            number = min(better, key=lambda one: self.autoencoder_errors[one] / self.pca_errors[one])
+            return f"{self._subject(number)} {self._lost(number, 'the held-out')}."
+        number = max(gains)[2]
+        many = self.equivalents[number]
+        as_many = f"at least {many}" if many == len(self.pca_curve) - 1 else f"{many}"
+        reconstruct = "reconstruct" if self.sizes[number] > 1 else "reconstructs"
+        return (
+            f"{self._subject(number)} {reconstruct} held-out rows as well as {as_many} principal components, and "
+            f"{self._lost(number, 'their')}."
+        )
+
+    def _subject(self, number: int) -> str:
+        return f"{self.sizes[number]} number{'s' * (self.sizes[number] > 1)} of an autoencoder"
+
+    def _lost(self, number: int, whose: str) -> str:
+        size, lost, by_pca = self.sizes[number], self.autoencoder_errors[number], self.pca_errors[number]
+        lose, components = ("lose", "components") if size > 1 else ("loses", "component")
+        return f"{lose} {100 * lost:.1f} % of {whose} variance, where {size} {components} {lose} {100 * by_pca:.1f} %"
+
+    def __repr__(self) -> str:
+        """The table and the sentence."""
+        return f"{self.table}\n{self.sentence}"
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("size", *self.table.columns))
+        lines = "".join(
+            f"<tr><th>{name}</th>{''.join(f'<td>{value:.4g}</td>' for value in values)}</tr>"
+            for name, values in zip(self.table.rows, self.table.values, strict=True)
+        )
+        return f"<table><tr>{head}</tr>{lines}</table><p>{escape(self.sentence)}</p>"
