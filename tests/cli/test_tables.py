@@ -43,7 +43,9 @@ def test_the_first_lines_tell_what_was_read_and_decided(people: Path, capsys: An
     assert "identifiers: key" in out
     assert any(line.startswith("left out: since (dates") for line in out)
     assert any("1 missing cell in 1 of 40 rows and 1 column" in line for line in out)
-    assert any(line.split() == ["pet", "dog", "100", "%", "0", "%", "51", "%"] for line in out)  # describes the clusters
+    assert any(
+        line.split() == ["pet", "dog", "100", "%", "0", "%", "51", "%"] for line in out
+    )  # describes the clusters
 
 
 def test_out_carries_rows_identifiers_and_labels(people: Path, tmp_path: Path, capsys: Any) -> None:
@@ -68,7 +70,7 @@ def test_out_carries_rows_identifiers_and_labels(people: Path, tmp_path: Path, c
 @pytest.mark.parametrize("name", ["fw_row_number", "row", "c0", "carried by foldwise 0", "cluster"])
 def test_columns_may_have_any_name(name: str, tmp_path: Path) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
-    path.write_text(f'id,{name},b\n' + "".join(f"k{i},{i * i + 7},{i % 5}.5\n" for i in range(20)))
+    path.write_text(f"id,{name},b\n" + "".join(f"k{i},{i * i + 7},{i % 5}.5\n" for i in range(20)))
     assert main(["cluster", str(path), "-k", "2", "--where", "b < 4", "--keep", "all", "--out", str(out)]) == 0
     with open(out) as file:
         lines = list(csv.reader(file))[1:]
@@ -137,7 +139,11 @@ def test_apply_prepares_new_rows_as_those_of_the_fit(people: Path, tmp_path: Pat
 
 
 def test_missing_cells_each_way(people: Path, tmp_path: Path, capsys: Any) -> None:
-    for policy, said in (("drop", "left out"), ("mean", "filled with the column means"), ("model", "left to the model")):
+    for policy, said in (
+        ("drop", "left out"),
+        ("mean", "filled with the column means"),
+        ("model", "left to the model"),
+    ):
         for command in (["cluster", "-k", "2"], ["pca"], ["mixture", "-k", "1", "--type", "full"]):
             assert main([command[0], str(people), *command[1:], "--missing", policy]) == 0
             assert said in capsys.readouterr().out

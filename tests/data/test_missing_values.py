@@ -56,9 +56,7 @@ def test_word_for_missing_that_comes_late(put):
 
 
 @pytest.mark.parametrize("way", [fw.scan, fw.prepare])
-@pytest.mark.parametrize(
-    ("cell", "meant"), [("NA", np.nan), ("", np.nan), ("${}.50", 0.5), ("{}.5", 0.5)]
-)
+@pytest.mark.parametrize(("cell", "meant"), [("NA", np.nan), ("", np.nan), ("${}.50", 0.5), ("{}.5", 0.5)])
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_files_of_which_one_has_other_cells(put, tmp_path, way, cell, meant, order):
     put(f"{order[0]}.csv", lines((i * 0.5, i % 5 + 0.3) for i in range(20)))
@@ -156,4 +154,6 @@ def test_fingerprint_knows_how_columns_are_computed(tmp_path):
     assert len(prints) == 3
     text = str(tmp_path / "t.csv")
     pd.DataFrame({"x": [f"1.{i}" for i in range(100, 140)], "y": np.arange(40) % 7}).to_csv(text, index=False, sep=";")
-    assert len({way(text, **said).fingerprint() for way in (fw.scan, fw.prepare) for said in ({}, {"decimal": ","})}) == 4
+    assert (
+        len({way(text, **said).fingerprint() for way in (fw.scan, fw.prepare) for said in ({}, {"decimal": ","})}) == 4
+    )

@@ -27,7 +27,10 @@ def _same(a: ObservedColumns, b: ObservedColumns, offset: float) -> None:
 
 
 @given(
-    st.integers(0, 1000), st.integers(1, 40), st.sampled_from([0.0, 1e3, 1e8]), st.sampled_from([0.0, 0.3, 0.9, 1.0]),
+    st.integers(0, 1000),
+    st.integers(1, 40),
+    st.sampled_from([0.0, 1e3, 1e8]),
+    st.sampled_from([0.0, 0.3, 0.9, 1.0]),
     st.data(),
 )
 def test_any_split_is_the_whole(seed: int, n: int, offset: float, share: float, data: st.DataObject) -> None:
@@ -35,7 +38,8 @@ def test_any_split_is_the_whole(seed: int, n: int, offset: float, share: float, 
     at = data.draw(st.integers(0, n))
     weights = np.random.default_rng(seed + 1).integers(0, 3, n).astype(float) if data.draw(st.booleans()) else None
     parts = [
-        ObservedColumns.of(DenseBlock(rows[a:b], a, None if weights is None else weights[a:b])) for a, b in ((0, at), (at, n))
+        ObservedColumns.of(DenseBlock(rows[a:b], a, None if weights is None else weights[a:b]))
+        for a, b in ((0, at), (at, n))
     ]
     whole = ObservedColumns.of(DenseBlock(rows, 0, weights))
     _same(parts[0].merge(parts[1]), whole, offset)

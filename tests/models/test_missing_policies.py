@@ -55,7 +55,9 @@ def test_drop_leaves_rows_out(make: Any, rows: np.ndarray) -> None:
 @pytest.mark.parametrize("scale", [False, True])
 def test_with_nothing_missing_the_bits_are_those_without(make: Any, policy: str, scale: bool, rows: np.ndarray) -> None:
     full = np.nan_to_num(rows, nan=1.0)
-    np.testing.assert_array_equal(figures(make(missing=policy, scale=scale).fit(full)), figures(make(scale=scale).fit(full)))
+    np.testing.assert_array_equal(
+        figures(make(missing=policy, scale=scale).fit(full)), figures(make(scale=scale).fit(full))
+    )
 
 
 @pytest.mark.parametrize("policy", ["drop", "mean", "model"])

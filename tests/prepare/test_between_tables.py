@@ -146,7 +146,9 @@ def test_categories_of_pandas_are_read_as_they_are_judged() -> None:
 
 def test_words_asked_for_as_numbers_are_refused_with_a_cell(tmp_path: Path) -> None:
     path = written(tmp_path / "w.csv", "x,g", [f"{i * 0.5},{'ab'[i % 2]}" for i in range(30)])
-    with pytest.raises(DataError, match=r"w\.csv, column 'g': the cells cannot be read as numbers: 'a' is none \(15 cells\)"):
+    with pytest.raises(
+        DataError, match=r"w\.csv, column 'g': the cells cannot be read as numbers: 'a' is none \(15 cells\)"
+    ):
         fw.prepare(path, as_={"g": "number"})
     with pytest.raises(DataError, match=r"column 'g': the cells cannot be read as numbers: 'a' is none"):
         fw.prepare(pd.read_csv(path), as_={"g": "number"})
@@ -215,7 +217,11 @@ def test_weights_count_as_repetition_when_levels_are_found(tmp_path: Path, way: 
 
 @pytest.mark.parametrize(
     ("cells", "unit"),
-    [(["0.1", "11%", "0.12", "13%"], "%"), (["5 kg", "6", "7 kg", "8.5"], "kg"), (["1,200", "3 k", "1,400", "5 k"], "k")],
+    [
+        (["0.1", "11%", "0.12", "13%"], "%"),
+        (["5 kg", "6", "7 kg", "8.5"], "kg"),
+        (["1,200", "3 k", "1,400", "5 k"], "k"),
+    ],
 )
 def test_a_unit_that_some_cells_lack_makes_no_number(tmp_path: Path, cells: list[str], unit: str) -> None:
     path = written(tmp_path / "u.csv", "x;p", [f"{i * 0.5};{cells[i % 4]}" for i in range(40)])

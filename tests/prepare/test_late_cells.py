@@ -85,7 +85,10 @@ def test_late_cell_when_levels_are_counted(tmp_path, few_rows_judged):
 @pytest.mark.parametrize("sign", ["", "$"])  # read with types, and by SQL over text
 def test_late_word_is_told_with_its_place(tmp_path, few_rows_judged, sign):
     path = tmp_path / "x.csv"
-    rows = [f"{'oops' if i == 10 else 'k'},{'oops' if i == _LATE else f'{sign}{i * 0.5}'},{i % 7 + 0.3}" for i in range(_ROWS)]
+    rows = [
+        f"{'oops' if i == 10 else 'k'},{'oops' if i == _LATE else f'{sign}{i * 0.5}'},{i % 7 + 0.3}"
+        for i in range(_ROWS)
+    ]
     path.write_text("\n".join(["word,x,y", *rows]) + "\n")
     source = fw.prepare(str(path))
     with pytest.raises(DataError, match=rf"'oops' is not a number.*\(line {_LATE + 2}\).*whole=True.*as_=") as problem:

@@ -19,7 +19,7 @@ def apply(
     options: FileOptions = FILE_OPTIONS,
     compute: Compute = COMPUTE,
 ) -> None:
-    """Apply a saved model to new rows and write the result for each: scores, or clusters.
+    """Apply a saved model to new rows and write the result for each: scores, clusters, or chosen columns.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def apply(
         Which columns of the file are written beside the results: the identifiers and labels of the fit, or all.
     """
     from foldwise import load
-    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.check_outputs import check_outputs, refuse_all_columns
     from foldwise.cli.open_input import open_new_rows
     from foldwise.cli.output import show, write_rows
     from foldwise.errors import ParameterError
@@ -45,6 +45,8 @@ def apply(
             f"{model} holds a fitted distribution, which cannot be applied to rows. "
             "In Python, fw.load(...) gives its pdf, cdf and quantiles."
         )
+    if getattr(fitted, "GIVES_CELLS", False):
+        refuse_all_columns(keep)
     fitted.n_threads = compute.threads
     with compute.engine_context():
         source = open_new_rows(fitted, file, where, options.reading())

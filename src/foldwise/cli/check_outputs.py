@@ -43,6 +43,14 @@ def check_outputs(
             )
 
 
+def refuse_all_columns(keep: str) -> None:
+    """An error for --keep all where --out has columns of the file itself, which would be written twice."""
+    if keep == "all":
+        raise ParameterError(
+            "--keep all: --out has the chosen columns, beside identifiers and labels; the file itself has all."
+        )
+
+
 def _same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Whether two paths lead to the same file, by links of any kind, or would if it existed."""
     if os.path.exists(path) and os.path.exists(other):

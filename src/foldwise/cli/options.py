@@ -127,7 +127,7 @@ class Output:
 
     out: Annotated[Path | None, Parameter(help=
         "Write the result for every row to this file (.parquet, .csv, .csv.gz, .jsonl or .npy): "
-        "scores, or clusters with distances or probabilities.")] = None
+        "scores, clusters with distances or probabilities, or chosen columns.")] = None
     model: Annotated[Path | None, Parameter(help=
         "Save the fitted model to this file; `foldwise apply` applies it to new rows.")] = None
     report: Annotated[Path | None, Parameter(help=

@@ -76,7 +76,7 @@ def select(
         With --criterion wrapper: into how many parts the rows are divided at random for cross-validation.
     """
     from foldwise import FeatureSelector, progress
-    from foldwise.cli.check_outputs import check_outputs
+    from foldwise.cli.check_outputs import check_outputs, refuse_all_columns
     from foldwise.cli.options import number_share_or_auto
     from foldwise.cli.output import finish
     from foldwise.report.select import select_report
@@ -84,7 +84,8 @@ def select(
     place = resuming.place(output)
     chosen = _criterion(criterion, clusters=clusters, scoring=scoring, target=target, task=task)
     check_outputs(file, output, place)
-    refuse_all_columns(output)
+    if output.out is not None:
+        refuse_all_columns(output.keep)
     settings: dict[str, Any] = {
         "n_features": number_share_or_auto(features, "--features"),
         "search": search,
@@ -134,13 +135,3 @@ def _criterion(named: str | None, **given: Any) -> str:
     if chosen == "wrapper" and given["target"] is None:
         raise ParameterError("--criterion wrapper: give the column to predict, as in --target price.")
     return chosen
-
-
-def refuse_all_columns(output: Output) -> None:
-    """An error for --keep all: the chosen columns would be written twice."""
-    from foldwise.errors import ParameterError
-
-    if output.keep == "all" and output.out is not None:
-        raise ParameterError(
-            "--keep all: --out has the chosen columns, beside identifiers and labels; all are in the file."
-        )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 100
 _WIDTH = 70  # characters of names
+_WEAK = 0.2  # correlations below this are hardly a reason to name a column
 _QUICK = 2_000_000  # subsets, which take a few seconds at most
 _ALONE = 0.9  # of the variance of all columns, which one column should not have by its units alone
 
@@ -117,7 +118,7 @@ class _Parts:
     def facts(self) -> list[Fact]:
         """The figures that matter most."""
         model, k = self.model, self.model.n_features_
-        kept = Fact("columns kept", k, f"{k} of {len(self.names)}")
+        kept = Fact("columns kept", [self.names[j] for j in self.order], f"{k} of {len(self.names)}")
         if self.direct:
             share = model.score_ / model.bound_
             components = f"{counted(k, 'principal component')} explain{'s' * (k == 1)}"
@@ -179,10 +180,12 @@ class _Parts:
         found = self.model.choice_
         if found is None:
             return []
-        range_ = f"plausible: {found.low} to {found.high}" if found.low < found.high else "no other number is plausible"
-        if found.rule != "auto":
-            return [Note(f"{found.rule} keeps {counted(found.chosen, 'column')}: {found.meaning}")]
-        return [Note(f"auto keeps {counted(found.chosen, 'column')} ({range_}): {found.meaning}")]
+        words = f"{found.rule} keeps {counted(found.chosen, 'column')}"
+        if not self.model.outcome_.converged:
+            words += " of the path so far, since the search was stopped"
+        elif found.rule == "auto" and found.low < found.high:
+            words += f" (plausible: {found.low} to {found.high})"
+        return [Note(f"{words}: {found.meaning}")]
 
     # ---------------------------------------------------------------- columns
 
@@ -208,13 +211,14 @@ class _Parts:
         ]
         caption = (
             "Lost without it: the share of the variance of all columns that would no longer be explained. "
-            "Closest to: the columns left out that are correlated with it more than with any other column kept."
+            "Closest to: the columns left out that are correlated with it more than with any other column kept "
+            f"(and by {_WEAK:g} or more)."
         )
         return [Table("Columns kept", columns, caption)]
 
     def _stands_for(self, place: int) -> str:
         correlations = self.model.correlations_[place]
-        own = [j for j in self.rest if self.closest[j] == place and correlations[j] != 0]
+        own = [j for j in self.rest if self.closest[j] == place and abs(correlations[j]) >= _WEAK]
         own.sort(key=lambda j: -abs(correlations[j]))
         words = [f"{self.names[j]} ({correlations[j]:+.2f})" for j in own]
         shown = 1
@@ -229,8 +233,8 @@ class _Parts:
             return []
         model, chosen = self.model, np.flatnonzero(self.model.support_)
         rest = sorted(self.rest, key=lambda j: (float(model.explained_[j]), j))
-        correlations = [float(model.correlations_[self.closest[j], j]) for j in rest]
-        near = [self.names[chosen[self.closest[j]]] if r else "" for j, r in zip(rest, correlations, strict=True)]
+        correlations = [float(model.correlations_[self.closest[j], j]) or np.nan for j in rest]  # of a constant, none
+        near = [self.names[chosen[self.closest[j]]] if r == r else "" for j, r in zip(rest, correlations, strict=True)]
         columns = [
             Column("left out", [self.names[j] for j in rest], left=True),
             Column("explained", [float(model.explained_[j]) for j in rest], percent, bar=1.0),
