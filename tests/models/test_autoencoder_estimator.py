@@ -366,13 +366,13 @@ class Hidden:
             raise ImportError(name)
 sys.meta_path.insert(0, Hidden())
 import numpy as np, foldwise as fw
-from foldwise.errors import ParameterError
+from foldwise.errors import MissingDependencyError
 x = np.load(sys.argv[2])
 ae = fw.load(sys.argv[1])
 np.save(sys.argv[3], np.column_stack([ae.transform(x), ae.reconstruct(x), ae.reconstruction_error(x)]))
 try:
     ae.fit(x)
-except ParameterError as problem:
+except MissingDependencyError as problem:
     print(problem)
 """
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from foldwise import forks
 from foldwise.data.block import Floats
-from foldwise.errors import ParameterError
+from foldwise.errors import MissingDependencyError
 from foldwise.fold import threads
 from foldwise.models.autoencoder.activations import ACTIVATIONS, Floats32
 from foldwise.models.autoencoder.inputs import Part
@@ -38,7 +38,7 @@ def import_torch() -> Any:
         with forks.importing:
             import torch
     except ImportError as problem:
-        raise ParameterError(
+        raise MissingDependencyError(
             "fitting an autoencoder needs PyTorch, which is not installed: pip install 'foldwise[torch]' (a fitted model is "
             "applied without it)"
         ) from problem
