@@ -220,8 +220,8 @@ def test_dropped_rows_of_some_blocks_only(monkeypatch: pytest.MonkeyPatch) -> No
     x[700, 3] = np.nan
     options = {"missing": "drop", "validation_fraction": 0.0, "batch_size": 1000, "max_iter": 5}
     found = quick(1, **options).fit(x)
-    without = quick(1, **options).fit(x, sample_weight=np.where(np.arange(900) == 700, 0.0, 1.0))
-    assert found.held_out_error_ == pytest.approx(without.held_out_error_, rel=1e-6)
+    without = quick(1, **options).fit(np.delete(x, 700, axis=0))
+    assert found.held_out_error_ == pytest.approx(without.held_out_error_, rel=1e-4)
     assert found.held_out_error_ < found.pca_error_
 
 

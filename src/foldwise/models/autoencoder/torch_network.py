@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _SHARDS = 4
 _SMALL = 20_000_000  # multiplications by weights in a batch, below which it stays whole: threads would cost more than they save
-_CHUNK = 1 << 16  # weights that the optimiser handles at a time: they stay in the cache
+_CHUNK = 1 << 17  # weights that the optimiser handles at a time: they stay in the cache
 _EVALUATED = 1024  # rows at a time
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8  # AdamW's usual settings
 
