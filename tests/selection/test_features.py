@@ -388,6 +388,7 @@ def test_exhaustive_search_of_more_columns_than_a_word_has_bits():
     found = fw.FeatureSelector(2, search="exhaustive").fit(X)
     criterion = ExplainedVariance(np.cov(X.T))
     assert found.score_ == pytest.approx(max(criterion.score(two) for two in itertools.combinations(range(70), 2)))
+    assert found.n_compared_ == 2415
 
 
 def test_one_column():
@@ -409,3 +410,16 @@ def test_all_columns(search):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_a_missing_cell_is_not_taken_for_a_perfect_one():
+    X = related(60, 4, 2)
+    selector = fw.FeatureSelector(2, missing="mean").fit(X)
+    gaps, chosen = X[:3] * 50, int(np.flatnonzero(selector.support_)[0])
+    gaps[0, chosen] = np.nan
+    errors, rebuilt = selector.reconstruction_error(gaps), selector.reconstruct(gaps)
+    assert errors[0] > 100
+    assert np.isfinite(rebuilt).all()
+    filled = gaps.copy()
+    filled[0, chosen] = selector.mean_[chosen]
+    np.testing.assert_allclose(rebuilt, selector.reconstruct(filled))

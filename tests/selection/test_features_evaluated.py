@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.cluster import AgglomerativeClustering
+from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import silhouette_score
@@ -23,7 +25,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 import foldwise as fw
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError, StoreError
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, ParameterError, StoreError
 from foldwise.fold import events
 from foldwise.fold.outcome import Reason
 
@@ -309,9 +311,49 @@ def test_a_checkpoint_of_another_target_is_refused(wine, tmp_path):
 def test_a_model_with_an_estimator_is_saved_without_it(wine, tmp_path):
     X, y = wine
     found = fw.FeatureSelector(2, criterion="wrapper", estimator=GaussianNB(), cv=KFold(3)).fit(X, y)
-    fw.save(found, tmp_path / "s.fw")
+    with pytest.warns(FoldwiseWarning, match="estimator, cv of this FeatureSelector are objects and not saved"):
+        fw.save(found, tmp_path / "s.fw")
     loaded = fw.load(tmp_path / "s.fw")
     np.testing.assert_array_equal(loaded.transform(X), found.transform(X))
     assert loaded.estimator is None
     with pytest.raises(ParameterError, match="give the estimator"):
         loaded.fit(X, y)
+
+
+def test_a_checkpoint_of_other_folds_is_refused(wine, tmp_path):
+    """Folds that are drawn anew would mix scores of two splits."""
+    X, y = wine
+    options = {"criterion": "wrapper", "estimator": GaussianNB(), "checkpoint": tmp_path / "c"}
+    with pytest.warns(NotFinishedWarning):
+        fw.FeatureSelector(3, time_budget=0, cv=KFold(3, shuffle=True, random_state=0), **options).fit(X, y)
+    with pytest.raises(StoreError, match="other data or other parameters"):
+        fw.FeatureSelector(3, cv=KFold(3, shuffle=True, random_state=1), **options).fit(X, y)
+
+
+def test_estimators_without_a_seed_get_that_of_the_selector(wine):
+    X, y = wine
+    trees = RandomForestClassifier(5)
+    one, other = (
+        fw.FeatureSelector(2, criterion="wrapper", estimator=trees, cv=3, random_state=1, n_threads=n).fit(X[:, :5], y)
+        for n in (1, 3)
+    )
+    assert str(one.path_) == str(other.path_)
+
+
+@pytest.mark.parametrize("scoring", ["between-variance", "silhouette"])
+def test_rows_without_weight_do_not_reach_another_clustering(scoring):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3)) + np.repeat([[0.0], [5.0], [0.0]], 30, axis=0) * [1, 0, 0]
+    X[60:, 1] = 1e3 * rng.standard_normal(30)
+    weights = np.repeat([1.0, 1.0, 0.0], 30)
+    options = {"criterion": "cluster", "estimator": SklearnKMeans(2, n_init=2, random_state=0), "scoring": scoring}
+    weighted = fw.FeatureSelector(1, **options).fit(X, sample_weight=weights)
+    without = fw.FeatureSelector(1, **options).fit(X[:60])
+    np.testing.assert_array_equal(weighted.selected_, without.selected_)
+    assert weighted.score_ == pytest.approx(without.score_, rel=1e-9)
+    with pytest.raises(ParameterError, match="AgglomerativeClustering takes no weights"):
+        fw.FeatureSelector(1, criterion="cluster", estimator=AgglomerativeClustering(2)).fit(
+            X, sample_weight=weights + 1
+        )
+    with pytest.raises(ParameterError, match="a function of rows sees no weights"):
+        fw.FeatureSelector(1, criterion=spread).fit(X, sample_weight=weights + 1)

@@ -71,7 +71,8 @@ def select(
         accuracy), a number predicted (R²). Rows in which it is missing are left out of the search.
     task
         With --criterion wrapper: what predicts. linear (the default): logistic or least-squares regression; neighbours: the 5
-        nearest; forest: 100 random trees. Columns are standardised; missing cells get the mean of the training rows.
+        nearest; forest: 100 random trees. Columns are standardised, with or without --scale; missing cells get the mean of the
+        training rows.
     folds
         With --criterion wrapper: into how many parts the rows are divided at random for cross-validation.
     """
@@ -105,7 +106,8 @@ def select(
         source, known = open_with_target(file, given, target)
         weighted, impute = given.weights is not None, given.missing == "model"
         used = estimator_for(task or "linear", known, folds, seed, impute=impute, weighted=weighted)
-        settings |= {"estimator": used, "cv": splitter_for(known, folds, seed)}
+        # Columns are standardised within the folds, so that test rows have no part in it.
+        settings |= {"estimator": used, "cv": splitter_for(known, folds, seed), "scale": False}
     else:
         source = given.open(file)
         settings |= {"n_clusters": clusters, "scoring": scoring} if chosen == "cluster" else {}

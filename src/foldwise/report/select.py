@@ -146,7 +146,7 @@ class _Parts:
     @property
     def _guessed(self) -> str:
         """What needs no column at all."""
-        if self.target is None or not self.target.is_category:
+        if self.target is None or not self.target.is_category or self.target.rows.weights is not None:
             return ""
         most = float(np.unique(self.target.values.astype(str), return_counts=True)[1].max() / len(self.target.values))
         return f"({percent(most)} if the most frequent level is always guessed)"

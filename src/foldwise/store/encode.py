@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.errors import StoreError
+from foldwise.errors import FoldwiseWarning, StoreError
 from foldwise.store.shapes import check_shapes
 
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
@@ -118,9 +119,17 @@ def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     if not set(fitted) - {"n_features_in_", "feature_names_in_"}:  # these may be set even if a fit failed
         raise StoreError(f"this {type(model).__name__} is not fitted yet. Call fit first.")
     parameters = model.get_params(deep=False)
-    for name in getattr(model, "UNSAVED", ()):  # objects that only a fit needs: a loaded model is applied without them
-        if not isinstance(parameters[name], str | int | float | None):
-            parameters[name] = None
+    unsaved = [
+        name for name in getattr(model, "UNSAVED", ()) if not isinstance(parameters[name], str | int | float | None)
+    ]
+    if unsaved:  # objects that only a fit needs: a loaded model is applied without them
+        parameters |= dict.fromkeys(unsaved)
+        warnings.warn(
+            f"the parameters {', '.join(unsaved)} of this {type(model).__name__} are objects and not saved; a loaded model is "
+            "applied without them, and needs them only to be fitted again.",
+            FoldwiseWarning,
+            stacklevel=3,
+        )
     return {"parameters": encode(parameters, arrays), "fitted": encode(fitted, arrays)}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from foldwise.data.block import Block, Floats
@@ -23,6 +22,7 @@ from foldwise.models.hashing import scrambled
 from foldwise.models.kmeans.bisecting import only_rows
 from foldwise.models.kmeans.centre_model import CentreModel
 from foldwise.models.kmeans.estimator import KMeans
+from foldwise.models.seeded import seeded
 from foldwise.models.session import Session
 
 DIVERSITIES = ("restarts", "k-range", "subsample", "features")
@@ -162,15 +162,11 @@ class BaseFits:
     def _estimator(self, number: int, plan: Plan) -> Any:
         if self.own:
             return self._kmeans(plan)
-        made = clone(self.listed[number] if self.listed is not None else self.model.base)
-        known = made.get_params(deep=True)  # also those of the steps of a pipeline, or of an estimator inside another
-        settings: dict[str, Any] = {
-            name: plan.seed for name, value in known.items() if value is None and name.split("__")[-1] == "random_state"
-        }
+        made = seeded(self.listed[number] if self.listed is not None else self.model.base, plan.seed)
         if self.listed is None:
+            known = made.get_params(deep=True)
             own = {"random_state": plan.seed, "n_clusters": plan.k, "n_components": plan.k}
-            settings |= {name: value for name, value in own.items() if name in known}
-        made.set_params(**settings)
+            made.set_params(**{name: value for name, value in own.items() if name in known})
         return made
 
     def _kmeans(self, plan: Plan) -> KMeans:

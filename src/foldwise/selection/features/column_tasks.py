@@ -34,10 +34,15 @@ class Reconstruct:
     def __call__(self, block: Block) -> NDArray[Any]:
         """Of the rows of a block."""
         own = block.dense()
-        found = self.standardised(block)[:, self.columns] @ self.coefficients
+        found = self.predicted(self.standardised(block))
         found = (found if self.scale is None else found * self.scale) + self.mean
-        found[:, self.columns] = own[:, self.columns]
+        chosen = own[:, self.columns]
+        found[:, self.columns] = np.where(np.isnan(chosen), self.mean[self.columns], chosen)
         return found.astype(own.dtype, copy=False)
+
+    def predicted(self, rows: Floats) -> Floats:
+        """All columns of standardised rows; chosen cells that are missing count as the mean."""
+        return np.asarray(np.nan_to_num(rows[:, self.columns]) @ self.coefficients)
 
     def standardised(self, block: Block) -> Floats:
         """The rows about their mean, in the space of the fit."""
@@ -54,5 +59,5 @@ class SquaredError:
     def __call__(self, block: Block) -> Floats:
         """Of the rows of a block; over the cells that there are."""
         rows = self.model.standardised(block)
-        away = rows - rows[:, self.model.columns] @ self.model.coefficients
+        away = rows - self.model.predicted(rows)
         return np.asarray(np.nansum(away**2, axis=1))

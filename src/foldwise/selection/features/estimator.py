@@ -48,11 +48,13 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         columns alone (by `estimator`, or k-means with `n_clusters`): scoring="between-variance", the default, is the share of
         the variance of all columns that lies between them, "silhouette" their mean silhouette in the chosen columns.
         "wrapper", the cross-validated score of `estimator` on a final task, `y` (as scikit-learn's SequentialFeatureSelector;
-        `cv` and `scoring` as there). Or a function from the rows of the chosen columns, an array, to a number, the higher the
-        better. The last two keep the rows in memory.
+        `cv` and `scoring` as there; seeds that it leaves open are `random_state`). Or a function from the rows of the chosen
+        columns, an array, to a number, the higher the better. The last two keep the rows in memory. The score of the best of
+        many subsets is optimistic: judge it on rows that had no part in the choice.
     n_clusters, estimator, cv, scoring : for "cluster" and "wrapper", see there.
     scale : columns are divided by their standard deviation first: for columns in different units. `transform` gives the
-        columns as they are.
+        columns as they are. These are deviations of all rows, also of those that a "wrapper" tests with: to standardise
+        within its folds, give it a pipeline with a StandardScaler instead.
     missing : cells that are missing: "error", "drop" their rows, fill with the "mean", or leave them to the "model": the
         covariance of a normal distribution fitted to the observed cells, k-means on observed cells, or an estimator that takes
         NaN.

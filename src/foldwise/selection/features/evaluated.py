@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ from foldwise.fold.iterate import Figures, State
 from foldwise.fold.passes import Passes
 from foldwise.fold.threads import run
 from foldwise.models.kmeans import KMeans
+from foldwise.models.seeded import seeded
 from foldwise.models.session import Session
-from foldwise.selection.cluster_moments import grouped
+from foldwise.selection.cluster_moments import grouped, row_weights
 from foldwise.selection.features.search import Search, Subset, Walk
 from foldwise.selection.label_numbers import numbered
 from foldwise.selection.silhouette import silhouette
@@ -40,6 +41,10 @@ _QUICK = 0.3  # seconds: rounds that take less are made larger
 
 class Judge(Protocol):
     """Scores one subset: the score and its standard error (NaN if it has none)."""
+
+    @property
+    def depends_on(self) -> dict[str, Any]:
+        """What scores depend on besides rows and parameters, for the key of a checkpoint."""
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
         """Of the columns in these positions, rising."""
@@ -175,7 +180,13 @@ def _scores_of(state: State) -> dict[Subset, tuple[float, float]]:
 # ---------------------------------------------------------------- judges
 
 
-class ClusterQuality:
+class Plain:
+    """A judge whose scores depend on nothing else."""
+
+    depends_on: ClassVar[dict[str, Any]] = {}
+
+
+class ClusterQuality(Plain):
     """How good the clusters are that k-means, or another clustering, finds in these columns alone.
 
     "between-variance": the share of the variance of all columns that lies between the clusters, that is, how much of the
@@ -183,6 +194,8 @@ class ClusterQuality:
     """
 
     def __init__(self, fit: Session, n_clusters: int, estimator: Any, scoring: str, missing: str) -> None:
+        if estimator is not None and not type(estimator).__module__.startswith("foldwise."):
+            _check_weights(estimator, row_weights(fit.passes))
         self.fit, self.n_clusters, self.estimator, self.scoring = fit, n_clusters, estimator, scoring
         self.allowed = "model" if missing == "model" else "error"
 
@@ -199,10 +212,17 @@ class ClusterQuality:
             seed = self.fit.seed
             found = KMeans(self.n_clusters, random_state=seed, missing=self.allowed, n_threads=1).fit(rows).labels_
             return np.asarray(found)
-        model = clone(self.estimator)
-        given = rows if type(model).__module__.startswith("foldwise.") else rows_in_memory(rows)[0]
-        model = model.fit(given)
-        return np.asarray(model.labels_ if hasattr(model, "labels_") else model.predict(given))
+        model = seeded(self.estimator, self.fit.seed)
+        if type(model).__module__.startswith("foldwise."):
+            return _labels_of(model.fit(rows), rows)
+        given, weights = rows_in_memory(rows)
+        if weights is None:
+            return _labels_of(model.fit(given), given)
+        some = weights > 0
+        own = {} if (weights[some] == 1.0).all() else {"sample_weight": weights[some]}
+        labels = np.full(len(weights), -1)
+        labels[some] = _labels_of(model.fit(given[some], **own), given[some])
+        return labels
 
     def _between(self, labels: NDArray[Any]) -> tuple[float, float]:
         numbers, names = numbered(labels)  # rows without a cluster (-1) are a group of their own
@@ -224,17 +244,19 @@ class TaskScore:
     """The cross-validated score of an estimator on a final task that sees only these columns."""
 
     def __init__(
-        self, y: Any, estimator: Any, cv: Any, scoring: Any, rows: NDArray[Any], weights: Floats | None
+        self, y: Any, estimator: Any, cv: Any, scoring: Any, rows: NDArray[Any], weights: Floats | None, seed: int
     ) -> None:
-        self.estimator, self.rows, self.weights = estimator, rows, weights
+        self.estimator, self.rows, self.weights = seeded(estimator, seed), rows, weights
         self.target = None if y is None else np.asarray(y)
         splitter = check_cv(cv, self.target, classifier=is_classifier(estimator))
         self.splits = list(splitter.split(rows, self.target))
         self.scorer = check_scoring(estimator, scoring=scoring)
-        if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
-            raise ParameterError(
-                f"sample_weight: {type(estimator).__name__} takes no weights. Leave them out, or use another estimator."
-            )
+        _check_weights(estimator, weights)
+
+    @property
+    def depends_on(self) -> dict[str, Any]:
+        """The target, and the folds, which may be drawn anew each time."""
+        return {"target": self.target, "splits": self.splits}
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
         """The mean of the folds' scores, and its standard error."""
@@ -254,10 +276,12 @@ class TaskScore:
         return float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(many)) if many > 1 else float("nan")
 
 
-class FunctionOfRows:
+class FunctionOfRows(Plain):
     """A function of the user: from the rows of the chosen columns to a number."""
 
-    def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any], weights: Floats | None) -> None:
+        if weights is not None:
+            raise ParameterError("sample_weight: a function of rows sees no weights. Repeat the rows instead.")
         self.function, self.rows = function, rows
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
@@ -269,6 +293,19 @@ class FunctionOfRows:
             raise ParameterError(
                 f"criterion: the function gave {found!r}; it must give one number, the higher the better."
             ) from None
+
+
+def _labels_of(model: Any, rows: Any) -> NDArray[Any]:
+    return np.asarray(model.labels_ if hasattr(model, "labels_") else model.predict(rows))
+
+
+def _check_weights(estimator: Any, weights: Floats | None) -> None:
+    """Refuse weights, other than 0 and 1, that the estimator would not heed."""
+    if weights is None or np.isin(weights, (0.0, 1.0)).all() or has_fit_parameter(estimator, "sample_weight"):
+        return
+    raise ParameterError(
+        f"sample_weight: {type(estimator).__name__} takes no weights. Leave them out, or use another estimator."
+    )
 
 
 def rows_in_memory(source: Source) -> tuple[Any, Floats | None]:

@@ -53,7 +53,7 @@ def find_by_models(model: Any, opened: Session, y: Any) -> Found:
         evaluation.done,
         max_iter=UNLIMITED,
         time_budget=model.time_budget,
-        checkpoint=opened.checkpoint(*figures, target=None if y is None else np.asarray(y)),
+        checkpoint=opened.checkpoint(*figures, **judge.depends_on),
     )
     walk, known = evaluation.walk(state)
     if not walk.steps:  # stopped within the first step: the best subset so far
@@ -107,8 +107,9 @@ def _judge(model: Any, opened: Session, y: Any) -> tuple[Judge, int]:
     if weights is not None and (weights == 1.0).all():
         weights = None
     if callable(model.criterion):
-        return FunctionOfRows(model.criterion, rows), rows.shape[0]
-    return TaskScore(target, model.estimator, model.cv, model.scoring, rows, weights), rows.shape[0]
+        return FunctionOfRows(model.criterion, rows, weights), rows.shape[0]
+    task = TaskScore(target, model.estimator, model.cv, model.scoring, rows, weights, opened.seed)
+    return task, rows.shape[0]
 
 
 def _check_exhaustive(judge: Judge, d: int, size: int, *, auto: bool) -> None:

@@ -13,12 +13,13 @@ from foldwise.fold.multistart import UNLIMITED
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.models.session import Session
 from foldwise.selection.features.branch_and_bound import BranchAndBound, check_exhaustive, listed
+from foldwise.selection.features.evaluated import Evaluation, Plain
 from foldwise.selection.features.explained import ExplainedVariance
 from foldwise.selection.features.found import Found, names_in
 from foldwise.selection.features.number import Target, auto_target, share_target
 from foldwise.selection.features.path import SelectionPath
 from foldwise.selection.features.scatter import Scatter, scatter_of
-from foldwise.selection.features.search import SEARCHES, Walk, exhaustive_of_one_size
+from foldwise.selection.features.search import SEARCHES, Subset, Walk, exhaustive_of_one_size
 
 _MEANING = "share of the variance of all columns that is explained"
 
@@ -34,12 +35,11 @@ def find_by_variance(model: Any, opened: Session) -> Found:
         outcome, resumed_at, compared = _branch_and_bound(model, opened, criterion, target, walk)
     elif model.search == "backward":
         _backward(criterion, None if target is None else target.low, most, walk)
+    elif model.search == "exhaustive":
+        check_exhaustive(d, most if target is None else d // 2)
+        outcome, resumed_at, compared = _listed(model, opened, criterion, most, walk)
     else:
-        search = SEARCHES[model.search]
-        if model.search == "exhaustive":
-            check_exhaustive(d, most if target is None else d // 2)
-            search = search if target is not None else exhaustive_of_one_size
-        search(criterion, most, walk)
+        SEARCHES[model.search](criterion, most, walk)
     bounds = criterion.bounds(max(step.size for step in walk.steps))
     steps = tuple(replace(step, bound=max(float(bounds[step.size - 1]), step.score)) for step in walk.steps)
     path = SelectionPath(steps, names_in(opened.data), _MEANING)
@@ -74,6 +74,35 @@ def _backward(criterion: ExplainedVariance, share: float | None, size: int, walk
         if left < size if share is None else scores[left - 1] < share:
             return
         walk.step(scores[left - 1], left, removed=(column,))
+
+
+class _Score(Plain):
+    """What a subset explains, by itself."""
+
+    def __init__(self, criterion: ExplainedVariance) -> None:
+        self.criterion = criterion
+
+    def __call__(self, columns: Subset) -> tuple[float, float]:
+        return self.criterion.score(columns), float("nan")
+
+
+def _listed(
+    model: Any, opened: Session, criterion: ExplainedVariance, size: int, walk: Walk
+) -> tuple[Outcome, int, int]:
+    """All subsets of one size, one by one: more columns than branch and bound can take."""
+    listed = Evaluation(_Score(criterion), exhaustive_of_one_size, size, criterion.d, opened.passes.n_threads)
+    state, outcome, resumed_at = iterate(
+        listed.start,
+        listed.step,
+        listed.done,
+        max_iter=UNLIMITED,
+        time_budget=model.time_budget,
+        checkpoint=opened.checkpoint(criterion.scatter),
+    )
+    known = listed.walk(state)[1] or listed.walk(listed.step(state)[0])[1]
+    best = max(known, key=lambda subset: known[subset][0])
+    walk.step(known[best][0], size, added=best)
+    return outcome, resumed_at, len(known)
 
 
 def _branch_and_bound(
