@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 import foldwise as fw
-from benchmarks.accuracy.autoencoder import neighbours, newsgroups, tfidf
+from benchmarks.accuracy.autoencoder import held_out_posts, neighbours, newsgroups, tfidf
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ family = np.array(
 )
 x = tfidf(texts)
 model = fw.load(sys.argv[2]) if len(sys.argv) > 2 else fw.Autoencoder(2, random_state=0).fit(x)
-pca = fw.PCA(2).fit(x)
+pca, unseen = fw.PCA(2).fit(x), held_out_posts(model, x)
 colours = plt.get_cmap("tab10")
 figure, axes = plt.subplots(1, 2, figsize=(12, 6.4))
 for axis, one, name in zip(
@@ -45,10 +45,10 @@ for axis, one, name in zip(
     for place, label in enumerate(FAMILIES.values()):
         here = codes[family[groups] == place]
         axis.scatter(*here.T, color=colours(place), s=4, alpha=0.45, linewidths=0, label=label)
-    low, high = np.quantile(codes, [0.002, 0.998], axis=0)
+    low, high = np.quantile(codes, [0.015, 0.985], axis=0)
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[])
-    right = 100 * neighbours(codes, groups)[1]
-    axis.set_title(f"{name}: ten neighbours tell the group of {right:.0f} %")
+    right = 100 * neighbours(codes, groups, unseen)[2]
+    axis.set_title(f"{name}: {right:.0f} % of unseen posts told by ten neighbours", fontsize=10)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=7, markerscale=4, frameon=False)
 figure.tight_layout(rect=(0, 0.05, 1, 1))
 figure.savefig(sys.argv[1], dpi=72)

@@ -33,7 +33,7 @@ raise SystemExit(main(sys.argv[1:]))
 def test_it_prints_what_is_lost_beside_pca_the_columns_and_the_novel_rows(capsys):
     assert main(["autoencode", str(WINE), "--scale", "--label", "cultivar", *QUICK]) == 0
     out = capsys.readouterr().out
-    assert "scaled columns, autoencoder 13-8-2-8-13 (gelu)" in out
+    assert "scaled columns, autoencoder 13-8-2-8-13 (silu)" in out
     lost, by_pca = (
         float(re.search(rf"^{name} +([\d.]+) %", out, re.MULTILINE)[1]) for name in ("lost by the codes", "lost by PCA")
     )
@@ -143,3 +143,14 @@ def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["autoencode", str(WINE)]) != 0
     assert "pip install 'foldwise[torch]'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_defaults_are_those_of_the_model():
+    import inspect
+
+    from foldwise.cli.autoencode import autoencode
+
+    ours, model = (inspect.signature(one).parameters for one in (autoencode, fw.Autoencoder))
+    for name in ("activation", "noise", "dropout"):
+        assert ours[name].default == model[name].default
+    assert ours["size"].default == model["n_components"].default

@@ -212,6 +212,19 @@ def test_missing_cells(policy: str) -> None:
         np.testing.assert_allclose(ae.transform(row[None]), ae.transform(filled[None]), rtol=1e-5, atol=1e-5)
 
 
+def test_dropped_rows_of_some_blocks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only blocks with a missing cell get weights."""
+    monkeypatch.setattr("foldwise.data.block_grid._BYTES", 10_000)
+    monkeypatch.setattr("foldwise.data.block_grid._WIDE_ROWS", 128)
+    x = curve(900)
+    x[700, 3] = np.nan
+    options = {"missing": "drop", "validation_fraction": 0.0, "batch_size": 1000, "max_iter": 5}
+    found = quick(1, **options).fit(x)
+    without = quick(1, **options).fit(np.delete(x, 700, axis=0))
+    assert found.held_out_error_ == pytest.approx(without.held_out_error_, rel=1e-4)
+    assert found.held_out_error_ < found.pca_error_
+
+
 def test_sparse_rows_go_through_principal_scores() -> None:
     rng = np.random.default_rng(0)
     x = curve(300, 30) * (rng.random((300, 30)) < 0.4)
@@ -353,13 +366,13 @@ class Hidden:
             raise ImportError(name)
 sys.meta_path.insert(0, Hidden())
 import numpy as np, foldwise as fw
-from foldwise.errors import ParameterError
+from foldwise.errors import MissingDependencyError
 x = np.load(sys.argv[2])
 ae = fw.load(sys.argv[1])
 np.save(sys.argv[3], np.column_stack([ae.transform(x), ae.reconstruct(x), ae.reconstruction_error(x)]))
 try:
     ae.fit(x)
-except ParameterError as problem:
+except MissingDependencyError as problem:
     print(problem)
 """
 

@@ -11,7 +11,9 @@ import foldwise as fw
 
 pytest.importorskip("torch")
 
-_REASON = "held-out rows and batches are drawn among rows, and repeated rows are others; see test_a_weight_is_a_repetition"
+_REASON = (
+    "held-out rows and batches are drawn among rows, and repeated rows are others; see test_a_weight_is_a_repetition"
+)
 MEANT = {f"check_sample_weight_equivalence_on_{kind}_data": _REASON for kind in ("dense", "sparse")}
 
 

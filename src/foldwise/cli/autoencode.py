@@ -31,7 +31,7 @@ def autoencode(
     size: Annotated[Count, Parameter(name=["--size", "-k"])] = 2,
     sizes: str | None = None,
     layers: str | None = None,
-    activation: Literal["relu", "elu", "silu", "gelu", "tanh", "sigmoid", "softplus"] = "gelu",
+    activation: Literal["relu", "elu", "silu", "gelu", "tanh", "sigmoid", "softplus"] = "silu",
     noise: AtLeastZero = 0.0,
     dropout: Annotated[float, Parameter(validator=validators.Number(gte=0, lt=1))] = 0.0,
     epochs: OptionalCount = None,

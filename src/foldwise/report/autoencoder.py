@@ -19,6 +19,7 @@ from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile
 
 _MOST_LINES = 20  # of columns
 _MOST_STEPS = 400  # of a curve
+_FLATTERED = "(These rows chose the epoch, so that others may fare a little worse; --sizes keeps rows that have no say.)"
 _NOT_HELD_OUT = "no rows were held out"  # how the note in the manifest begins
 
 
@@ -81,7 +82,8 @@ def _sentence(model: Any) -> str:
     if lost >= by_pca:
         return f"{counted(k, 'principal component')} would do as well: use fw.PCA, which is simpler."
     share = 1 - lost / by_pca if by_pca > 0 else 0.0
-    return f"The codes lose {percent(share)} less than {counted(k, 'principal component')}."
+    told = f"The codes lose {percent(share)} less than {counted(k, 'principal component')}."
+    return told if _judged(model) != "held-out rows" else f"{told} {_FLATTERED}"
 
 
 # ---------------------------------------------------------------- tables

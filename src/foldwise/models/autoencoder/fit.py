@@ -34,6 +34,7 @@ _FEWEST_ROWS = 20  # below, none are held out
 _MANY_COLUMNS = 2000
 _REDUCED = 256
 _LARGE = 1_000_000  # weights, of which checkpoints take long to write
+_AT_ONCE = 4096  # rows
 _SMALLEST = 1e-3  # of the largest code: none is divided by less
 
 
@@ -154,11 +155,14 @@ def _nothing(block: Block) -> None:
 
 def reconstruction_errors(encoder: Network, decoder: Network, inputs: Any) -> Any:
     """The squared distance of each row of inputs from its reconstruction, over the cells that it has."""
-    clean = np.nan_to_num(inputs) if np.isnan(inputs).any() else inputs
-    away = (decoder(encoder(clean)) - clean).astype(np.float64)
-    if clean is not inputs:
-        away[np.isnan(inputs)] = 0.0
-    return np.einsum("ij,ij->i", away, away)
+    errors = np.empty(len(inputs))
+    for start in range(0, len(inputs), _AT_ONCE):
+        part = inputs[start : start + _AT_ONCE]
+        missing = np.isnan(part)
+        clean = np.where(missing, np.float32(0), part)
+        away = np.where(missing, 0.0, decoder(encoder(clean)) - clean).astype(np.float64)
+        errors[start : start + _AT_ONCE] = np.einsum("ij,ij->i", away, away)
+    return errors
 
 
 def inputs_of(pca: PCA, reduced: bool) -> Inputs:

@@ -25,11 +25,12 @@ class Judged:
 def judged_rows(passes: Passes, split: Split, inputs: Inputs, pca_residuals: Any) -> Judged:
     """The held-out rows of a split; `pca_residuals(block)` are the errors of PCA."""
     found = [one for one in passes.each(_TakeJudged(split, inputs, pca_residuals)) if len(one[0].inputs)]
-    part = joined([one for one, _, _ in found])
-    outside, residuals = (np.concatenate([one[place] for one in found]) for place in (1, 2))
-    squares = np.nansum(np.square(part.inputs, dtype=np.float64), axis=1) * inputs.factor
-    outside_mean, pca_error, within = (_mean(values, part) for values in (outside, residuals, squares))
-    return Judged(part, outside_mean, pca_error, within + outside_mean)
+    figures = np.concatenate([figures for _, figures in found], axis=1)
+    parts = [part for part, _ in found]
+    del found
+    part = joined(parts)
+    outside, pca_error, within = (_mean(values, part) for values in figures)
+    return Judged(part, outside, pca_error, within + outside)
 
 
 def _mean(values: Floats, part: Part) -> float:
@@ -42,11 +43,12 @@ class _TakeJudged:
     inputs: Inputs
     pca_residuals: Any
 
-    def __call__(self, block: Block) -> tuple[Part, Floats, Floats]:
+    def __call__(self, block: Block) -> tuple[Part, Floats]:
         which = np.flatnonzero(self.split.held_out(block))
         some = block.take(which)
         if not len(which):
-            return Part(np.empty((0, self.inputs.width), np.float32), some.weights), np.empty(0), np.empty(0)
-        outside = self.inputs.outside(some)
+            return Part(np.empty((0, self.inputs.width), np.float32), some.weights), np.empty((3, 0))
+        found, outside = self.inputs.of(some), self.inputs.outside(some)
         left = np.zeros(len(which)) if outside is None else outside
-        return Part(self.inputs.of(some), some.weights), left, self.pca_residuals(some)
+        squares = np.nansum(np.square(found, dtype=np.float64), axis=1) * self.inputs.factor
+        return Part(found, some.weights), np.stack([left, self.pca_residuals(some), squares])

@@ -17,7 +17,7 @@ import numpy as np
 
 from foldwise import forks
 from foldwise.data.block import Floats
-from foldwise.errors import ParameterError
+from foldwise.errors import MissingDependencyError
 from foldwise.fold import threads
 from foldwise.models.autoencoder.activations import ACTIVATIONS, Floats32
 from foldwise.models.autoencoder.inputs import Part
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _SHARDS = 4
 _SMALL = 20_000_000  # multiplications by weights in a batch, below which it stays whole: threads would cost more than they save
-_CHUNK = 1 << 16  # weights that the optimiser handles at a time: they stay in the cache
+_CHUNK = 1 << 17  # weights that the optimiser handles at a time: they stay in the cache
 _EVALUATED = 1024  # rows at a time
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8  # AdamW's usual settings
 
@@ -38,7 +38,7 @@ def import_torch() -> Any:
         with forks.importing:
             import torch
     except ImportError as problem:
-        raise ParameterError(
+        raise MissingDependencyError(
             "fitting an autoencoder needs PyTorch, which is not installed: pip install 'foldwise[torch]' (a fitted model is "
             "applied without it)"
         ) from problem

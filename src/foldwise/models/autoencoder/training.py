@@ -9,12 +9,13 @@ from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.passes import Passes
-from foldwise.models.autoencoder.inputs import Part, Split, TakeTraining, joined
+from foldwise.models.autoencoder.inputs import Part, Split, TakeTraining
 from foldwise.models.autoencoder.plan import Plan
 from foldwise.models.autoencoder.torch_network import TorchNetwork, import_torch
 
 ROOM = 64 << 20  # bytes of the rows of a round, and of the held-out rows
 _SURE = 2.0
+_AT_A_TIME = 8  # blocks
 _BLOCKS, _ROWS, _NOISE = 23, 24, 25  # tell the generators of a fit from each other
 
 
@@ -84,7 +85,7 @@ class Training:
         epoch, place = int(state["epoch"]), int(state["round"])
         part = self._round(epoch, place)
         vectors = tuple(torch.tensor(state[name]) for name in ("weights", "first", "second"))
-        inputs = torch.tensor(part.inputs)
+        inputs = torch.from_numpy(part.inputs)  # batches are copied out of it, to where torch likes them
         weights = None if part.weights is None else torch.tensor(part.weights.astype(np.float32))
         order = np.random.default_rng([plan.seed, _ROWS, epoch, place]).permutation(len(inputs))
         batches = np.array_split(order, max(1, round(len(order) / plan.batch_size)))
@@ -127,8 +128,22 @@ class Training:
             return self._kept
         blocks = np.random.default_rng([self.plan.seed, _BLOCKS, epoch]).permutation(self._n_blocks)
         some = blocks[place * self._at_once : (place + 1) * self._at_once]
-        found = self.passes.ask(self._take, {int(number): None for number in some})
-        part = joined([found[number] for number in sorted(found)])
+        part = self._read(sorted(some.tolist()))
         if self.n_rounds == 1:
             self._kept = part
         return part
+
+    def _read(self, numbers: list[int]) -> Part:
+        """The training rows of some blocks, a few blocks at a time, so that they are in memory only once."""
+        inputs = np.empty((len(numbers) * self._take.split.block_rows, self.plan.encoder[0]), dtype=np.float32)
+        weights: list[Floats] = []
+        end, weighted = 0, False
+        for start in range(0, len(numbers), _AT_A_TIME):
+            found = self.passes.ask(self._take, dict.fromkeys(numbers[start : start + _AT_A_TIME]))
+            for number in sorted(found):
+                part: Part = found[number]
+                inputs[end : end + len(part.inputs)] = part.inputs
+                end += len(part.inputs)
+                weights.append(np.ones(len(part.inputs)) if part.weights is None else part.weights)
+                weighted |= part.weights is not None
+        return Part(inputs[:end], np.concatenate(weights) if weighted else None)
