@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 import foldwise as fw
 from foldwise.errors import DataError
@@ -88,3 +89,18 @@ def test_errors(rows: np.ndarray) -> None:
     spoilt[:, 2] = np.where(np.arange(300) % 2, 1.0, np.nan)
     with pytest.raises(DataError, match=r"each of the 300 rows has a missing cell"):
         fw.KMeans(2, missing="drop").fit(spoilt)
+
+
+@pytest.mark.parametrize("policy", ["drop", "mean", "model"])
+@pytest.mark.parametrize("model", [fw.PCA(2), fw.KMeans(2, random_state=0), fw.FeatureSelector(2)])
+def test_a_missing_cell_in_a_row_without_weight_does_not_matter(policy: str, model: Any) -> None:
+    """It was taken for none, and its NaN for a value."""
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    gaps, weights = x.copy(), np.ones(20)
+    gaps[3, 1], weights[3] = np.nan, 0.0
+    one = clone(model).set_params(missing=policy).fit(gaps, sample_weight=weights)
+    other = clone(model).fit(np.delete(x, 3, axis=0))
+    name = {"PCA": "explained_variance_", "KMeans": "cluster_centers_", "FeatureSelector": "score_"}[type(model).__name__]
+    # A covariance that is fitted to observed cells by EM is shrunk a little, whatever is missing.
+    within = 0.1 if policy == "model" and not isinstance(model, fw.KMeans) else 1e-9
+    np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=within)

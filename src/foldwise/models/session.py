@@ -109,7 +109,7 @@ class Session:
 
         `spooled_bytes` is the size of the model's own scratch file.
         """
-        if self.observed is not None:
+        if self.observed is not None and self.observed.cells:
             indicators = getattr(self.data, "indicators", None)
             notes = (*notes, missing_note(self.observed, self.model.missing, indicators))
         manifest = self.passes.manifest(algorithm, rows=rows, resumed_at=resumed_at, repairs=repairs, notes=notes)
@@ -155,7 +155,7 @@ def session(
         if policy != "error" and not source.sparse:
             found = passes.fold(ObservedColumns.of)
             opened.fill = None if policy == "model" else found.mean
-            if found.cells:
+            if found.cells or found.weightless:
                 opened.observed = _some_observed(found, passes.source)
             if opened.observed is not None and policy == "model":
                 opened.missing = opened.observed

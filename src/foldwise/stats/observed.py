@@ -30,6 +30,7 @@ class ObservedColumns:
     missing: NDArray[np.int64]  # cells of each column
     incomplete: int  # rows with a missing cell
     blank: int  # rows in which nothing was observed
+    weightless: int = 0  # missing cells of rows without weight, which count nowhere else
 
     @classmethod
     def empty(cls, n_columns: int) -> ObservedColumns:
@@ -40,8 +41,9 @@ class ObservedColumns:
     @classmethod
     def of(cls, block: Block) -> ObservedColumns:
         """What is observed in a block's rows."""
-        rows, weights = block.dense(), block.weights
+        rows, weights, weightless = block.dense(), block.weights, 0
         if weights is not None and not weights.all():
+            weightless = int(np.isnan(rows[weights == 0]).sum())
             rows, weights = rows[weights > 0], weights[weights > 0]
         gaps = np.isnan(rows)
         weight, centre, squares = _moments(np.ascontiguousarray(rows), weights, gaps)
@@ -53,6 +55,7 @@ class ObservedColumns:
             gaps.sum(axis=0, dtype=np.int64),
             int(gaps.any(axis=1).sum()),
             int(gaps.all(axis=1).sum()),
+            weightless,
         )
 
     def merge(self, other: ObservedColumns) -> ObservedColumns:
@@ -71,6 +74,7 @@ class ObservedColumns:
             self.missing + other.missing,
             self.incomplete + other.incomplete,
             self.blank + other.blank,
+            self.weightless + other.weightless,
         )
 
     @property
