@@ -33,6 +33,8 @@ _ALL = (
     "benchmarks.speed.stability",
     "benchmarks.accuracy.ensemble",
     "benchmarks.speed.ensemble",
+    "benchmarks.accuracy.feature_selection",
+    "benchmarks.speed.feature_selection",
     "benchmarks.memory.kmeans",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",

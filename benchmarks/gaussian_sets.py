@@ -77,7 +77,9 @@ def published() -> Iterator[Known]:
     known = {f"s{i}": 15 for i in (1, 2, 3, 4)} | {"a1": 20, "a2": 35, "a3": 50, "r15": 15, "d31": 31}
     known |= {"birch1": 100, "birch2": 100}
     for name, k in known.items():
-        yield Known(name, k, lambda name=name: data.plane(name)[0], {15: 25, 20: 30, 31: 40, 35: 45, 50: 60, 100: 110}[k])
+        yield Known(
+            name, k, lambda name=name: data.plane(name)[0], {15: 25, 20: 30, 31: 40, 35: 45, 50: 60, 100: 110}[k]
+        )
 
 
 def noise(kind: str, n: int, d: int, seed: int) -> np.ndarray:

@@ -104,12 +104,18 @@ def sets(half: str | None, with_peers: bool, processes: int) -> None:
             where = "held out" if one.held_out else "design"
             for name, k in found.items():
                 right[f"{group}, {where}", name].append(k == one.k)
-            print(f"{one.name:32} {where:9} true {one.k:3}  " + "  ".join(f"{a} {b}" for a, b in found.items()), flush=True)
+            print(
+                f"{one.name:32} {where:9} true {one.k:3}  " + "  ".join(f"{a} {b}" for a, b in found.items()),
+                flush=True,
+            )
     names = ("votes", "silhouette", "calinski-harabasz", "gap", "bic")
     print(f"\n{'right':24}{'sets':>6}" + "".join(f"{name:>20}" for name in names))
     for group in sorted({group for group, _ in right}):
         shares = [right.get((group, name), []) for name in names]
-        print(f"{group:24}{len(shares[0]):6}" + "".join(f"{np.mean(one):20.0%}" if one else f"{'-':>20}" for one in shares))
+        print(
+            f"{group:24}{len(shares[0]):6}"
+            + "".join(f"{np.mean(one):20.0%}" if one else f"{'-':>20}" for one in shares)
+        )
 
 
 def without(seeds: int, rows: list[int], criteria: str, processes: int) -> None:

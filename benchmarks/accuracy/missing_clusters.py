@@ -50,7 +50,11 @@ def main() -> None:
                 if away.mean() < -2 * noise:
                     behind.append(f"{title} {name} {share:.0%}")
                 rows.append([f"{name} {share:.0%}", *(f"{v:.2f}" for v in mean), f"{away.mean():+.3f} ± {noise:.3f}"])
-        show(f"{title}: adjusted Rand index with the clusters of the complete table", ["removed", *WAYS, "model - mean"], rows)
+        show(
+            f"{title}: adjusted Rand index with the clusters of the complete table",
+            ["removed", *WAYS, "model - mean"],
+            rows,
+        )
     print(f"behind filling with means by more than two standard errors: {', '.join(behind) or 'nowhere'}")
 
 

@@ -42,7 +42,9 @@ def duckdb_read(path: Path) -> None:
     columns = ", ".join(f"'{name}': 'DOUBLE'" for name in "abcde")
     nulls = ", ".join(f"'{token}'" for token in ("", *TOKENS))
     with duckdb.connect(config={"threads": 2}) as connection:
-        read = f"read_csv('{path}', auto_detect=false, header=true, delim=',', columns={{{columns}}}, nullstr=[{nulls}])"
+        read = (
+            f"read_csv('{path}', auto_detect=false, header=true, delim=',', columns={{{columns}}}, nullstr=[{nulls}])"
+        )
         connection.sql(f"SELECT sum(a), sum(b), sum(c), sum(d), sum(e) FROM {read}").fetchall()
 
 
@@ -69,7 +71,10 @@ def main() -> None:
             for name, run in runs.items():
                 clock, cpu = time.perf_counter(), sum(os.times()[:2])
                 run(path)
-                best[name] = [min(best[name][0], time.perf_counter() - clock), min(best[name][1], sum(os.times()[:2]) - cpu)]
+                best[name] = [
+                    min(best[name][0], time.perf_counter() - clock),
+                    min(best[name][1], sum(os.times()[:2]) - cpu),
+                ]
         base = best["DuckDB's own read"]
         rows = [
             [name, f"{clock:.2f}", f"{clock / base[0]:.2f}", f"{cpu:.2f}", f"{cpu / base[1]:.2f}"]

@@ -19,7 +19,9 @@ from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile
 
 _MOST_LINES = 20  # of columns
 _MOST_STEPS = 400  # of a curve
-_FLATTERED = "(These rows chose the epoch, so that others may fare a little worse; --sizes keeps rows that have no say.)"
+_FLATTERED = (
+    "(These rows chose the epoch, so that others may fare a little worse; --sizes keeps rows that have no say.)"
+)
 _NOT_HELD_OUT = "no rows were held out"  # how the note in the manifest begins
 
 

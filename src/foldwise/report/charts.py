@@ -185,8 +185,9 @@ def path_chart(
         low, high = (0.0 if low > 0 and low < 0.5 * high else low - room), min(high + room, 1.0)
     else:
         low, high = low - room, high + room
-    most = max(sizes)
-    plot = Plot((1, most), (low, high), "number of columns", 860, 320, whole=True, percent=percent, top=34.0)
+    plot = Plot(
+        (min(sizes), max(sizes)), (low, high), "number of columns", 860, 320, whole=True, percent=percent, top=34.0
+    )
     words = "{x:g} columns: {y:.1%}" if percent else "{x:g} columns: {y:.4g}"
     if bounds is not None:
         plot.line(sizes, bounds, MUTED, 1.5, dash=4)

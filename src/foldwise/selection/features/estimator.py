@@ -78,7 +78,7 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
     >>> a, b = rng.standard_normal((2, 100))
     >>> selector = fw.FeatureSelector(2).fit(np.column_stack([a, a + b, b, a - b]))
     >>> selector.get_support(indices=True), round(selector.score_, 6)
-    (array([1, 3]), 1.0)
+    (array([0, 1]), 1.0)
     """
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = PARAMETERS

@@ -8,8 +8,14 @@ checkpoint has to hold are scores, and a search that was killed in the middle of
 from __future__ import annotations
 
 import warnings
+<<<<<<< HEAD
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
+=======
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+>>>>>>> select
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +46,12 @@ _QUICK = 0.3  # seconds: rounds that take less are made larger
 
 
 class Judge(Protocol):
-    """Scores one subset: the score and its standard error (NaN if it has none)."""
+    """Scores one subset: the score and its standard error (NaN if it has none).
+
+    `quiet`: warnings of single fits say nothing of the search.
+    """
+
+    quiet: bool
 
     @property
     def depends_on(self) -> dict[str, Any]:
@@ -48,6 +59,15 @@ class Judge(Protocol):
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
         """Of the columns in these positions, rising."""
+
+
+@contextmanager
+def warnings_of(judge: Judge) -> Iterator[None]:
+    """Around calls of a judge in other threads, which share one list of filters: shown, or not if it is quiet."""
+    with warnings.catch_warnings():
+        if judge.quiet:
+            warnings.simplefilter("ignore")
+        yield
 
 
 class _Unknown(Exception):  # noqa: N818  (it leaves a search, and is no error)
@@ -117,7 +137,7 @@ class Evaluation:
             return {**state, "over": np.array(1)}, self._figures(known)
         batch, began = self._wanted[: self._batch], now()
         found: dict[int, tuple[float, float]] = {}
-        with events.muted():
+        with events.muted(), warnings_of(self.judge):
             run(batch, lambda _, columns: self._judged(columns), found.__setitem__, self.n_threads)
         if now() - began < _QUICK:  # a round of many is interrupted no less quickly
             self._batch *= 2
@@ -193,6 +213,8 @@ class ClusterQuality(Plain):
     whole table they stand for. "silhouette": the mean silhouette, in the chosen columns.
     """
 
+    quiet = True  # fewer different rows than clusters, an early end
+
     def __init__(self, fit: Session, n_clusters: int, estimator: Any, scoring: str, missing: str) -> None:
         if estimator is not None and not type(estimator).__module__.startswith("foldwise."):
             _check_weights(estimator, row_weights(fit.passes))
@@ -202,8 +224,7 @@ class ClusterQuality(Plain):
     def __call__(self, columns: Subset) -> tuple[float, float]:
         """The score, and its error if rows were sampled for it."""
         rows = only_columns(self.fit.source, np.array(columns, dtype=np.intp))
-        with use("threads"), warnings.catch_warnings(), blas.single():
-            warnings.simplefilter("ignore")  # of single fits: fewer different rows than clusters, an early end
+        with use("threads"), blas.single():
             labels = self._labels(rows)
             return self._silhouette(rows, labels) if self.scoring == "silhouette" else self._between(labels)
 
@@ -243,6 +264,8 @@ class ClusterQuality(Plain):
 class TaskScore:
     """The cross-validated score of an estimator on a final task that sees only these columns."""
 
+    quiet = False
+
     def __init__(
         self, y: Any, estimator: Any, cv: Any, scoring: Any, rows: NDArray[Any], weights: Floats | None, seed: int
     ) -> None:
@@ -279,9 +302,15 @@ class TaskScore:
 class FunctionOfRows(Plain):
     """A function of the user: from the rows of the chosen columns to a number."""
 
+<<<<<<< HEAD
     def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any], weights: Floats | None) -> None:
         if weights is not None:
             raise ParameterError("sample_weight: a function of rows sees no weights. Repeat the rows instead.")
+=======
+    quiet = False
+
+    def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any]) -> None:
+>>>>>>> select
         self.function, self.rows = function, rows
 
     def __call__(self, columns: Subset) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from foldwise.selection.features.evaluated import (
     Judge,
     TaskScore,
     rows_in_memory,
+    warnings_of,
 )
 from foldwise.selection.features.found import Found, names_in
 from foldwise.selection.features.number import nearly_as_good, within_one_error
@@ -118,7 +119,8 @@ def _check_exhaustive(judge: Judge, d: int, size: int, *, auto: bool) -> None:
     if many <= _MOST_SUBSETS:
         return
     began = perf_counter()
-    judge(tuple(range(size)))
+    with warnings_of(judge):
+        judge(tuple(range(size)))
     hours = many * (perf_counter() - began) / 3600
     raise ParameterError(
         f"search='exhaustive': there are {many:,} subsets, each with a fit of its own: about {hours:,.0f} hours. "
