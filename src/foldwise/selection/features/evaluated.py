@@ -8,14 +8,9 @@ checkpoint has to hold are scores, and a search that was killed in the middle of
 from __future__ import annotations
 
 import warnings
-<<<<<<< HEAD
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
-=======
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
->>>>>>> select
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,6 +199,7 @@ class Plain:
     """A judge whose scores depend on nothing else."""
 
     depends_on: ClassVar[dict[str, Any]] = {}
+    quiet = False
 
 
 class ClusterQuality(Plain):
@@ -302,15 +298,9 @@ class TaskScore:
 class FunctionOfRows(Plain):
     """A function of the user: from the rows of the chosen columns to a number."""
 
-<<<<<<< HEAD
     def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any], weights: Floats | None) -> None:
         if weights is not None:
             raise ParameterError("sample_weight: a function of rows sees no weights. Repeat the rows instead.")
-=======
-    quiet = False
-
-    def __init__(self, function: Callable[[Any], Any], rows: NDArray[Any]) -> None:
->>>>>>> select
         self.function, self.rows = function, rows
 
     def __call__(self, columns: Subset) -> tuple[float, float]:
