@@ -423,3 +423,28 @@ def test_a_missing_cell_is_not_taken_for_a_perfect_one():
     filled = gaps.copy()
     filled[0, chosen] = selector.mean_[chosen]
     np.testing.assert_allclose(rebuilt, selector.reconstruct(filled))
+
+
+def test_new_files_need_only_the_chosen_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 5))
+    header, lines = "a,b,c,d,e", [",".join(f"{value:.6f}" for value in row) for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join([header, *lines]))
+    for options in ({"prepare": "auto"}, {}):
+        selector = fw.FeatureSelector(2, **options).fit(tmp_path / "t.csv")
+        names = list(selector.get_feature_names_out())
+        places = ["abcde".index(name) for name in names]
+        few = [",".join(reversed(names)), *(",".join(line.split(",")[j] for j in reversed(places)) for line in lines)]
+        (tmp_path / "few.csv").write_text("\n".join(few))
+        whole = selector.transform(tmp_path / "t.csv")
+        np.testing.assert_array_equal(selector.transform(tmp_path / "few.csv"), whole)
+        np.testing.assert_array_equal(whole, np.loadtxt(tmp_path / "t.csv", delimiter=",", skiprows=1)[:, places])
+
+
+def test_a_path_as_a_sequence_and_as_a_frame():
+    path = fw.FeatureSelector(3).fit(related(40, 5, 0)).path_
+    assert len(path) == 3
+    assert [step.size for step in path] == [1, 2, 3]
+    frame = path.frame()
+    assert list(frame["size"]) == [1, 2, 3]
+    assert frame["step"][0] == f"x{path[0].added[0]}"

@@ -357,3 +357,11 @@ def test_rows_without_weight_do_not_reach_another_clustering(scoring):
         )
     with pytest.raises(ParameterError, match="a function of rows sees no weights"):
         fw.FeatureSelector(1, criterion=spread).fit(X, sample_weight=weights + 1)
+
+
+def test_a_task_that_cannot_be_is_told(wine):
+    X, y = wine
+    with pytest.raises(ParameterError, match="GaussianNB needs a target"):
+        fw.FeatureSelector(1, criterion="wrapper", estimator=GaussianNB()).fit(X)
+    with pytest.raises(ParameterError, match="cv=1000: "):
+        fw.FeatureSelector(1, criterion="wrapper", estimator=GaussianNB(), cv=1000).fit(X, y)

@@ -56,14 +56,15 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
     """The rows that a saved model is applied to, prepared as those of its fit."""
     from foldwise.models.base import check_columns, warn_of_unseen
 
-    recipe = getattr(model, "recipe_", None)
+    recipe, needed = getattr(model, "recipe_", None), getattr(model, "columns_needed", None)
     if recipe is not None and not file.endswith(".npy"):
-        source = recipe.open(file, where=where, reading=reading if reading.given else None)
+        source = recipe.only(needed).open(file, where=where, reading=reading if reading.given else None)
         warn_of_unseen(source, stacklevel=1)
         return source
-    names = getattr(model, "feature_names_in_", None)
+    names = getattr(model, "feature_names_in_", None) if needed is None else needed
     source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)
-    check_columns(model, source)
+    if needed is None:
+        check_columns(model, source)
     return source
 
 

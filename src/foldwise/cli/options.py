@@ -229,7 +229,7 @@ def number_share_or_auto(text: str, option: str) -> int | float | Literal["auto"
         value = float(text)
     except ValueError:
         value = -1.0
-    if value >= 1 and value.is_integer():
+    if value >= 1 and text.strip().isdecimal():
         return int(value)
     if 0 < value < 1:
         return value

@@ -131,6 +131,12 @@ def _criterion(named: str | None, **given: Any) -> str:
     used = [name for name, value in given.items() if value is not None]
     chosen = named or (owners[used[0]] if used else "variance-explained")
     if wrong := [name for name in used if owners[name] != chosen]:
+        if named is None:
+            raise ParameterError(
+                f"--{used[0]} chooses columns for clusters and --{wrong[0]} for a prediction: give one of them."
+                if chosen == "cluster"
+                else f"--{used[0]} chooses columns for a prediction and --{wrong[0]} for clusters: give one of them."
+            )
         raise ParameterError(f"--{wrong[0]} is for --criterion {owners[wrong[0]]}, not {chosen}.")
     if chosen == "cluster" and given["clusters"] is None:
         raise ParameterError("--criterion cluster: give the number of clusters, as in -k 3.")

@@ -13,7 +13,7 @@ from foldwise import kernels
 from foldwise.errors import DataError, DataTypeError
 
 MISSING_ADVICE = (
-    "missing='model' lets PCA, KMeans and GaussianMixture deal with missing cells, 'mean' fills them, "
+    "missing='model' lets a model deal with missing cells, 'mean' fills them, "
     "'drop' leaves their rows out"
 )
 _SHAPE_ADVICE = "Rows are samples, columns are features"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -155,14 +155,14 @@ def with_missing(estimator: Any, source: Source) -> Source:
     return fill_missing(source, estimator.fill_values_) if hasattr(estimator, "fill_values_") else source
 
 
-def open_as_given(estimator: Any, X: Any, weights: Any = None) -> Source:
-    """The same with missing cells as they are."""
+def open_as_given(estimator: Any, X: Any, weights: Any = None, *, needed: Sequence[str] | None = None) -> Source:
+    """The same with missing cells as they are; of a file, only the columns `needed` are read (None: all of the fit)."""
     recipe = getattr(estimator, "recipe_", None)
     if recipe is not None and is_table_or_frame(X):
-        source: Source = recipe.open(X, weights=weights)
+        source: Source = recipe.only(needed).open(X, weights=weights)
         warn_of_unseen(source, stacklevel=4)
         return source
-    known = getattr(estimator, "feature_names_in_", None)
+    known = getattr(estimator, "feature_names_in_", None) if needed is None else needed
     if known is not None and is_table(X, known):
         return scan(X, columns=list(known), weights=weights)
     with warnings.catch_warnings():

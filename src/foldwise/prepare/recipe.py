@@ -104,6 +104,17 @@ class Recipe:
         table = x if isinstance(x, DuckDBTable) else open_table(x, self.reading if reading is None else reading)
         return self.rows_of(self.typed(with_text_cells(table), new=table is not x), where, weights)
 
+    def only(self, names: Sequence[str] | None) -> Recipe:
+        """The recipe with only these of the columns that are used; None: all."""
+        if names is None:
+            return self
+        kept = set(names)
+        columns = [
+            replace(column, role=LEFT_OUT) if column.role == USED and column.name not in kept else column
+            for column in self.columns
+        ]
+        return replace(self, columns=tuple(columns))
+
     def rows_of(self, typed: DuckDBTable, where: str | None, weights: Any) -> Prepared:
         """The rows of a table that has its types already."""
         used = self.having(USED)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from foldwise.fold import events
 from foldwise.fold.multistart import UNLIMITED
 
+_COUNTS = ("subsets", "of_subsets")  # told beside the bar
 _SHOWN = ("inertia", "moved", "lower_bound", "held_out_error")  # the figures that matter, where a step has many
 
 
@@ -39,22 +40,20 @@ def progress() -> Iterator[None]:
     )
     with bar:
         task = bar.add_task("reading", total=None, rows="")
-        figures, reading = "", True
+        figures, counted, read_since = "", "rows", False
 
-        def turn(to_rows: bool) -> None:
-            """Count rows, or steps if they read none: the time left is told by what is counted."""
-            nonlocal reading
-            if reading != to_rows:
-                bar.reset(task)
-                reading = to_rows
-
-        read_since = False
+        def count(what: str) -> None:
+            """Count rows or, where steps read none, steps or what they are made of; the time left is told by these."""
+            nonlocal task, counted
+            if counted != what:
+                bar.remove_task(task)
+                task, counted = bar.add_task("", total=None, rows=""), what
 
         def listen(event: events.Event) -> None:
             nonlocal figures, read_since
             if isinstance(event, events.RowsRead):
                 read_since = True
-                turn(True)
+                count("rows")
                 of = f" of {event.total:,}" if event.total else ""
                 bar.update(
                     task,
@@ -63,18 +62,20 @@ def progress() -> Iterator[None]:
                     total=event.total,
                     rows=f"{event.done:,}{of} rows",
                 )
-            else:
-                names = [name for name in _SHOWN if name in event.figures] or list(event.figures)
-                shown = ", ".join(f"{name} {event.figures[name]:.4g}" for name in names)
-                figures = f", step {event.number} ({shown})"
-                if not read_since:
-                    turn(False)
-                    total = event.max_iter if event.max_iter < UNLIMITED else None
-                    of = f" of at most {total:,}" if total else ""
-                    bar.update(
-                        task, description=shown, completed=event.number, total=total, rows=f"{event.number:,}{of} steps"
-                    )
-                read_since = False
+                return
+            own = event.figures
+            names = [name for name in _SHOWN if name in own] or [name for name in own if name not in _COUNTS]
+            shown = ", ".join(f"{name} {own[name]:.4g}" for name in names)
+            figures = f", step {event.number} ({shown})"
+            if not read_since:
+                what, done, total = "steps", event.number, event.max_iter
+                if "of_subsets" in own:
+                    what, done, total = "subsets", int(own["subsets"]), int(own["of_subsets"])
+                count(what)
+                of = f" of {total:,}" if total < UNLIMITED else ""
+                known = total if total < UNLIMITED else None
+                bar.update(task, description=shown, completed=done, total=known, rows=f"{done:,}{of} {what}")
+            read_since = False
 
         with events.listening(listen):
             yield

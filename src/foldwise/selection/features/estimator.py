@@ -196,8 +196,8 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
     def transform(self, X: Any) -> Any:
         """The chosen columns of rows, as they are; sparse rows stay sparse."""
-        source = self._opened(X)
-        chosen = np.flatnonzero(self.support_)
+        source = self._opened(X, needed=self.columns_needed)
+        chosen = self._places(source)
         passes = Passes(source, n_threads=self.n_threads)
         if not source.sparse:
             return passes.rows(TakeDense(chosen))
@@ -220,7 +220,21 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         """For streamed output: the chosen columns of each row."""
         check_is_fitted(self, "support_")
         names = tuple(map(str, self.get_feature_names_out()))
-        return RowOutput(source, names, source.dtype, TakeDense(np.flatnonzero(self.support_)))
+        return RowOutput(source, names, source.dtype, TakeDense(self._places(source)))
+
+    @property
+    def columns_needed(self) -> tuple[str, ...] | None:
+        """The columns that `transform` reads of a file; None: all, as they have no names or are levels of categories."""
+        check_is_fitted(self, "support_")
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or getattr(self, "indicators_", None) is not None:
+            return None
+        return tuple(map(str, names[self.support_]))
+
+    def _places(self, source: Source) -> NDArray[np.intp]:
+        """Where the chosen columns are in a source, which may have no others."""
+        only = source.n_columns == self.n_features_ and self.columns_needed is not None
+        return np.arange(self.n_features_) if only else np.flatnonzero(self.support_)
 
     def _reconstruct(self) -> Reconstruct:
         if self.coefficients_ is None:
@@ -230,9 +244,9 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
         assert self.mean_ is not None
         return Reconstruct(np.flatnonzero(self.support_), self.coefficients_, self.mean_, self.scale_)
 
-    def _opened(self, X: Any) -> Source:
+    def _opened(self, X: Any, needed: tuple[str, ...] | None = None) -> Source:
         check_is_fitted(self, "support_")
-        source = open_as_given(self, X)
+        source = open_as_given(self, X, needed=needed)
         return source if self.missing == "error" else allow_missing(source)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

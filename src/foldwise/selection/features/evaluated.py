@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import comb
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from foldwise.data.block import Floats, join
@@ -33,7 +35,7 @@ from foldwise.models.kmeans import KMeans
 from foldwise.models.seeded import seeded
 from foldwise.models.session import Session
 from foldwise.selection.cluster_moments import grouped, row_weights
-from foldwise.selection.features.search import Search, Subset, Walk
+from foldwise.selection.features.search import Search, Subset, Walk, backward, exhaustive, exhaustive_of_one_size
 from foldwise.selection.label_numbers import numbered
 from foldwise.selection.silhouette import silhouette
 
@@ -118,6 +120,7 @@ class Evaluation:
         self._known: dict[Subset, tuple[float, float]] = {}
         self._wanted: list[Subset] = []
         self._batch = 2 * n_threads
+        self.expected = expected_subsets(search, size, d)
 
     def start(self) -> State:
         """No score is known."""
@@ -184,7 +187,23 @@ class Evaluation:
 
     def _figures(self, known: dict[Subset, tuple[float, float]]) -> Figures:
         best = max((score for score, _ in known.values()), default=float("nan"))
-        return {"subsets": float(len(known)), "best": best}
+        return {"subsets": float(len(known)), "best": best, "of_subsets": float(max(self.expected, len(known)))}
+
+
+def expected_subsets(search: Search, size: int, d: int) -> int:
+    """How many scores a search needs at least, for the time left.
+
+    >>> from foldwise.selection.features.search import swap
+    >>> expected_subsets(swap, 2, 5), expected_subsets(backward, 2, 5), expected_subsets(exhaustive_of_one_size, 2, 5)
+    (9, 13, 10)
+    """
+    if search is exhaustive_of_one_size:
+        return comb(d, size)
+    if search is exhaustive:
+        return sum(comb(d, many) for many in range(1, size + 1))
+    if search is backward:
+        return 1 + sum(range(size + 1, d + 1))
+    return sum(range(d - size + 1, d + 1))
 
 
 def _scores_of(state: State) -> dict[Subset, tuple[float, float]]:
@@ -267,8 +286,13 @@ class TaskScore:
     ) -> None:
         self.estimator, self.rows, self.weights = seeded(estimator, seed), rows, weights
         self.target = None if y is None else np.asarray(y)
-        splitter = check_cv(cv, self.target, classifier=is_classifier(estimator))
-        self.splits = list(splitter.split(rows, self.target))
+        if y is None and get_tags(estimator).target_tags.required:
+            raise ParameterError(f"criterion='wrapper': {type(estimator).__name__} needs a target. Give it as y.")
+        try:
+            splitter = check_cv(cv, self.target, classifier=is_classifier(estimator))
+            self.splits = list(splitter.split(rows, self.target))
+        except ValueError as problem:
+            raise ParameterError(f"cv={cv!r}: {problem}") from None
         self.scorer = check_scoring(estimator, scoring=scoring)
         _check_weights(estimator, weights)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +31,30 @@ class SelectionStep:
 class SelectionPath:
     """All steps of a search, from no columns (or, going backward, from all of them) to the last subset that it looked at.
 
-    `names` are those of all columns, `criterion` says what the scores are. Printed, it is a table.
+    `names` are those of all columns, `criterion` says what the scores are. Printed, it is a table; `frame()` is one of pandas.
+    `by_size()` gives the best step of each size, `best(size)` its columns.
     """
 
     steps: tuple[SelectionStep, ...]
     names: tuple[str, ...]
     criterion: str
+
+    def __len__(self) -> int:
+        """How many steps there are."""
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[SelectionStep]:
+        return iter(self.steps)
+
+    def __getitem__(self, place: int) -> SelectionStep:
+        return self.steps[place]
+
+    def frame(self) -> Any:
+        """The steps as a pandas DataFrame (pandas must be installed)."""
+        import pandas as pd
+
+        columns = {name: [getattr(step, name) for step in self.steps] for name in ("size", "score", "error", "bound")}
+        return pd.DataFrame({**columns, "step": [self.told(step) for step in self.steps]})
 
     def subsets(self) -> Iterator[tuple[int, ...]]:
         """The columns after each step, by position, in the order in which they were added."""
