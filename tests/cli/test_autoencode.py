@@ -104,16 +104,12 @@ def test_one_number_missing_cells_and_no_labels(tmp_path, capsys):
 
 
 def test_sizes_are_compared_with_pca(tmp_path, capsys):
-    page, figures, saved = tmp_path / "r.html", tmp_path / "f.json", tmp_path / "c.fw"
+    page, figures = tmp_path / "r.html", tmp_path / "f.json"
     command = ["autoencode", str(WINE), "--scale", "--sizes", "1, 2", *QUICK, "--report", str(page)]
-    assert main([*command, "--out", str(figures), "--model", str(saved)]) == 0
+    assert main([*command, "--out", str(figures)]) == 0
     out = capsys.readouterr().out
     assert "142 rows to learn from, 36 rows held out" in out
     assert re.search(r"^size  autoencoder     PCA  difference", out, re.MULTILINE)
-    found = fw.load(saved)
-    assert found.sizes == (1, 2)
-    assert found.sentence in out
-    assert f"{100 * found.pca_errors[0]:.1f} %" in out
     assert "What is lost, by the size of the code" in page.read_text()
     assert json.loads(figures.read_text())
 
@@ -131,6 +127,9 @@ def test_the_same_seed_gives_the_same_codes(tmp_path):
         (["--layers", "64,x"], "--layers 64,x: give whole numbers separated by commas, as in 512,256,128"),
         (["--sizes", "0"], "--sizes 0: give whole numbers"),
         (["--sizes", "40"], "a code of 40 is no smaller than 13 columns"),
+        (["--sizes", "1,2", "--size", "2"], "--size and --sizes: give one of them"),
+        (["--sizes", "1,2", "--model", "m.fw"], "--sizes compares several models and keeps none"),
+        (["--sizes", "1,2", "--out", "s.csv"], "give a name that ends in .json"),
         (["--report", "page.txt"], "ends in .html"),
     ],
 )
@@ -153,4 +152,12 @@ def test_defaults_are_those_of_the_model():
     ours, model = (inspect.signature(one).parameters for one in (autoencode, fw.Autoencoder))
     for name in ("activation", "noise", "dropout"):
         assert ours[name].default == model[name].default
-    assert ours["size"].default == model["n_components"].default
+
+
+def test_the_model_is_kept_if_the_report_is_interrupted(tmp_path, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("foldwise.report.autoencoder.autoencoder_report", stop)
+    assert main(["autoencode", str(WINE), "--scale", *QUICK, "--model", str(tmp_path / "m.fw")]) == 130
+    assert fw.load(tmp_path / "m.fw").n_components_ == 2

@@ -13,7 +13,6 @@ from foldwise.cli.options import (
     RESUME,
     AtLeastZero,
     Compute,
-    Count,
     File,
     Input,
     OptionalCount,
@@ -28,7 +27,7 @@ def autoencode(
     file: File,
     /,
     *,
-    size: Annotated[Count, Parameter(name=["--size", "-k"])] = 2,
+    size: Annotated[int | None, Parameter(name=["--size", "-k"], validator=validators.Number(gte=1))] = None,
     sizes: str | None = None,
     layers: str | None = None,
     activation: Literal["relu", "elu", "silu", "gelu", "tanh", "sigmoid", "softplus"] = "silu",
@@ -52,9 +51,10 @@ def autoencode(
     Parameters
     ----------
     size
-        How many numbers a code has.
+        How many numbers a code has; 2 if it is not given.
     sizes
-        Compare codes of these sizes with as many principal components, on rows held out once for all, as in 1,2,4,8.
+        Compare codes of these sizes with as many principal components, on rows held out once for all, as in 1,2,4,8. --out
+        then writes the figures (.json); there is no model to save.
     layers
         The widths of the hidden layers of the encoder, as in 512,256,128; the decoder has the same, in reverse. Default: by the
         number of columns.
@@ -70,10 +70,12 @@ def autoencode(
     from foldwise import Autoencoder, compare_codes, progress
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import spooled_scan
-    from foldwise.cli.output import finish
+    from foldwise.cli.output import finish, save_early
     from foldwise.report.autoencoder import autoencoder_report
     from foldwise.report.codes import comparison_report
 
+    if sizes is not None:
+        _check_comparison(size, output)
     place = resuming.place(output)
     check_outputs(file, output, place, rows=sizes is None)
     widths = None if layers is None else _numbers(layers, "--layers", "512,256,128")
@@ -104,11 +106,26 @@ def autoencode(
             report = comparison_report(found, source, scale=scale)
             return finish(report, output, model=found, checkpoint=place, interrupted=found.interrupted)
         with progress():
-            fitted = Autoencoder(size, **settings, **stopping).fit(source)
+            fitted = Autoencoder(size or 2, **settings, **stopping).fit(source)
+        save_early(fitted, output)
         with progress():
             report = autoencoder_report(fitted, source)
         stopped = fitted.outcome_.reason == "interrupted"
         return finish(report, output, model=fitted, source=source, rows="codes", checkpoint=place, interrupted=stopped)
+
+
+def _check_comparison(size: int | None, output: Output) -> None:
+    """Refuse what has no meaning where several sizes are compared."""
+    from foldwise.errors import ParameterError
+
+    if size is not None:
+        raise ParameterError("--size and --sizes: give one of them.")
+    if output.model is not None:
+        raise ParameterError("--model: --sizes compares several models and keeps none. Run again with --size.")
+    if output.out is not None and output.out.suffix.lower() != ".json":
+        raise ParameterError(
+            f"--out {output.out}: with --sizes, --out has the figures of the comparison; give a name that ends in .json."
+        )
 
 
 def _numbers(text: str, option: str, example: str) -> list[int]:

@@ -46,6 +46,14 @@ def as_json(values: dict[str, Any]) -> str:
     return json.dumps(values, indent=2)
 
 
+def save_early(model: Any, output: Output) -> None:
+    """Save the model, if it is to be saved, before a report is made of it: whatever happens then, the work is kept."""
+    from foldwise import save
+
+    if output.model is not None:
+        save(model, output.model)
+
+
 def finish(
     report: Report,
     output: Output,

@@ -79,7 +79,7 @@ def select(
     from foldwise import FeatureSelector, progress
     from foldwise.cli.check_outputs import check_outputs, refuse_all_columns
     from foldwise.cli.options import number_share_or_auto
-    from foldwise.cli.output import finish
+    from foldwise.cli.output import finish, save_early
     from foldwise.report.select import select_report
 
     place = resuming.place(output)
@@ -116,6 +116,7 @@ def select(
         with progress(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="sklearn")  # of single folds: rare levels, an early end
             fitted = FeatureSelector(**settings).fit(rows, values)
+        save_early(fitted, output)
         report = select_report(fitted, source, known, task or "linear")
         stopped = fitted.outcome_.reason == "interrupted"
         return finish(
