@@ -36,7 +36,7 @@ class Autoencoder(
 
     It begins as PCA and bends from there: code = V'x + mlp(x), row = Vz + mlp(z), where V are the principal directions. A part
     of the rows is held out and says when it was best; unless it was better than PCA there by twice the standard error, the
-    result is PCA. Takes what PCA takes, and reads files in rounds of 64 MB. Fitting needs torch (`pip install
+    result is PCA, of all rows. Takes what PCA takes, and reads files in rounds of 64 MB. Fitting needs torch (`pip install
     'foldwise[torch]'`), using a fitted model does not. Same seed, same bits, whatever n_threads, from memory or from a file.
 
     Parameters
@@ -54,16 +54,18 @@ class Autoencoder(
     scale : columns are divided by their standard deviations, rather than all by one number.
     reduce_to : the network sees so many principal scores instead of the columns; "auto": 256 if rows are sparse or have more
         than 2,000 columns; None: never, except for sparse rows.
-    missing : as for PCA; "model" puts missing inputs at the mean and counts errors of observed cells only. PCA itself fills
-        them better, so that its error may then be the smaller one.
+    missing : as for PCA; "model" completes rows by what PCA(missing="model") expects of their missing cells, in training and
+        later, and counts errors of observed cells only (but training on scores, see reduce_to, counts filled ones too).
     prepare, random_state, time_budget, checkpoint, n_threads : as for PCA; a training that was killed goes on from its
         checkpoint.
 
     Attributes: `encoder_` and `decoder_` are plain arrays that map (x - mean_) / scale_ (scale_: one number per column, all
-    equal without `scale`), or with `pca_` (else None) its scores divided by `unit_`, to a code divided by `unit_`, and back. So
-    codes begin as PCA's scores and have their units. `held_out_error_`, `pca_error_` and `held_out_variance_` are mean squared
-    errors of held-out rows: of the model, of PCA with as many numbers, and of the mean. `trace_` has the errors of each epoch,
-    `best_epoch_` the one kept (0: PCA), `n_iter_` how many there were. Citation: Hinton and Salakhutdinov, Science 313, 2006.
+    equal without `scale`), or if `reduced_` the scores of `pca_` divided by `unit_`, to a code divided by `unit_`, and back. So
+    codes begin as PCA's scores and have their units. `pca_`, if `reduced_` or missing="model" (else None), also completes rows.
+    `held_out_error_`, `pca_error_` and `held_out_variance_` are mean squared errors of held-out rows, `validation_share_` of
+    all: of the model, of PCA with as many numbers, and of the mean, none of which had seen them; if the result is PCA, it is
+    then fitted to all rows. `trace_` has the errors of each epoch, `best_epoch_` the one kept (0: PCA), `n_iter_` how many
+    there were. Citation: Hinton and Salakhutdinov, Science 313, 2006.
 
     >>> import numpy as np, foldwise as fw
     >>> t = np.linspace(-1, 1, 200)
@@ -149,7 +151,9 @@ class Autoencoder(
         self.mean_, self.unit_ = inputs.mean, inputs.unit
         self.scale_ = inputs.scale * inputs.unit if inputs.directions is None else inputs.scale
         self.encoder_, self.decoder_ = found.encoder, found.decoder
-        self.pca_ = None if inputs.directions is None else found.pca
+        self.reduced_ = inputs.directions is not None
+        self.pca_ = found.pca if self.reduced_ or self.missing == "model" else None
+        self.validation_share_ = found.share
         self.held_out_error_, self.pca_error_ = found.error, found.judged.pca_error
         self.held_out_variance_ = found.judged.variance
         self.best_epoch_, self.n_iter_ = found.best_epoch, found.epochs
@@ -197,8 +201,10 @@ class Autoencoder(
     def _coder(self) -> Coder:
         check_is_fitted(self)
         unit, scale = float(self.unit_), np.asarray(self.scale_)
-        directions = None if self.pca_ is None else self.pca_.components_[: self.encoder_.n_inputs]
-        inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions)
+        pca: Any = self.pca_
+        directions = pca.components_[: self.encoder_.n_inputs] if self.reduced_ else None
+        fill = pca._normal if self.missing == "model" else None
+        inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions, fill)
         return Coder(inputs, self.encoder_, self.decoder_)
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
