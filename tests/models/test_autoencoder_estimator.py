@@ -527,7 +527,8 @@ except MissingDependencyError as problem:
 
 def test_applied_without_torch(tmp_path: Path) -> None:
     x = curve(150)
-    ae = quick(2).fit(x)
+    x[5, 2] = np.nan
+    ae = quick(2, missing="model").fit(x)
     fw.save(ae, tmp_path / "ae.fw")
     np.save(tmp_path / "x.npy", x)
     paths = [str(tmp_path / name) for name in ("ae.fw", "x.npy", "out.npy")]
@@ -583,7 +584,7 @@ def test_bad_rows() -> None:
     ae = quick(1).fit(curve(50))
     with pytest.raises(DataError, match="6 features"):
         ae.transform(np.zeros((3, 5)))
-    with pytest.raises(DataError, match="codes of this autoencoder have 1"):
+    with pytest.raises(DataError, match="codes of this model have 1"):
         ae.inverse_transform(np.zeros((3, 2)))
     with pytest.raises(DataError, match="range of float32"):
         ae.transform(np.full((1, 6), 1e200))

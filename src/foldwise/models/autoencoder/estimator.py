@@ -7,29 +7,24 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.block import Floats
-from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError
-from foldwise.fold.passes import Passes
+from foldwise.models.autoencoder.coded_rows import CodedRows
 from foldwise.models.autoencoder.fit import Found, find
 from foldwise.models.autoencoder.inputs import Inputs
 from foldwise.models.autoencoder.parameters import PARAMETERS
 from foldwise.models.autoencoder.row_output import Coder, record_dtype
 from foldwise.models.autoencoder.torch_network import import_torch, one_thread_each
-from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.session import session
 
 
 class Autoencoder(
     KnownParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    CodedRows,
     BaseEstimator,  # type: ignore[misc]
 ):
     """A network that squeezes each row into a few numbers, its code, and rebuilds the row from them.
@@ -165,33 +160,6 @@ class Autoencoder(
 
     # ---------------------------------------------------------------- rows
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """The codes of the rows; torch is not needed for this."""
-        return self._rows(X, self._coder().codes)
-
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Rows of the original space that have these codes."""
-        coder, source = self._coder(), scan(X)
-        if source.n_columns != self.n_components_:
-            message = f"X has {source.n_columns} columns, but the codes of this autoencoder have {self.n_components_}"
-            raise DataError(message, advice="Give what transform returned")
-        return Passes(source, n_threads=self.n_threads).rows(coder.rows)
-
-    def reconstruct(self, X: Any) -> NDArray[Any]:
-        """The rows as their codes tell them: `inverse_transform(transform(X))`."""
-        return self._rows(X, self._coder().reconstructed)
-
-    def reconstruction_error(self, X: Any) -> Floats:
-        """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
-
-        Comparable with that of `fw.PCA` with the same `scale`. Where cells are missing, only the observed ones count.
-        """
-        return self._rows(X, self._coder().errors)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean reconstruction error of the rows."""
-        return -float(np.mean(self.reconstruction_error(X)))
-
     def row_output(self, source: Source) -> RowOutput:
         """For streamed output: the code of each row, and its reconstruction error."""
         coder = self._coder()
@@ -206,17 +174,3 @@ class Autoencoder(
         fill = pca._normal if self.missing == "model" else None
         inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions, fill)
         return Coder(inputs, self.encoder_, self.decoder_)
-
-    def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing != "error"
-        return tags
