@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sklearn.base import clone
 import foldwise as fw
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold import events
+from foldwise.fold.passes import Passes
 from foldwise.models.autoencoder import inputs as inputs_module
 
 torch = pytest.importorskip("torch")
@@ -55,18 +57,23 @@ def same(a: Any, b: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [False, True])
 def test_without_training_it_is_pca(dtype: Any, scale: bool) -> None:
-    """A learning rate next to nothing, so that the first epoch is not better for sure: codes, rows and errors are PCA's."""
+    """A learning rate next to nothing, so that the first epoch is not better for sure: codes, rows and errors are PCA's.
+
+    The errors that are told are of the PCA that has not seen the held-out rows, and the result is PCA of all rows.
+    """
     x = straight().astype(dtype)
     ae = quick(2, scale=scale, learning_rate=1e-30, max_iter=1, validation_fraction=0.2).fit(x)
     assert ae.best_epoch_ == 0
-    split = inputs_module.Split(0, 0.2, len(x))
+    assert ae.validation_share_ == 0.2
+    split = inputs_module.Split(0, 0.2, len(x), (0, len(x)))
     held_out = split.held_out(inputs_module.DenseBlock(x))
     assert held_out.sum() == 60
-    pca = fw.PCA(2, scale=scale).fit(x[~held_out])
+    pca = fw.PCA(2, scale=scale).fit(x)
     size = np.abs(pca.transform(x)).max()
     np.testing.assert_allclose(ae.transform(x), pca.transform(x), atol=3e-6 * size)
     np.testing.assert_allclose(ae.reconstruct(x), pca.inverse_transform(pca.transform(x)), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(ae.reconstruction_error(x), pca.reconstruction_error(x), rtol=1e-3, atol=1e-5)
+    pca = fw.PCA(2, scale=scale).fit(x[~held_out])
     assert ae.held_out_error_ == pytest.approx(pca.reconstruction_error(x[held_out]).mean(), rel=1e-4)
     assert ae.pca_error_ == pytest.approx(pca.reconstruction_error(x[held_out]).mean(), rel=1e-5)
     spread = (x[held_out] - pca.mean_) / (1.0 if pca.scale_ is None else pca.scale_)
@@ -208,8 +215,149 @@ def test_missing_cells(policy: str) -> None:
         rebuilt = ae.reconstruct(row[None])[0]
         expected = ((row - rebuilt)[seen] ** 2).sum()
         assert ae.reconstruction_error(row[None])[0] == pytest.approx(expected, rel=1e-4)
-        filled = np.where(seen, row, ae.mean_)
+        filled = ae.pca_._normal().fill(row[None])[0][0]
+        assert np.abs(filled - ae.mean_)[~seen].max() > 0.01
         np.testing.assert_allclose(ae.transform(row[None]), ae.transform(filled[None]), rtol=1e-5, atol=1e-5)
+
+
+def holed(n: int = 300, d: int = 8) -> np.ndarray:
+    x = curve(n, d) + 3.0
+    x[np.random.default_rng(5).random(x.shape) < 0.15] = np.nan
+    x[7] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [False, True])
+def test_with_missing_cells_it_begins_as_pca_too(dtype: Any, scale: bool) -> None:
+    x = holed().astype(dtype)
+    ae = quick(2, missing="model", scale=scale, learning_rate=1e-30, max_iter=1).fit(x)
+    pca = fw.PCA(2, missing="model", scale=scale).fit(x)
+    assert ae.best_epoch_ == 0
+    assert ae.held_out_error_ == pytest.approx(ae.pca_error_, rel=1e-4)
+    np.testing.assert_allclose(ae.transform(x), pca.transform(x), atol=1e-5)
+    np.testing.assert_allclose(ae.reconstruction_error(x), pca.reconstruction_error(x), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_missing_cells_and_reduced_columns(linear: bool, tmp_path: Path) -> None:
+    """One missing cell must not make all scores of its row NaN, nor errors count what is not there."""
+    x = holed()
+    ae = quick(2, missing="model", reduce_to=5, max_iter=60, linear=linear).fit(x)
+    assert ae.encoder_.n_inputs == 5
+    codes = ae.transform(x)
+    assert len(np.unique(codes, axis=0)) == len(x)
+    away = np.nansum((x - ae.reconstruct(x)) ** 2, axis=1)
+    np.testing.assert_allclose(ae.reconstruction_error(x), away, rtol=1e-4, atol=1e-6)
+    # The trace judges epochs by the same errors as the result.
+    best = min(figures["held_out_error"] for figures in ae.trace_)
+    assert ae.best_epoch_ > 0
+    assert ae.held_out_error_ == pytest.approx(best, rel=1e-3)
+    assert ae.held_out_error_ < (0.9 * ae.pca_error_ if linear else 0.9 * ae.held_out_variance_)
+    fw.save(ae, tmp_path / "ae.fw")
+    np.testing.assert_array_equal(fw.load(tmp_path / "ae.fw").transform(x), codes)
+
+
+@pytest.mark.parametrize("reduce_to", [None, 5])
+def test_held_out_errors_are_of_observed_cells(reduce_to: int | None) -> None:
+    x = holed()
+    ae = quick(2, missing="model", reduce_to=reduce_to, max_iter=60, validation_fraction=0.2).fit(x)
+    assert ae.best_epoch_ > 0
+    held_out = inputs_module.Split(0, 0.2, len(x), (0, len(x))).held_out(inputs_module.DenseBlock(x))
+    assert ae.held_out_error_ == pytest.approx(ae.reconstruction_error(x[held_out]).mean(), rel=1e-5)
+    spread = np.nansum((x[held_out] - ae.mean_) ** 2, axis=1)
+    assert ae.held_out_variance_ == pytest.approx(spread.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("reduce_to", [None, 3])
+def test_completed_rows_from_a_scratch_file_are_the_same(
+    reduce_to: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several rounds: rows are completed whenever they are read, or once."""
+    monkeypatch.setattr("foldwise.data.block_grid._BYTES", 10_000)
+    monkeypatch.setattr("foldwise.data.block_grid._WIDE_ROWS", 128)
+    monkeypatch.setattr("foldwise.models.autoencoder.training.ROOM", 6_000)
+    x = holed(900, 9)
+    options = {"missing": "model", "reduce_to": reduce_to, "noise": 0.1, "validation_fraction": 0.05, "max_iter": 3}
+    computed = quick(2, **options, n_threads=1).fit(x)
+    assert computed.outcome_.steps > 3
+    monkeypatch.setattr("foldwise.models.autoencoder.fit.ROOM", 6_000)
+    completed = []
+    complete = inputs_module.Inputs.completed
+    monkeypatch.setattr(
+        inputs_module.Inputs, "completed", lambda self, block: completed.append(1) or complete(self, block)
+    )
+    same(quick(2, **options, n_threads=2).fit(x), computed)
+    assert len(completed) <= 2 * len(list(fw.scan(x).pieces()))  # for the rows held out, and for all
+
+
+def test_complete_rows_first_and_gaps_later() -> None:
+    x = curve()
+    ae = quick(2, missing="model").fit(x)
+    same(ae, quick(2).fit(x))
+    row = x[:1].copy()
+    row[0, 2] = np.nan
+    pca = fw.PCA(2, missing="model").fit(x)
+    filled = ae.pca_._normal().fill(row)[0]
+    assert np.abs(filled - x[:1]).max() < 3 * np.abs(pca._normal().fill(row)[0] - x[:1]).max()
+    np.testing.assert_array_equal(ae.transform(row), ae.transform(filled))
+
+
+# ---------------------------------------------------------------- which rows are held out
+
+
+def test_small_blocks_hold_out_the_share_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundredth of blocks of 128 or of 2 rows rounds to 1 or to 0 rows of each."""
+    monkeypatch.setattr("foldwise.data.block_grid._BYTES", 1)
+    for rows in (40, 2):
+        monkeypatch.setattr("foldwise.data.block_grid._WIDE_ROWS", rows)
+        x = curve(600)
+        ae = quick(1, validation_fraction=0.01, max_iter=2).fit(x)
+        assert ae.validation_share_ == 0.01
+        split = replace(inputs_module.Split.over(Passes(fw.scan(x)), 0), share=0.01)
+        found = [split.held_out(piece.load()) for piece in fw.scan(x).pieces()]
+        assert len(found) > 10
+        assert sum(int(one.sum()) for one in found) == split.n_held_out == 6
+
+
+def test_one_row_with_weight_in_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foldwise.data.block_grid._BYTES", 1)
+    monkeypatch.setattr("foldwise.data.block_grid._WIDE_ROWS", 20)
+    x = curve(800)
+    weights = np.zeros(800)
+    weights[::20] = 1.0
+    ae = quick(1, max_iter=2).fit(x, sample_weight=weights)
+    assert ae.manifest_.rows == 40
+    assert ae.held_out_variance_ > 0
+    split = replace(inputs_module.Split.over(Passes(fw.scan(x, weights=weights)), 0), share=ae.validation_share_)
+    held_out = [split.held_out(piece.load()) for piece in fw.scan(x, weights=weights).pieces()]
+    assert sum(int(one.sum()) for one in held_out) == split.n_held_out == 12
+    assert all(weights[np.flatnonzero(np.concatenate(held_out))] == 1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=30),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_any_share_of_any_blocks(counts: list[int], share: float, seed: int) -> None:
+    before = tuple(np.cumsum([0, *counts]).tolist())
+    split = inputs_module.Split(seed, share, 10, before)
+    found = 0
+    for number, count in enumerate(counts):
+        weights = np.zeros(10)
+        weights[np.random.default_rng(number).permutation(10)[:count]] = 2.0
+        which = split.held_out(inputs_module.DenseBlock(np.zeros((10, 1)), 10 * number, weights))
+        assert (weights[which] > 0).all()
+        assert abs(int(which.sum()) - share * count) <= 1 + 1e-9
+        found += int(which.sum())
+    assert found == split.n_held_out == round(share * sum(counts))
+
+
+def test_nearly_all_rows_held_out() -> None:
+    ae = quick(1, validation_fraction=0.99, max_iter=2).fit(curve(30))
+    assert ae.validation_share_ == pytest.approx(28 / 30)
 
 
 def test_dropped_rows_of_some_blocks_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +527,8 @@ except MissingDependencyError as problem:
 
 def test_applied_without_torch(tmp_path: Path) -> None:
     x = curve(150)
-    ae = quick(2).fit(x)
+    x[5, 2] = np.nan
+    ae = quick(2, missing="model").fit(x)
     fw.save(ae, tmp_path / "ae.fw")
     np.save(tmp_path / "x.npy", x)
     paths = [str(tmp_path / name) for name in ("ae.fw", "x.npy", "out.npy")]
@@ -435,7 +584,7 @@ def test_bad_rows() -> None:
     ae = quick(1).fit(curve(50))
     with pytest.raises(DataError, match="6 features"):
         ae.transform(np.zeros((3, 5)))
-    with pytest.raises(DataError, match="codes of this autoencoder have 1"):
+    with pytest.raises(DataError, match="codes of this model have 1"):
         ae.inverse_transform(np.zeros((3, 2)))
     with pytest.raises(DataError, match="range of float32"):
         ae.transform(np.full((1, 6), 1e200))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,43 @@ def test_gradients_are_those_of_the_error() -> None:
             assert state[name][i, j] == pytest.approx((error(*up) - error(*down)) / 2e-6, rel=1e-5, abs=1e-6)
 
 
+def test_where_rounding_hides_the_lowest_point_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that cannot be worked out exactly is no sign of having arrived."""
+    root = np.random.default_rng(3).normal(size=(6, 6))
+    covariance = root @ root.T / np.trace(root @ root.T)
+    principal = np.linalg.eigh(covariance)[1][:, ::-1][:, :2]
+    descent = LinearDescent(covariance, 2, principal, 0, 1e-6)
+    monkeypatch.setattr(np, "roots", lambda scaled: np.array([0.5 + 1e-8j, 0.5 - 1e-8j, -1.0]))
+    state, outcome, _ = iterate(descent.start, descent.step, descent.done, max_iter=5000)
+    assert outcome.converged
+    assert len(outcome.trace) > 5
+    assert float(state["angle"]) < 1e-4
+    stuck = LinearDescent(covariance, 2, principal, 0, 1e-6)
+    monkeypatch.setattr(LinearDescent, "_best_step", lambda *_: 0.0)
+    _, outcome, _ = iterate(stuck.start, stuck.step, stuck.done, max_iter=3)
+    assert not outcome.converged
+
+
+def test_a_flat_start_is_the_end() -> None:
+    """Without variance there is nothing to learn."""
+    descent = LinearDescent(np.zeros((4, 4)), 2, np.zeros((4, 0)), 0, 0.0)
+    _, outcome, _ = iterate(descent.start, descent.step, descent.done, max_iter=5)
+    assert outcome.converged
+
+
+def test_tags() -> None:
+    assert not fw.LinearAutoencoder().__sklearn_tags__().input_tags.allow_nan
+    for missing in ("drop", "mean", "model"):
+        tags = fw.LinearAutoencoder(missing=missing).__sklearn_tags__()
+        assert tags.input_tags.allow_nan
+        assert tags.input_tags.sparse
+    for model in (fw.LinearAutoencoder(1), fw.LinearAutoencoder(1, missing="model")):
+        x = np.random.default_rng(0).normal(size=(30, 3))
+        x[3, 1] = np.nan
+        with nullcontext() if model.missing == "model" else pytest.raises(DataError, match="NaN"):
+            model.fit(x)
+
+
 @given(st.integers(0, 10**6), st.integers(2, 9), st.floats(0.0, 9.0), st.floats(-120.0, 120.0))
 def test_any_spectrum_any_units(seed: int, d: int, decades: float, size: float) -> None:
     """However conditioned, and of whatever size: the angle to the leading eigenvectors is small where they stand out."""
@@ -233,6 +271,14 @@ def test_missing_cells(solver: str) -> None:
         assert largest_angle(model.decoder_weights_, pca.components_) < 1e-4
         np.testing.assert_allclose(model.reconstruction_error(x), pca.reconstruction_error(x), rtol=1e-3, atol=1e-5)
         assert model.transform(x).shape == (120, 2)
+        if missing == "model":  # of the rows as they are, over the cells that they have
+            weights = np.arange(120) % 3
+            weighted = fw.LinearAutoencoder(2, solver=solver, missing=missing).fit(x, sample_weight=weights)
+            for fitted, w in ((model, np.ones(120)), (weighted, weights)):
+                errors = fitted.reconstruction_error(x)
+                assert fitted.reconstruction_error_ == pytest.approx(w @ errors / w.sum(), rel=1e-9)
+                pca = fw.PCA(2, missing=missing).fit(x, sample_weight=w)
+                assert fitted.pca_error_ == pytest.approx(w @ pca.reconstruction_error(x) / w.sum(), rel=1e-6)
     with pytest.raises(DataError, match="missing"):
         fw.LinearAutoencoder(2, solver=solver).fit(x)
 

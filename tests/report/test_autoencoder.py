@@ -27,7 +27,8 @@ def bent(n=300, d=6, seed=0):
 @pytest.mark.parametrize("scale", [False, True])
 def test_the_profile_adds_up_to_what_the_fit_has_recorded(dtype, scale):
     x = bent().astype(dtype)
-    model = fw.Autoencoder(2, scale=scale, **QUICK).fit(x)
+    model = fw.Autoencoder(2, scale=scale, encoder=[16], max_iter=60, random_state=0).fit(x)
+    assert model.best_epoch_ > 0
     found = code_profile(model, fw.scan(x))
     assert found.judged is not None
     # Variances of the columns times what is not explained of them add up to the error of the held-out rows.
@@ -102,11 +103,20 @@ def test_many_columns_sparse_rows_and_few_rows():
     assert "of the variance of rows of the training" in str(report)
 
 
-def test_a_model_that_is_pca_says_so():
+@pytest.mark.parametrize("missing", ["error", "model"])
+def test_a_model_that_is_pca_says_so(missing):
     x = np.random.default_rng(1).normal(size=(60, 2)) @ np.random.default_rng(2).normal(size=(2, 4))
-    model = fw.Autoencoder(2, **QUICK).fit(x + 0.5 * np.random.default_rng(3).normal(size=(60, 4)))
-    model.best_epoch_ = 0
-    assert "which is PCA" in str(autoencoder_report(model, fw.scan(x)))
+    x += 0.5 * np.random.default_rng(3).normal(size=(60, 4))
+    if missing == "model":
+        x[np.random.default_rng(4).random(x.shape) < 0.1] = np.nan
+    model = fw.Autoencoder(2, missing=missing, learning_rate=1e-30, **QUICK).fit(x)
+    assert model.best_epoch_ == 0
+    text = str(autoencoder_report(model, fw.scan(x)))
+    assert "which is PCA" in text
+    assert "over all rows;" in text
+    found = code_profile(model, fw.scan(x))
+    assert found.judged is None
+    np.testing.assert_allclose(found.explained, found.pca_explained, rtol=1e-4, atol=1e-6)
 
 
 def test_json_and_page_of_a_comparison():

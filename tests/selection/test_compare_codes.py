@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import foldwise as fw
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, StoreError
 from foldwise.selection.compare_codes import _Split
 
 QUICK = fw.Autoencoder(encoder=[16], max_iter=40, random_state=0)
@@ -68,9 +69,10 @@ def test_a_curve_needs_fewer_numbers_than_components() -> None:
 def test_a_plane_is_no_better() -> None:
     x = np.random.default_rng(1).normal(size=(200, 2)) @ np.random.default_rng(2).normal(size=(2, 5))
     x += 0.3 * np.random.default_rng(3).normal(size=x.shape)
-    found = fw.compare_codes(x, [2], autoencoder=QUICK)
-    assert found.autoencoder_errors[0] == pytest.approx(found.pca_errors[0], rel=0.1)
-    assert "no better than" in found.sentence or found.better[0]
+    found = fw.compare_codes(x, [1, 2, 3], autoencoder=QUICK)
+    np.testing.assert_allclose(found.autoencoder_errors, found.pca_errors, rtol=1e-5)  # PCA of the same rows
+    assert found.better == (False, False, False)
+    assert "no better than" in found.sentence
 
 
 def test_default_sizes_are_below_the_number_of_columns() -> None:
@@ -115,11 +117,83 @@ def test_sparse_rows_and_missing_cells() -> None:
     np.testing.assert_allclose(sparse.pca_curve, dense.pca_curve, rtol=1e-9, atol=1e-12)
     gaps = ring()
     gaps[np.random.default_rng(5).random(gaps.shape) < 0.05] = np.nan
-    for missing in ("mean", "model"):
-        found = fw.compare_codes(gaps, [2], autoencoder=fw.Autoencoder(encoder=[16], max_iter=40, missing=missing))
-        assert 0 < found.autoencoder_errors[0] < 1.1 * found.pca_errors[0] < 1
+    for missing, rows in (("mean", gaps), ("model", gaps), ("drop", np.vstack([gaps, ring()]))):
+        prototype = fw.Autoencoder(encoder=[16], max_iter=250, missing=missing)
+        found = fw.compare_codes(rows, [2], autoencoder=prototype)
+        assert 0 < found.autoencoder_errors[0] < (0.6 if missing == "mean" else 0.3) * found.pca_errors[0]
+        assert found.better[0]
     with pytest.raises(DataError, match="missing"):
         fw.compare_codes(gaps, [2], autoencoder=QUICK)
+
+
+def test_missing_cells_favour_no_one() -> None:
+    """What PCA makes of missing cells depends on the number of its components: PCA of each size is the one to beat."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(300, 8))
+    x[rng.random(x.shape) < 0.15] = np.nan
+    still = fw.Autoencoder(encoder=[16], max_iter=1, learning_rate=1e-30, missing="model")
+    found = fw.compare_codes(x, [1, 2, 4], autoencoder=still)
+    np.testing.assert_allclose(found.autoencoder_errors, found.pca_errors, rtol=1e-5)
+    np.testing.assert_allclose(found.pca_errors, found.pca_curve[[1, 2, 4]], rtol=1e-12)
+    assert found.better == (False, False, False)
+    split = _Split.of(fw.scan(x), 0.2, 0)
+    pca = fw.PCA(2, missing="model").fit(np.delete(x, split.which, axis=0))
+    error = pca.reconstruction_error(x[split.which]).mean() / found.total_variance
+    assert found.pca_errors[1] == pytest.approx(error, rel=1e-6)
+
+
+@pytest.mark.parametrize("by", ["weight", "drop"])
+def test_rows_that_do_not_count_are_not_split(by: str) -> None:
+    """A row without weight, or with a gap that drops it, is neither held out nor counted; the others are split as if alone."""
+    x, out = ring(), np.zeros(300, dtype=bool)
+    out[::3] = True
+    alone = fw.compare_codes(x[~out], [2], autoencoder=QUICK)
+    if by == "weight":
+        found = fw.compare_codes(x, [2], autoencoder=QUICK, sample_weight=(~out).astype(float))
+    else:
+        x[out, 1] = np.nan
+        found = fw.compare_codes(x, [2], autoencoder=clone(QUICK).set_params(missing="drop"))
+    assert (found.rows, found.held_out_rows) == (alone.rows, alone.held_out_rows) == (160, 40)
+    np.testing.assert_allclose(found.pca_curve, alone.pca_curve, rtol=1e-9, atol=1e-12)
+    assert found.total_variance == pytest.approx(alone.total_variance, rel=1e-9)
+
+
+def test_sizes_up_to_the_number_of_training_rows() -> None:
+    """Six rows span five directions; the sixth number of a code is of no use, and no reason to fail."""
+    x = np.random.default_rng(0).normal(size=(8, 20))
+    found = fw.compare_codes(x, [2, 6], autoencoder=fw.Autoencoder(encoder=[4], max_iter=2))
+    assert found.rows == 6
+    assert len(found.pca_curve) == 6
+    assert found.pca_errors[1] == pytest.approx(found.pca_curve[5])
+    with pytest.raises(ParameterError, match="6 training rows"):
+        fw.compare_codes(x, [7])
+
+
+def test_a_checkpoint_of_other_rows_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also where the fingerprint of the data, made in no time, does not see the difference."""
+    x, place = ring(), tmp_path / "comparison.checkpoint"
+    monkeypatch.setattr("foldwise.data.arrays.ArraySource.fingerprint", lambda self: "the same")
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 1)
+        with pytest.warns(NotFinishedWarning, match="1 of 2 sizes"):
+            fw.compare_codes(x, [1, 2], autoencoder=QUICK, checkpoint=place)
+    other = x.copy()
+    other[3, 2] += 1.0
+    with pytest.raises(StoreError):
+        fw.compare_codes(other, [1, 2], autoencoder=QUICK, checkpoint=place)
+    assert fw.compare_codes(x, [1, 2], autoencoder=QUICK, checkpoint=place).sizes == (1, 2)
+
+
+def test_what_of_the_prototype_counts(tmp_path: Path) -> None:
+    place = tmp_path / "training.checkpoint"
+    prototype = clone(QUICK).set_params(n_components=5, checkpoint=place, time_budget=1e-9, random_state=3)
+    found = fw.compare_codes(ring(), [1], autoencoder=prototype)
+    assert found.sizes == (1,)
+    assert found.cut_short == ()
+    assert not place.exists()
+    assert prototype.checkpoint == place
+    same = fw.compare_codes(ring(), [1], autoencoder=QUICK, random_state=3)
+    np.testing.assert_array_equal(found.autoencoder_errors, same.autoencoder_errors)
 
 
 def interrupted_after(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:

@@ -125,8 +125,15 @@ def test_autoencoders_at_any_offset_and_scale(
     check(fw.Autoencoder(3, **options, **QUICK).fit(rows), rows, tmp_path)
 
 
-def test_autoencoders_with_missing_cells(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linear", [True, False])
+@pytest.mark.parametrize("reduce_to", [None, 4])
+def test_autoencoders_with_missing_cells(linear: bool, reduce_to: int | None, tmp_path: Path) -> None:
     rows = make(np.float64)
     rows[np.random.default_rng(1).random(rows.shape) < 0.1] = np.nan
-    for missing in ("mean", "model"):
-        check(fw.Autoencoder(2, missing=missing, **QUICK).fit(rows), rows, tmp_path)
+    options = {"linear": linear, "reduce_to": reduce_to, "activation": "relu", **QUICK}
+    check(fw.Autoencoder(2, missing="mean", **options).fit(rows), rows, tmp_path)
+    model = fw.Autoencoder(2, missing="model", **options).fit(rows)
+    gap = np.isnan(rows).any(axis=1)
+    check(model, rows[~gap], tmp_path)
+    for output in ("codes", "reconstruction", "error"):  # conditional means are not part of the graph
+        assert np.isnan(run(tmp_path / f"{output}.onnx", rows)[gap]).all()

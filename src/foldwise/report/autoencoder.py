@@ -15,7 +15,7 @@ from foldwise.report.plane import scatter
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, cut, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
-from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile
+from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile, is_pca
 
 _MOST_LINES = 20  # of columns
 _MOST_STEPS = 400  # of a curve
@@ -76,10 +76,10 @@ def _facts(model: Any) -> list[Fact]:
 def _sentence(model: Any) -> str:
     lost, by_pca = _lost(model)
     k = model.n_components_
-    if model.linear and model.best_epoch_ == 0:
+    if is_pca(model):
         return (
             f"No epoch of training was surely better on {_judged(model)} than the start, which is PCA: the codes are the "
-            f"scores of {counted(k, 'principal component')}."
+            f"scores of {counted(k, 'principal component')} of all rows."
         )
     if lost >= by_pca:
         return f"{counted(k, 'principal component')} would do as well: use fw.PCA, which is simpler."
@@ -97,7 +97,7 @@ def _columns(model: Any, found: CodeProfile) -> list[Part]:
         return []
     names, d = column_names(model), len(found.explained)
     chosen = np.arange(d)
-    rows = "all rows, most of which the training has seen"
+    rows = "all rows" if is_pca(model) else "all rows, most of which the training has seen"
     if found.judged is not None:
         rows = f"the {counted(found.judged, 'row')} that were held out"
     caption = f"Shares of the variance of each column, over {rows}; below zero: further off than the mean."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
-from foldwise.models.autoencoder.fit import _FEWEST_ROWS as FEWEST_ROWS
 from foldwise.models.autoencoder.inputs import Split
-from foldwise.models.autoencoder.plan import default_share
-from foldwise.models.autoencoder.training import ROOM
 from foldwise.models.base import with_missing
 from foldwise.models.parameters import seed_of
 from foldwise.models.pca import PCA
@@ -40,8 +37,8 @@ class CodeProfile:
     """What is explained of each column (shares of its variance), the worst of all rows, and the places of the rows.
 
     `explained` is over the rows that the training held out, `judged` in number, or over all rows if these cannot be told any
-    more (`judged` is None); it is None for sparse rows and very many columns. `codes` and `scores` are the first two codes and
-    principal components of some rows, whose numbers are `shown`.
+    more, or the model is PCA of all (`judged` is None); it is None for sparse rows and very many columns. `codes` and `scores`
+    are the first two codes and principal components of some rows, whose numbers are `shown`.
     """
 
     pca: PCA
@@ -97,11 +94,14 @@ def code_profile(model: Any, source: Source, most_novel: int = 10) -> CodeProfil
 
 
 def held_out_split(model: Any, source: Source) -> Split:
-    """Which rows a fit to this source has held out, as far as its attributes tell; `_told_apart` makes sure."""
-    rows, width = model.manifest_.rows, model.encoder_.n_inputs
-    asked = default_share(rows) if model.validation_fraction == "auto" else float(model.validation_fraction)
-    share = 0.0 if rows < FEWEST_ROWS else min(asked, ROOM / (4 * width) / rows)
-    return Split.over(source, seed_of(model.random_state), share)
+    """Which rows a fit to this source has held out, if its result did not see them later; `_told_apart` makes sure."""
+    split = Split.over(Passes(source, n_threads=model.n_threads), seed_of(model.random_state))
+    return split if is_pca(model) else replace(split, share=model.validation_share_)
+
+
+def is_pca(model: Any) -> bool:
+    """Whether training was of no use, so that the model is PCA of all rows."""
+    return bool(model.linear and model.best_epoch_ == 0)
 
 
 def _told_apart(model: Any, parts: list[_Part]) -> int | None:

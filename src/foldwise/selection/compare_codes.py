@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.mapped import MappedSource
-from foldwise.data.missing import allow_missing
-from foldwise.data.source import Source, count_rows
+from foldwise.data.missing import allow_missing, incomplete_rows
+from foldwise.data.source import Source
 from foldwise.data.subset import RowSubset
 from foldwise.errors import DataError, NotFinishedWarning, ParameterError
 from foldwise.fold.deadline import Deadline
@@ -31,6 +31,8 @@ from foldwise.models.pca import PCA
 from foldwise.models.pca.normal_model import NormalModel
 from foldwise.models.session import open_checkpoint
 from foldwise.selection.code_comparison import CodeComparison
+from foldwise.stats.column_moments import ColumnMoments
+from foldwise.stats.observed import ObservedColumns
 
 _SIZES = (1, 2, 4, 8, 16, 32)
 _COMPONENTS = 512  # of the curve of PCA, at most
@@ -59,14 +61,18 @@ def compare_codes(
     X : what `Autoencoder.fit` takes.
     sizes : numbers per code; None: 1, 2, 4, 8, 16 and 32, as far as there are more columns.
     test_fraction : the share of the rows that is held out, once, for all sizes and for PCA.
-    autoencoder : an `Autoencoder` whose other parameters are used, also `missing` and `prepare`; None: the defaults.
+    autoencoder : an `Autoencoder` whose other parameters are used, also `missing` and `prepare`; None: the defaults. Its
+        `n_components`, `time_budget`, `checkpoint` and `n_threads` are not: those given here count, also if they are None. Its
+        `random_state` is, unless one is given here, and rows are scaled if either says so.
     scale : columns are divided by their standard deviation first.
     sample_weight : counts a row as that many equal rows.
     time_budget : seconds for all sizes together, of which each gets its share; what it has learnt by then is used.
     checkpoint : a file; a comparison that was killed resumes after the last size that was finished.
     random_state, n_threads, engine : as for `Autoencoder`.
 
-    Ctrl-C keeps the sizes that are finished.
+    Ctrl-C keeps the sizes that are finished. Rows without weight, or with gaps if missing="drop", count nowhere. Where cells
+    are missing and missing="model", PCA is fitted for each size by itself, as it fills them by that many components; between
+    the sizes, `pca_curve` is of one PCA of as many components as it has.
 
     >>> import numpy as np
     >>> import foldwise as fw
@@ -89,15 +95,21 @@ def compare_codes(
         source = opened_for_fit(prototype, X, sample_weight)
         if prototype.missing != "error" and not source.sparse:
             source = allow_missing(source)
-        split = _Split.of(source, test_fraction, seed)
+        split = _Split.of(source, test_fraction, seed, drop=prototype.missing == "drop", n_threads=n_threads)
         asked = _checked(sizes, source.n_columns, split.rows)
+        known: Any = None
+        if checkpoint is not None or prototype.missing == "model":
+            whole, gaps = Passes(source, n_threads=n_threads), prototype.missing != "error" and not source.sparse
+            known = whole.fold(ObservedColumns.of) if gaps else whole.fold(ColumnMoments.of)
+        by_size = isinstance(known, ObservedColumns) and prototype.missing == "model" and known.cells > 0
         saved = None
         if checkpoint is not None:
             about = {**prototype.get_params(), "sizes": list(asked), "test_fraction": float(test_fraction)}
             for name in ("checkpoint", "time_budget", "n_threads"):
                 about.pop(name)
-            saved = open_checkpoint(checkpoint, "compare_codes", about, source)
-        fits = _Fits(prototype, split, asked, n_threads, Deadline(time_budget))
+            figures = (np.asarray(known.weight), known.centre, known.squares)
+            saved = open_checkpoint(checkpoint, "compare_codes", about, source, *figures)
+        fits = _Fits(prototype, split, asked, n_threads, Deadline(time_budget), by_size)
         state, outcome, _ = iterate(fits.start, fits.step, fits.done, max_iter=len(asked), checkpoint=saved)
     done = int(state["finished"])
     if outcome.reason is Reason.INTERRUPTED:
@@ -129,18 +141,20 @@ class _Split:
 
     source: Source
     which: NDArray[np.intp]
-    rows: int  # the others
+    rows: int  # the others that count
 
     @classmethod
-    def of(cls, source: Source, share: float, seed: int) -> _Split:
-        n, rng = count_rows(source), np.random.default_rng([seed, _HELD_OUT])
+    def of(cls, source: Source, share: float, seed: int, *, drop: bool = False, n_threads: int | None = None) -> _Split:
+        """A split of the rows with weight; with `drop`, of those without gaps."""
+        counted = np.flatnonzero(np.concatenate(Passes(source, n_threads=n_threads).each(_Counts(drop))))
+        n, rng = len(counted), np.random.default_rng([seed, _HELD_OUT])
         some = min(max(1, round(share * n)), n - 2)
         if some < 1:
             raise DataError(
                 f"there are {n} rows, of which none can be held out", where=source.where, advice="Give more rows"
             )
         which = np.sort(rng.permutation(n)[:some]) if n <= _EXACT else np.flatnonzero(rng.random(n) < share)
-        return cls(source, which.astype(np.intp), n - len(which))
+        return cls(source, counted[which], n - len(which))
 
     @property
     def training(self) -> Source:
@@ -151,6 +165,17 @@ class _Split:
     def held_out(self) -> Source:
         """The rows held out."""
         return RowSubset(self.source, self.which)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Which rows of a block count."""
+
+    drop: bool
+
+    def __call__(self, block: Block) -> NDArray[np.bool_]:
+        counts = np.ones(block.n_rows, dtype=bool) if block.weights is None else block.weights > 0
+        return counts & ~incomplete_rows(block) if self.drop else counts
 
 
 @dataclass(frozen=True)
@@ -173,6 +198,7 @@ class _Fits:
     sizes: tuple[int, ...]
     n_threads: int | None
     deadline: Deadline
+    by_size: bool = False  # whether PCA depends on the number of components, as it fills missing cells by them
 
     def start(self) -> State:
         """PCA's errors on the held-out rows."""
@@ -180,13 +206,7 @@ class _Fits:
         training = self.split.training
         indicators = getattr(training, "indicators", None) or ()
         most = min(self.split.rows - 1, training.n_columns - len(indicators), max(_COMPONENTS, *self.sizes, 1))
-        pca = PCA(
-            max(most, 1),
-            scale=model.scale,
-            missing=model.missing,
-            random_state=model.random_state,
-            n_threads=self.n_threads,
-        ).fit(training)
+        pca = self._pca(max(most, 1))
         held_out = with_missing(pca, self.split.held_out)
         normal = pca._normal() if model.missing == "model" and not held_out.sparse else None
         task = _PCAErrors(pca.components_.astype(np.float64), pca.mean_, pca.scale_, self.sizes, normal)
@@ -230,6 +250,8 @@ class _Fits:
             float(state["variance"]),
         )
         total = weights.sum()
+        if self.by_size:
+            state = self._with_pca_of(self.sizes[number], number, state)
         apart = (errors - state["pca"][:, number]) / variance
         mean = weights @ apart / total
         spread = weights @ (apart - mean) ** 2 / max(total - 1, 1)
@@ -251,8 +273,28 @@ class _Fits:
         return new, {
             "size": float(self.sizes[number]),
             "error": share,
-            "pca": float(state["curve"][self.sizes[number]]),
+            "pca": float(state["curve"][min(self.sizes[number], len(state["curve"]) - 1)]),
         }
+
+    def _pca(self, n_components: int) -> PCA:
+        model = self.prototype
+        return PCA(
+            n_components,
+            scale=model.scale,
+            missing=model.missing,
+            random_state=model.random_state,
+            n_threads=self.n_threads,
+        ).fit(self.split.training)
+
+    def _with_pca_of(self, size: int, number: int, state: State) -> State:
+        """The state with the errors of a PCA of so many components, which an autoencoder of this size falls back on."""
+        last = len(state["curve"]) - 1
+        if size > last:
+            return state
+        errors, curve, weights = state["pca"].copy(), state["curve"].copy(), state["weights"]
+        errors[:, number] = self._pca(size).reconstruction_error(self.split.held_out)
+        curve[size] = weights @ errors[:, number] / weights.sum() / float(state["variance"])
+        return {**state, "pca": errors, "curve": curve}
 
     def done(self, state: State) -> bool:
         """Whether all sizes are finished."""

@@ -27,8 +27,8 @@ def save_onnx(model: Any, path: str | os.PathLike[str], output: str = "codes") -
     Its input is named "rows": any number of dense rows with the columns of the fit, in the dtype of the fit. Its output is
     named as `output` says: "codes" (what `transform` gives), "reconstruction" (the rows encoded and decoded) or "error" (what
     `reconstruction_error` gives: how novel each row is). Rows are centred in double precision, so that offsets cost no digits.
-    Missing cells (NaN) are dealt with as by the model, except for the conditional means of a linear model with missing="model":
-    they are not part of the graph, and such rows come out as NaN. The file is replaced atomically.
+    Missing cells (NaN) are dealt with as by the model, except for the conditional means of a model with missing="model": they
+    are not part of the graph, and such rows come out as NaN. The file is replaced atomically.
 
     >>> import os, tempfile
     >>> import foldwise as fw
@@ -122,32 +122,38 @@ class _Code:
     encode: Part
     decode: Part
     fill: NDArray[Any] | None = None  # for missing cells
-    observed_only: bool = False  # whether missing cells count for nothing in errors
+    blank: bool = False  # whether rows with missing cells are NaN throughout, which activations do not see to
 
 
 def _build(graph: _Graph, model: Any, code: _Code, output: str) -> tuple[np.dtype[Any], str]:
     """The dtype of the input, and the name of the result."""
     rows = graph.cast("rows", np.float64)
-    missing = None
     if code.fill is not None:
-        missing = graph.node("IsNaN", rows)
-        rows = graph.node("Where", missing, graph.constant(code.fill), rows)
+        rows = graph.node("Where", graph.node("IsNaN", rows), graph.constant(code.fill), rows)
     seen = graph.node("Sub", rows, graph.constant(code.mean))
     if code.scale is not None:
         seen = graph.node("Div", seen, graph.constant(code.scale))
+    blank = _blank(graph, rows) if code.blank else None
     codes = code.encode(graph, seen)
     if output == "codes":
+        codes = codes if blank is None else graph.node("Where", blank, graph.constant(np.nan), codes)
         return code.dtype, graph.cast(codes, code.dtype)
     decoded = code.decode(graph, codes)
+    if blank is not None:
+        decoded = graph.node("Where", blank, graph.constant(np.nan), decoded)
     if output == "reconstruction":
         if code.scale is not None:
             decoded = graph.node("Mul", decoded, graph.constant(code.scale))
         return code.dtype, graph.cast(graph.node("Add", decoded, graph.constant(code.mean)), code.dtype)
     rest = graph.node("Sub", seen, decoded)
-    if missing is not None and code.observed_only:
-        rest = graph.node("Where", missing, graph.constant(0.0), rest)
     squares = graph.node("Mul", rest, rest)
     return code.dtype, graph.node("ReduceSum", squares, graph.constant([1], np.int64), keepdims=0)
+
+
+def _blank(graph: _Graph, rows: str) -> str:
+    """Whether a cell of each row is missing."""
+    cells = graph.cast(graph.node("IsNaN", rows), np.float32)
+    return graph.node("Greater", graph.node("ReduceMax", cells, axes=[1], keepdims=1), graph.constant(0.0, np.float32))
 
 
 # ---------------------------------------------------------------- models
@@ -201,15 +207,14 @@ def _networks(model: Any) -> _Code:
         rows = graph.node("Mul", graph.cast(_apply(graph, seen, coder.decoder), np.float64), graph.constant(unit))
         return rows if inputs.directions is None else graph.times(rows, inputs.directions)
 
-    by_model = model.missing == "model"
     return _Code(
         np.dtype(model.manifest_.dtype),
         inputs.mean,
         inputs.scale,
         encode,
         decode,
-        inputs.mean if by_model else getattr(model, "fill_values_", None),
-        observed_only=by_model,
+        getattr(model, "fill_values_", None),
+        blank=model.missing == "model",
     )
 
 

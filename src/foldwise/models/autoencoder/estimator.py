@@ -7,36 +7,31 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.block import Floats
-from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError
-from foldwise.fold.passes import Passes
+from foldwise.models.autoencoder.coded_rows import CodedRows
 from foldwise.models.autoencoder.fit import Found, find
 from foldwise.models.autoencoder.inputs import Inputs
 from foldwise.models.autoencoder.parameters import PARAMETERS
 from foldwise.models.autoencoder.row_output import Coder, record_dtype
 from foldwise.models.autoencoder.torch_network import import_torch, one_thread_each
-from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.base import KnownParameters, RowOutput
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.session import session
 
 
 class Autoencoder(
     KnownParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    CodedRows,
     BaseEstimator,  # type: ignore[misc]
 ):
     """A network that squeezes each row into a few numbers, its code, and rebuilds the row from them.
 
     It begins as PCA and bends from there: code = V'x + mlp(x), row = Vz + mlp(z), where V are the principal directions. A part
     of the rows is held out and says when it was best; unless it was better than PCA there by twice the standard error, the
-    result is PCA. Takes what PCA takes, and reads files in rounds of 64 MB. Fitting needs torch (`pip install
+    result is PCA, of all rows. Takes what PCA takes, and reads files in rounds of 64 MB. Fitting needs torch (`pip install
     'foldwise[torch]'`), using a fitted model does not. Same seed, same bits, whatever n_threads, from memory or from a file.
 
     Parameters
@@ -54,16 +49,18 @@ class Autoencoder(
     scale : columns are divided by their standard deviations, rather than all by one number.
     reduce_to : the network sees so many principal scores instead of the columns; "auto": 256 if rows are sparse or have more
         than 2,000 columns; None: never, except for sparse rows.
-    missing : as for PCA; "model" puts missing inputs at the mean and counts errors of observed cells only. PCA itself fills
-        them better, so that its error may then be the smaller one.
+    missing : as for PCA; "model" completes rows by what PCA(missing="model") expects of their missing cells, in training and
+        later, and counts errors of observed cells only (but training on scores, see reduce_to, counts filled ones too).
     prepare, random_state, time_budget, checkpoint, n_threads : as for PCA; a training that was killed goes on from its
         checkpoint.
 
     Attributes: `encoder_` and `decoder_` are plain arrays that map (x - mean_) / scale_ (scale_: one number per column, all
-    equal without `scale`), or with `pca_` (else None) its scores divided by `unit_`, to a code divided by `unit_`, and back. So
-    codes begin as PCA's scores and have their units. `held_out_error_`, `pca_error_` and `held_out_variance_` are mean squared
-    errors of held-out rows: of the model, of PCA with as many numbers, and of the mean. `trace_` has the errors of each epoch,
-    `best_epoch_` the one kept (0: PCA), `n_iter_` how many there were. Citation: Hinton and Salakhutdinov, Science 313, 2006.
+    equal without `scale`), or if `reduced_` the scores of `pca_` divided by `unit_`, to a code divided by `unit_`, and back. So
+    codes begin as PCA's scores and have their units. `pca_`, if `reduced_` or missing="model" (else None), also completes rows.
+    `held_out_error_`, `pca_error_` and `held_out_variance_` are mean squared errors of held-out rows, `validation_share_` of
+    all: of the model, of PCA with as many numbers, and of the mean, none of which had seen them; if the result is PCA, it is
+    then fitted to all rows. `trace_` has the errors of each epoch, `best_epoch_` the one kept (0: PCA), `n_iter_` how many
+    there were. Citation: Hinton and Salakhutdinov, Science 313, 2006.
 
     >>> import numpy as np, foldwise as fw
     >>> t = np.linspace(-1, 1, 200)
@@ -149,7 +146,9 @@ class Autoencoder(
         self.mean_, self.unit_ = inputs.mean, inputs.unit
         self.scale_ = inputs.scale * inputs.unit if inputs.directions is None else inputs.scale
         self.encoder_, self.decoder_ = found.encoder, found.decoder
-        self.pca_ = None if inputs.directions is None else found.pca
+        self.reduced_ = inputs.directions is not None
+        self.pca_ = found.pca if self.reduced_ or self.missing == "model" else None
+        self.validation_share_ = found.share
         self.held_out_error_, self.pca_error_ = found.error, found.judged.pca_error
         self.held_out_variance_ = found.judged.variance
         self.best_epoch_, self.n_iter_ = found.best_epoch, found.epochs
@@ -161,33 +160,6 @@ class Autoencoder(
 
     # ---------------------------------------------------------------- rows
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """The codes of the rows; torch is not needed for this."""
-        return self._rows(X, self._coder().codes)
-
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Rows of the original space that have these codes."""
-        coder, source = self._coder(), scan(X)
-        if source.n_columns != self.n_components_:
-            message = f"X has {source.n_columns} columns, but the codes of this autoencoder have {self.n_components_}"
-            raise DataError(message, advice="Give what transform returned")
-        return Passes(source, n_threads=self.n_threads).rows(coder.rows)
-
-    def reconstruct(self, X: Any) -> NDArray[Any]:
-        """The rows as their codes tell them: `inverse_transform(transform(X))`."""
-        return self._rows(X, self._coder().reconstructed)
-
-    def reconstruction_error(self, X: Any) -> Floats:
-        """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
-
-        Comparable with that of `fw.PCA` with the same `scale`. Where cells are missing, only the observed ones count.
-        """
-        return self._rows(X, self._coder().errors)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean reconstruction error of the rows."""
-        return -float(np.mean(self.reconstruction_error(X)))
-
     def row_output(self, source: Source) -> RowOutput:
         """For streamed output: the code of each row, and its reconstruction error."""
         coder = self._coder()
@@ -197,20 +169,8 @@ class Autoencoder(
     def _coder(self) -> Coder:
         check_is_fitted(self)
         unit, scale = float(self.unit_), np.asarray(self.scale_)
-        directions = None if self.pca_ is None else self.pca_.components_[: self.encoder_.n_inputs]
-        inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions)
+        pca: Any = self.pca_
+        directions = pca.components_[: self.encoder_.n_inputs] if self.reduced_ else None
+        fill = pca._normal if self.missing == "model" else None
+        inputs = Inputs(self.mean_, scale / unit if directions is None else scale, unit, directions, fill)
         return Coder(inputs, self.encoder_, self.decoder_)
-
-    def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing != "error"
-        return tags

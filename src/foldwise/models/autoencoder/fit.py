@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from foldwise.data.block import Block
-from foldwise.data.source import count_rows
+from foldwise.data.block import Block, Floats
+from foldwise.data.source import block_rows, count_rows
 from foldwise.data.spool import SpooledSource, spooled
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
-from foldwise.models.autoencoder.inputs import Inputs, Split
+from foldwise.models.autoencoder.activations import Floats32
+from foldwise.models.autoencoder.inputs import Inputs, Part, Split
 from foldwise.models.autoencoder.judged import Judged, judged_rows
 from foldwise.models.autoencoder.network import Network
 from foldwise.models.autoencoder.parameters import widths_of
@@ -28,7 +29,6 @@ from foldwise.models.pca.normal_model import ObservedResiduals
 from foldwise.models.pca.projection import Projection
 from foldwise.models.pca.solver import dimensions
 from foldwise.models.session import Session
-from foldwise.stats.column_moments import ColumnMoments
 
 _FEWEST_ROWS = 20  # below, none are held out
 _MANY_COLUMNS = 2000
@@ -47,6 +47,7 @@ class Found:
     encoder: Network
     decoder: Network
     judged: Judged
+    share: float  # of the rows that were held out
     error: float
     outcome: Outcome
     best_epoch: int
@@ -56,57 +57,54 @@ class Found:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A PCA, and the networks that begin as it."""
+
+    pca: PCA
+    inputs: Inputs
+    start: Start
+    layout: Layout
+
+    def networks(self, vector: Floats32) -> tuple[Network, Network]:
+        return self.layout.networks(vector, self.start)
+
+
 def find(model: Any, opened: Session) -> Found:
     """Fit the networks of `model` to the rows of an open fit."""
     source, seed, k = opened.source, opened.seed, int(model.n_components)
-    columns = opened.missing or opened.passes.fold(ColumnMoments.of)
-    rows, d = columns.rows, source.n_columns
+    split = Split.over(opened.passes, seed)
+    rows, d = split.rows, source.n_columns
     reduced = _reduced(model.reduce_to, source)
-    width = d if reduced is None else min(reduced, d)
+    # Where cells are missing, all cells of rows that are held out are kept beside their inputs.
+    width = (d if reduced is None else min(reduced, d)) + (0 if opened.missing is None else d)
     room = ROOM / (4 * width)
-    asked = default_share(rows) if model.validation_fraction == "auto" else float(model.validation_fraction)
-    share = 0.0 if rows < _FEWEST_ROWS or round(asked * rows) == 0 else min(asked, room / rows)
-    split = Split.over(source, seed, share)
-    left = rows - round(share * rows)
-    most = max(1, min(left, dimensions(d, getattr(source, "indicators", None))))
-    pca = PCA(
-        min(k if reduced is None else max(width, k), most),
-        scale=model.scale,
-        missing="error" if opened.missing is None else "model",
-        random_state=seed,
-        n_threads=model.n_threads,
-    ).fit(split.training(source))
-    if pca.outcome_.reason is Reason.INTERRUPTED:  # there is nothing yet to go on from, or to keep
-        raise KeyboardInterrupt
-    opened.passes.counter.passes += pca.manifest_.passes
-    inputs = inputs_of(pca, reduced is not None)
+    asked = default_share(max(rows, 1)) if model.validation_fraction == "auto" else float(model.validation_fraction)
+    if rows >= _FEWEST_ROWS and round(asked * rows):
+        split = replace(split, share=max(min(asked, room / rows, 1 - 2 / rows), 1 / rows))
+    begun = _begin(model, opened, split)
     judging, notes = split, []
-    if share == 0.0:
-        judging = Split(seed, min(1.0, room / rows), split.block_rows)
+    if split.share == 0.0:
+        judging = replace(split, share=max(min(1.0, room / rows), 1 / rows))
         why = f"fewer than {_FEWEST_ROWS} rows" if rows < _FEWEST_ROWS else f"validation_fraction={asked:g}"
         notes.append(f"no rows were held out ({why}): the error of training rows chose the best epoch")
-    elif share < asked:
-        notes.append(f"rows held out: {share:.2%} of all, as many as have room in {ROOM >> 20} MB")
-    judged = judged_rows(opened.passes, judging, inputs, _pca_residuals(pca, k))
-    if len(judged.part.inputs) == 0:
-        raise AssertionError("no rows to judge by")
-    held = 0 if share == 0.0 else len(judged.part.inputs)
-    weight = pca.total_weight_ if np.isfinite(pca.total_weight_) else float(left)
-    plan = _plan(model, inputs.width, rows - held, seed)
-    start = _start(pca, k, inputs, linear=model.linear, reduced=reduced is not None)
-    layout = Layout(plan)
-    network = TorchNetwork(layout, start, n_threads=opened.passes.n_threads, gaps=opened.missing is not None)
-    figures = (pca.mean_, pca.explained_variance_, judged.variance)
-    with _read_quickly(opened.passes, inputs) as passes:
+    elif split.share < asked:
+        notes.append(f"rows held out: {split.share:.2%} of all, as many as have room in {ROOM >> 20} MB")
+    judged = judged_rows(opened.passes, judging, begun.inputs, _pca_residuals(begun.pca, k))
+    left, weight = rows - split.n_held_out, begun.pca.total_weight_
+    network = TorchNetwork(begun.layout, begun.start, n_threads=opened.passes.n_threads)
+    figures = (begun.pca.mean_, begun.pca.explained_variance_, judged.variance)
+    plan = begun.layout.plan
+    with _read_quickly(opened.passes, begun.inputs) as passes:
         training = Training(
             passes,
             split,
             network,
             judged.part,
-            rows=rows - held,
-            weight=weight,
-            factor=inputs.factor,
-            outside=(_outside(pca, inputs), judged.outside),
+            rows=left,
+            weight=weight if np.isfinite(weight) else float(left),
+            factor=begun.inputs.factor,
+            outside=(_outside(begun.pca, begun.inputs), judged.outside),
         )
         state, outcome, resumed_at = iterate(
             training.start,
@@ -114,19 +112,24 @@ def find(model: Any, opened: Session) -> Found:
             training.done,
             max_iter=plan.epochs * training.n_rounds,
             time_budget=opened.deadline.left,
-            checkpoint=opened.checkpoint(*figures, every=1.0 if layout.size < _LARGE else 5.0),
+            checkpoint=opened.checkpoint(*figures, every=1.0 if begun.layout.size < _LARGE else 5.0),
         )
     best, best_epoch = state["best"], int(state["best_epoch"])
-    if share > 0.0 and model.linear and not training.surely_better(best):
-        best, best_epoch = layout.first_weights(), 0
-    encoder, decoder = layout.networks(best, start)
-    error = training.mean_error(reconstruction_errors(encoder, decoder, judged.part.inputs)) + judged.outside
+    back = split.share > 0.0 and model.linear and not training.surely_better(best)
+    if back:
+        best, best_epoch = begun.layout.first_weights(), 0
+    encoder, decoder = begun.networks(best)
+    error = training.mean_error(reconstruction_errors(encoder, decoder, judged.part)) + judged.outside
+    if back:  # PCA needs no rows to choose an epoch by
+        begun = _begin(model, opened, replace(split, share=0.0), begun)
+        encoder, decoder = begun.networks(begun.layout.first_weights())
     return Found(
-        inputs,
-        pca,
+        begun.inputs,
+        begun.pca,
         encoder,
         decoder,
         judged,
+        split.share,
         error,
         outcome,
         best_epoch,
@@ -137,11 +140,35 @@ def find(model: Any, opened: Session) -> Found:
     )
 
 
+def _begin(model: Any, opened: Session, split: Split, otherwise: _Begun | None = None) -> _Begun:
+    """PCA of the training rows; `otherwise` is the result if that is interrupted."""
+    source, k = opened.source, int(model.n_components)
+    reduced = _reduced(model.reduce_to, source)
+    left = split.rows - split.n_held_out
+    wanted = k if reduced is None else max(min(reduced, source.n_columns), k)
+    pca = PCA(
+        min(wanted, max(1, min(left, dimensions(source.n_columns, getattr(source, "indicators", None))))),
+        scale=model.scale,
+        missing="error" if opened.missing is None else "model",
+        random_state=opened.seed,
+        n_threads=model.n_threads,
+    ).fit(split.training(source))
+    if pca.outcome_.reason is Reason.INTERRUPTED:  # there is nothing yet to go on from, or to keep
+        if otherwise is None:
+            raise KeyboardInterrupt
+        return otherwise
+    opened.passes.counter.passes += pca.manifest_.passes
+    inputs = inputs_of(pca, reduced is not None, gaps=opened.missing is not None)
+    plan = _plan(model, inputs.width, left, opened.seed)
+    return _Begun(pca, inputs, _start(pca, k, inputs, linear=model.linear, reduced=reduced is not None), Layout(plan))
+
+
 @contextmanager
 def _read_quickly(passes: Passes, inputs: Inputs) -> Iterator[Passes]:
     """Passes over the inputs; scores on directions go to a scratch file if they do not stay in memory anyway."""
     view = inputs.view(passes.source)
-    small = count_rows(view) * 4 * inputs.width <= ROOM
+    step = block_rows(view)
+    small = -(-count_rows(view) // step) * step * 4 * inputs.width <= ROOM  # then a round has all
     with nullcontext(view) if small or passes.engine.remote else spooled(view) as source:
         found = passes.over(source)
         if isinstance(source, SpooledSource):
@@ -153,30 +180,31 @@ def _nothing(block: Block) -> None:
     return None
 
 
-def reconstruction_errors(encoder: Network, decoder: Network, inputs: Any) -> Any:
+def reconstruction_errors(encoder: Network, decoder: Network, part: Part) -> Floats:
     """The squared distance of each row of inputs from its reconstruction, over the cells that it has."""
-    errors = np.empty(len(inputs))
-    for start in range(0, len(inputs), _AT_ONCE):
-        part = inputs[start : start + _AT_ONCE]
-        missing = np.isnan(part)
-        clean = np.where(missing, np.float32(0), part)
-        away = np.where(missing, 0.0, decoder(encoder(clean)) - clean).astype(np.float64)
+    errors = np.empty(len(part.inputs))
+    for start in range(0, len(part.inputs), _AT_ONCE):
+        inputs = part.inputs[start : start + _AT_ONCE]
+        away = (decoder(encoder(inputs)) - inputs).astype(np.float64)
         errors[start : start + _AT_ONCE] = np.einsum("ij,ij->i", away, away)
+    if part.gaps is not None:
+        for start in range(0, len(part.gaps.which), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            inputs = part.inputs[part.gaps.which[some]]
+            errors[part.gaps.which[some]] = part.gaps.squares(decoder(encoder(inputs)) - inputs, some)
     return errors
 
 
-def inputs_of(pca: PCA, reduced: bool) -> Inputs:
-    """The inputs of a network that begins with this PCA, or that sees its scores."""
-    d = len(pca.mean_)
+def inputs_of(pca: PCA, reduced: bool, *, gaps: bool = False) -> Inputs:
+    """The inputs of a network that begins with this PCA, or that sees its scores; with `gaps`, it fills missing cells."""
+    d, fill = len(pca.mean_), pca._normal if gaps else None
     scale = np.ones(d) if pca.scale_ is None else pca.scale_
     if reduced:
         kept = max(1, int(np.count_nonzero(pca.explained_variance_ > pca.variance_floor_)))
         unit = float(np.sqrt(np.mean(pca.explained_variance_[:kept])))
-        return Inputs(pca.mean_, scale, unit if unit > 0 else 1.0, pca.components_[:kept])
-    if pca.scale_ is not None:
-        return Inputs(pca.mean_, scale, 1.0)
-    unit = float(np.sqrt(np.mean(pca.column_variances_)))
-    return Inputs(pca.mean_, scale, unit if unit > 0 else 1.0)
+        return Inputs(pca.mean_, scale, unit if unit > 0 else 1.0, pca.components_[:kept], fill)
+    unit = 1.0 if pca.scale_ is not None else float(np.sqrt(np.mean(pca.column_variances_)))
+    return Inputs(pca.mean_, scale, unit if unit > 0 else 1.0, fill=fill)
 
 
 def _reduced(asked: Any, source: Any) -> int | None:

@@ -48,7 +48,12 @@ class _TakeJudged:
         some = block.take(which)
         if not len(which):
             return Part(np.empty((0, self.inputs.width), np.float32), some.weights), np.empty((3, 0))
-        found, outside = self.inputs.of(some), self.inputs.outside(some)
+        whole, missing = self.inputs.completed(some)
+        found, outside = self.inputs.of(whole), self.inputs.outside(whole)
+        gaps = self.inputs.gaps(whole, missing)
         left = np.zeros(len(which)) if outside is None else outside
-        squares = np.nansum(np.square(found, dtype=np.float64), axis=1) * self.inputs.factor
-        return Part(found, some.weights), np.stack([left, self.pca_residuals(some), squares])
+        squares = np.square(found, dtype=np.float64).sum(axis=1) * self.inputs.factor
+        if gaps is not None:  # of which all cells are looked at, whether the directions see them or not
+            left[gaps.which] = 0.0
+            squares[gaps.which] = gaps.squares(-found[gaps.which]) * self.inputs.factor
+        return Part(found, some.weights, gaps=gaps), np.stack([left, self.pca_residuals(some), squares])

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from foldwise.data.block import Floats
-from foldwise.data.scan import scan
+from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.errors import DataError
 from foldwise.fold import blas
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome
-from foldwise.fold.passes import Passes
+from foldwise.models.autoencoder.coded_rows import CodedRows
 from foldwise.models.autoencoder.linear_descent import LinearDescent
 from foldwise.models.autoencoder.linear_rows import LinearCode
-from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remember_columns
+from foldwise.models.base import KnownParameters, RowOutput, remember_columns
 from foldwise.models.parameters import Parameter, constraints, one_of, shared, whole
 from foldwise.models.pca import PCA
 from foldwise.models.pca.covariance import folded, from_moments
@@ -42,8 +40,7 @@ PARAMETERS: dict[str, Parameter] = {
 
 class LinearAutoencoder(
     KnownParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    CodedRows,
     BaseEstimator,  # type: ignore[misc]
 ):
     """An encoder and a decoder without hidden layers or activations, of least squared error: PCA by another name.
@@ -65,7 +62,8 @@ class LinearAutoencoder(
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
     Attributes: `encoder_weights_` (W1), `decoder_weights_` (W2), `mean_`, `scale_` (None if not scaled),
-    `reconstruction_error_` and `pca_error_` (mean squared error of the rows of the fit, by this model and by PCA), `angle_`
+    `reconstruction_error_` and `pca_error_` (mean squared error of the rows of the fit, over the cells that they have, by this
+    model and by PCA), `angle_`
     (the largest angle to a principal component that has variance, in radians; two components of equal variance, of which
     only one is kept, have no angle worth reading), `pca_`, `trace_`, `n_iter_`, `outcome_`, `manifest_`.
 
@@ -134,6 +132,10 @@ class LinearAutoencoder(
             remember_columns(pca, opened.data)
             self.pca_, self.pca_error_ = pca, _mean_error(spectrum, _left_out(spectrum))
             self.n_components_, self.mean_, self.scale_ = pca.n_components_, pca.mean_, pca.scale_
+            if opened.missing is not None:  # the variances are those that complete rows would have
+                by_pca = LinearCode(pca.components_, pca.components_.T, pca.mean_, pca.scale_, pca._normal())
+                errors = _mean_errors(opened, (self._coder(), by_pca) if gradient else (by_pca,))
+                self.reconstruction_error_, self.pca_error_ = float(errors[0]), float(errors[-1])
             self.trace_, self.n_iter_ = outcome.trace, max(1, outcome.steps)
             warning = f"LinearAutoencoder (solver={self.solver!r})"
             opened.finish(outcome, algorithm, pca.n_samples_, resumed_at=resumed_at, warning=warning)
@@ -175,54 +177,14 @@ class LinearAutoencoder(
 
     # ---------------------------------------------------------------- rows
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """The code of each row."""
-        return self._rows(X, self._code().codes)
-
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """The rows that have these codes."""
-        code, source = self._code(), scan(X)
-        if source.n_columns != self.n_components_:
-            message = f"X has {source.n_columns} columns, but codes of this model have {self.n_components_}"
-            raise DataError(message, advice="Give what transform returned")
-        return Passes(source, n_threads=self.n_threads).rows(code.rows)
-
-    def reconstruct(self, X: Any) -> NDArray[Any]:
-        """Each row, encoded and decoded."""
-        return self._rows(X, self._code().reconstructed)
-
-    def reconstruction_error(self, X: Any) -> Floats:
-        """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
-
-        Where cells are missing (missing="model"), only the observed ones count.
-        """
-        return self._rows(X, self._code().errors)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean of `reconstruction_error`: the larger, the better."""
-        return -float(np.mean(self.reconstruction_error(X)))
-
     def row_output(self, source: Source) -> RowOutput:
         """The code and the error of each row, block by block."""
-        return self._code().output(source, tuple(map(str, self.get_feature_names_out())))
+        return self._coder().output(source, tuple(map(str, self.get_feature_names_out())))
 
-    def _code(self) -> LinearCode:
+    def _coder(self) -> LinearCode:
         check_is_fitted(self)
         normal = self.pca_._normal() if self.missing == "model" else None
         return LinearCode(self.encoder_weights_, self.decoder_weights_, self.mean_, self.scale_, normal)
-
-    def _rows(self, X: Any, task: Any) -> NDArray[Any]:
-        return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _covariance(opened: Session, options: SolverOptions) -> tuple[Spectrum, Floats, ObservedFit | None]:
@@ -246,6 +208,23 @@ def _covariance(opened: Session, options: SolverOptions) -> tuple[Spectrum, Floa
     if spectrum.scale is not None:
         covariance = covariance / np.outer(spectrum.scale, spectrum.scale)
     return spectrum, covariance, None
+
+
+def _mean_errors(opened: Session, codes: tuple[LinearCode, ...]) -> Floats:
+    """The mean error of the rows by several models, over the cells that they have."""
+    sums = np.sum(opened.passes.each(_SummedErrors(codes)), axis=0)
+    return np.asarray(sums[:-1] / sums[-1])
+
+
+@dataclass(frozen=True)
+class _SummedErrors:
+    """Weighted sums over the rows of a block of their errors by several models, and of their weights."""
+
+    codes: tuple[LinearCode, ...]
+
+    def __call__(self, block: Block) -> Floats:
+        weights = np.ones(block.n_rows) if block.weights is None else block.weights
+        return np.array([*(weights @ code.errors(block) for code in self.codes), weights.sum()])
 
 
 def _left_out(spectrum: Spectrum) -> float:

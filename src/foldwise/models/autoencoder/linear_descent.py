@@ -5,9 +5,9 @@ W2 spans the leading principal components and W1 is its pseudo-inverse; all othe
 Neural Networks 2, 1989), which a random start leaves.
 
 Directions are conjugate gradients (Polak and Ribière), preconditioned: the gradient with respect to W2 by the covariance of
-the codes, that with respect to W1 by the Gram matrix of W2 and the variances of the columns, so that neither the units of the
-columns nor the scale of the codes matter. Along a direction the error is a polynomial of degree four, so the best step is
-known exactly.
+the codes, that with respect to W1 by the Gram matrix of W2 and the variances of the columns. So neither the
+scale of the codes matters to the descent nor a unit that all columns share; units of single columns change the error itself, as
+they do PCA. Along a direction the error is a polynomial of degree four, so the best step is known exactly.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class LinearDescent:
             along1, along2 = turn * state["along1"] - p1, turn * state["along2"] - p2
             if np.vdot(along1, g1) + np.vdot(along2, g2) >= 0:
                 along1, along2 = -p1, -p2
-        length = self._best_step(state, along1, along2)
+        flat = not np.vdot(along1, g1) + np.vdot(along2, g2) < 0
+        length = 0.0 if flat else self._best_step(state, along1, along2)
         beside = {"along1": along1, "along2": along2, "before1": g1, "before2": g2, "before": np.array(slope)}
         new = self._state(W1 + length * along1, W2 + length * along2, beside)
-        if not length:
+        if flat:
             new["residual"] = np.array(0.0)  # no step lowers the error any more: this is as near as float64 comes
         figures = {"error": float(new["error"]), "angle": float(new["angle"]), "residual": float(new["residual"])}
         return new, figures
@@ -109,7 +110,11 @@ class LinearDescent:
         return float(found.max(initial=0.0))
 
     def _best_step(self, state: State, along1: Floats, along2: Floats) -> float:
-        """How far to go: where the error, a polynomial of degree four, is least; 0 if it does not fall."""
+        """How far to go: where the error, a polynomial of degree four that falls at first, is least.
+
+        If rounding hides its lowest point, it is as far as lowers the error most among halves of halves of the usual step; 0
+        only if it leaves the range of float64.
+        """
         W1, W2 = state["W1"], state["W2"]
         SW1, Salong = self.covariance @ W1.T, self.covariance @ along1.T
         gram, codes = W2.T @ W2, W1 @ SW1
@@ -121,18 +126,18 @@ class LinearDescent:
         )
         third = float(np.vdot(gram1, codes2) + np.vdot(gram2, codes1))
         fourth = float(np.vdot(gram2, codes2))
-        if not slope < 0 or not np.isfinite([slope, second, third, fourth]).all():
+        if not np.isfinite([slope, second, third, fourth]).all():
             return 0.0
         # In units of a typical step the coefficients are of a size that roots of polynomials can be found of.
         unit = -slope / abs(second) if second else 1.0
         scaled = np.array([4 * fourth * unit**3, 3 * third * unit**2, 2 * second * unit, slope]) / -slope
         found = np.roots(scaled)
-        ahead = found.real[(np.abs(found.imag) <= 1e-9 * np.abs(found)) & (found.real > 0)]
-        if not ahead.size:
-            return 0.0
-        gains = ahead * (scaled[3] + ahead * (scaled[2] / 2 + ahead * (scaled[1] / 3 + ahead * scaled[0] / 4)))
-        best = int(np.argmin(gains))
-        return float(ahead[best] * unit) if gains[best] < 0 else 0.0
+        real = found.real[(np.abs(found.imag) <= 1e-9 * np.abs(found)) & (found.real > 0)]
+        for ahead in (real, 0.5 ** np.arange(64)):
+            gains = ahead * (scaled[3] + ahead * (scaled[2] / 2 + ahead * (scaled[1] / 3 + ahead * scaled[0] / 4)))
+            if gains.size and gains.min() < 0:
+                return float(ahead[int(np.argmin(gains))] * unit)
+        return 0.0
 
 
 def _doubled(matrix: Floats) -> Floats:

@@ -24,7 +24,8 @@ class Coder:
 
     def codes(self, block: Block) -> NDArray[Any]:
         """The code of each row, in the dtype of the rows."""
-        return self._in_units(self.encoder(_filled(self.inputs.of(block))), _dtype(block))
+        whole, _ = self.inputs.completed(block)
+        return self._in_units(self.encoder(self.inputs.of(whole)), _dtype(block))
 
     def rows(self, block: Block) -> NDArray[Any]:
         """The rows that have these codes, in the dtype of the codes."""
@@ -33,7 +34,8 @@ class Coder:
 
     def reconstructed(self, block: Block) -> NDArray[Any]:
         """Each row as its code tells it."""
-        return self.inputs.rows(self.decoder(self.encoder(_filled(self.inputs.of(block)))), _dtype(block))
+        whole, _ = self.inputs.completed(block)
+        return self.inputs.rows(self.decoder(self.encoder(self.inputs.of(whole))), _dtype(block))
 
     def errors(self, block: Block) -> Floats:
         """The squared distance of each row from its reconstruction, over the cells that it has."""
@@ -52,25 +54,21 @@ class Coder:
         return (codes.astype(np.float64) * self.inputs.unit).astype(dtype, copy=False)
 
     def _codes_and_errors(self, block: Block) -> tuple[NDArray[Any], Floats]:
-        inputs = self.inputs.of(block)
-        clean = _filled(inputs)
-        codes = self.encoder(clean)
-        away = (self.decoder(codes) - clean).astype(np.float64)
-        if clean is not inputs:
-            away[np.isnan(inputs)] = 0.0
+        whole, missing = self.inputs.completed(block)
+        inputs = self.inputs.of(whole)
+        codes = self.encoder(inputs)
+        away = (self.decoder(codes) - inputs).astype(np.float64)
         errors = np.einsum("ij,ij->i", away, away) * self.inputs.factor
-        outside = self.inputs.outside(block)
-        return self._in_units(codes, _dtype(block)), errors if outside is None else errors + outside
+        outside, gaps = self.inputs.outside(whole), self.inputs.gaps(whole, missing)
+        errors = errors if outside is None else errors + outside
+        if gaps is not None:
+            errors[gaps.which] = gaps.squares(away[gaps.which]) * self.inputs.factor
+        return self._in_units(codes, _dtype(block)), errors
 
 
 def record_dtype(n_components: int, dtype: Any) -> np.dtype[Any]:
     """Fields autoencoder0, autoencoder1, ... and error."""
     return np.dtype([*((f"autoencoder{number}", dtype) for number in range(n_components)), ("error", np.float64)])
-
-
-def _filled(inputs: Floats32) -> Floats32:
-    """Inputs with missing cells at the mean."""
-    return np.nan_to_num(inputs) if np.isnan(inputs).any() else inputs
 
 
 def _dtype(block: Block) -> np.dtype[Any]:

@@ -89,6 +89,11 @@ def _chunks(layout: Layout) -> list[list[_Rows]]:
     return [found] if layout.size <= _CHUNK else [[one] for one in found]
 
 
+def _slices(n: int) -> list[slice]:
+    """Of so many rows, those that are evaluated at a time."""
+    return [slice(at, min(at + _EVALUATED, n)) for at in range(0, n, _EVALUATED)]
+
+
 class _Update:
     """A step of AdamW for a part of the weights; the gradient is the sum over shards, in their order."""
 
@@ -132,9 +137,9 @@ class _Update:
 class TorchNetwork:
     """An encoder and a decoder whose weights are one vector; see `Layout`."""
 
-    def __init__(self, layout: Layout, start: Start, *, n_threads: int, gaps: bool = False) -> None:
+    def __init__(self, layout: Layout, start: Start, *, n_threads: int) -> None:
         self._torch = torch = import_torch()
-        self.layout, self.plan, self.n_threads, self.gaps = layout, layout.plan, n_threads, gaps
+        self.layout, self.plan, self.n_threads = layout, layout.plan, n_threads
         activation = ACTIVATIONS[self.plan.activation]
         self._activation, self._slope = activation.torch, activation.torch_slope
         self._sized = threading.local()
@@ -156,12 +161,13 @@ class TorchNetwork:
         rate: float,
         number: int,
         seed: Sequence[int],
+        missing: Any = None,
     ) -> float:
         """Move the weights (with the two moments of AdamW) down the gradient of one batch; returns its summed error.
 
-        The loss is the error divided by `per`; `number` is that of the step, from 1; `seed` is of noise and dropout. Threads
-        share the rows, for the slopes by the outputs of all layers, and then the weights, which are updated as soon as their
-        gradient is known.
+        The loss is the error, over inputs that are not `missing`, divided by `per`; `number` is that of the step, from 1;
+        `seed` is of noise and dropout. Threads share the rows, for the slopes by the outputs of all layers, and then the
+        weights, which are updated as soon as their gradient is known.
         """
         views = self._views(vectors[0])
         n = len(rows)
@@ -170,7 +176,8 @@ class TorchNetwork:
         shards = [slice(at, end) for at, end in pairwise(cuts) if end > at]
 
         def slopes(shard: int, some: slice) -> tuple[float, list[tuple[Any, Any]]]:
-            return self._slopes(views, rows[some], None if weights is None else weights[some], per, (*seed, shard))
+            own, gaps = (None if one is None else one[some] for one in (weights, missing))
+            return self._slopes(views, rows[some], gaps, own, per, (*seed, shard))
 
         found = self._each(shards, slopes, large)
         update = _Update(self._torch, vectors, [each for _, each in found], rate, number, self.plan.weight_decay)
@@ -178,12 +185,12 @@ class TorchNetwork:
         return float(sum(error for error, _ in found))
 
     def _slopes(
-        self, views: list[Any], rows: Any, weights: Any, per: float, seed: Sequence[int]
+        self, views: list[Any], rows: Any, missing: Any, weights: Any, per: float, seed: Sequence[int]
     ) -> tuple[float, list[tuple[Any, Any]]]:
         """The summed error of some rows and, for each layer, its inputs and the slopes of the loss by its outputs."""
         rng = np.random.default_rng(seed) if self.plan.noise or self.plan.dropout else None
         with self._torch.no_grad():
-            away, encoding, decoding = self._forward(views, rows, rng)
+            away, encoding, decoding = self._forward(views, rows, missing, rng)
             squares = (away * away).sum(dim=1)
             error = float(squares.sum() if weights is None else squares @ weights)
             slope = away.mul_(2 / per) if weights is None else away.mul_((weights * (2 / per))[:, None])
@@ -212,33 +219,44 @@ class TorchNetwork:
         """The squared distance of each row from its reconstruction, over the cells that it has."""
         torch = self._torch
         views = self._views(torch.tensor(vector))
-        bounds = [(at, min(at + _EVALUATED, len(part.inputs))) for at in range(0, len(part.inputs), _EVALUATED)]
+        large = len(part.inputs) * self.layout.size >= _SMALL
 
-        def evaluate(number: int, some: tuple[int, int]) -> Floats:
+        def away(inputs: Floats32) -> Any:
+            return self._forward(views, torch.tensor(inputs), None, None)[0]
+
+        def evaluate(number: int, some: slice) -> Floats:
             with torch.no_grad():
-                away, _, _ = self._forward(views, torch.tensor(part.inputs[slice(*some)]), None)
-                return np.asarray((away * away).sum(dim=1).numpy(), dtype=np.float64)
+                found = away(part.inputs[some])
+                return np.asarray((found * found).sum(dim=1).numpy(), dtype=np.float64)
 
-        return np.concatenate(self._each(bounds, evaluate, len(part.inputs) * self.layout.size >= _SMALL))
+        errors = np.concatenate(self._each(_slices(len(part.inputs)), evaluate, large))
+        if part.gaps is None:
+            return errors
+        gaps = part.gaps
+
+        def observed(number: int, some: slice) -> Floats:
+            with torch.no_grad():
+                return gaps.squares(away(part.inputs[gaps.which[some]]).numpy(), some)
+
+        errors[gaps.which] = np.concatenate(self._each(_slices(len(gaps.which)), observed, large))
+        return errors
 
     def _views(self, vector: Any) -> list[Any]:
         return [vector[place.start : place.stop].view(place.shape) for place in self.layout.places]
 
     def _forward(
-        self, views: list[Any], rows: Any, rng: np.random.Generator | None
+        self, views: list[Any], rows: Any, missing: Any, rng: np.random.Generator | None
     ) -> tuple[Any, list[_Applied], list[_Applied]]:
-        """How far each reconstruction is from its row (0 where nothing was observed), and what the layers did."""
+        """How far each reconstruction is from its row (0 where an input was missing), and what the layers did."""
         torch, cut = self._torch, self.layout.n_encoder
-        observed = ~torch.isnan(rows) if self.gaps else None
-        clean = rows if observed is None else torch.nan_to_num(rows)
-        seen = clean
+        seen = rows
         if rng is not None and self.plan.noise:
             drawn = torch.tensor(rng.standard_normal(tuple(rows.shape), dtype=np.float32))
-            seen = clean + drawn * self.plan.noise * (1.0 if observed is None else observed)
+            seen = rows + drawn * self.plan.noise * (1.0 if missing is None else ~missing)
         code, encoding = self._apply(views[:cut], seen, self._into, rng)
         away, decoding = self._apply(views[cut:], code, self._out, rng)
-        away.sub_(clean)
-        return away if observed is None else away.mul_(observed), encoding, decoding
+        away.sub_(rows)
+        return away if missing is None else away.masked_fill_(missing, 0.0), encoding, decoding
 
     def _apply(
         self, views: list[Any], rows: Any, shortcut: Any, rng: np.random.Generator | None

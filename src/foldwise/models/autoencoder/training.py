@@ -4,6 +4,7 @@ of `iterate`, which brings checkpoints, time budget and Ctrl-C."""
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import count_rows
@@ -41,8 +42,8 @@ class Training:
         self.passes, self.network, self.judged = passes, network, judged
         self.plan: Plan = network.plan
         self.rows, self.weight, self.factor, self.outside = rows, weight, factor, outside
-        self._take = TakeTraining(split)
         width = self.plan.encoder[0]
+        self._take = TakeTraining(split, width)
         self._n_blocks = -(-count_rows(passes.source) // split.block_rows)
         self._at_once = max(1, ROOM // (split.block_rows * width * 4))
         self.n_rounds = -(-self._n_blocks // self._at_once)
@@ -87,6 +88,7 @@ class Training:
         vectors = tuple(torch.tensor(state[name]) for name in ("weights", "first", "second"))
         inputs = torch.from_numpy(part.inputs)  # batches are copied out of it, to where torch likes them
         weights = None if part.weights is None else torch.tensor(part.weights.astype(np.float32))
+        missing = None if part.missing is None else torch.from_numpy(part.missing)
         order = np.random.default_rng([plan.seed, _ROWS, epoch, place]).permutation(len(inputs))
         batches = np.array_split(order, max(1, round(len(order) / plan.batch_size)))
         steps, summed, rate = int(state["steps"]), float(state["summed"]), 0.0
@@ -95,10 +97,10 @@ class Training:
             progress = (epoch + (place + (number + 1) / len(batches)) / self.n_rounds) / plan.epochs
             rate = plan.rate(progress)
             chosen = torch.from_numpy(batch)
-            own = None if weights is None else weights[chosen]
+            own, gaps = (None if one is None else one[chosen] for one in (weights, missing))
             per = plan.encoder[0] * len(batch) * self.weight / self.rows
             seed = (plan.seed, _NOISE, epoch, place, number)
-            summed += self.network.step(vectors, inputs[chosen], own, per, rate, steps, seed)
+            summed += self.network.step(vectors, inputs[chosen], own, per, rate, steps, seed, gaps)
         seen = float(state["seen"]) + part.weight
         moved = dict(zip(("weights", "first", "second"), (one.numpy() for one in vectors), strict=True))
         figures = {
@@ -135,15 +137,23 @@ class Training:
 
     def _read(self, numbers: list[int]) -> Part:
         """The training rows of some blocks, a few blocks at a time, so that they are in memory only once."""
-        inputs = np.empty((len(numbers) * self._take.split.block_rows, self.plan.encoder[0]), dtype=np.float32)
+        width = self.plan.encoder[0]
+        room = len(numbers) * self._take.split.block_rows
+        inputs = np.empty((room, width), dtype=np.float32)
+        missing: NDArray[np.bool_] | None = None
         weights: list[Floats] = []
         end, weighted = 0, False
         for start in range(0, len(numbers), _AT_A_TIME):
             found = self.passes.ask(self._take, dict.fromkeys(numbers[start : start + _AT_A_TIME]))
             for number in sorted(found):
                 part: Part = found[number]
-                inputs[end : end + len(part.inputs)] = part.inputs
-                end += len(part.inputs)
+                here = slice(end, end + len(part.inputs))
+                inputs[here] = part.inputs
+                if part.missing is not None:
+                    missing = np.zeros((room, width), dtype=bool) if missing is None else missing
+                    missing[here] = part.missing
+                end = here.stop
                 weights.append(np.ones(len(part.inputs)) if part.weights is None else part.weights)
                 weighted |= part.weights is not None
-        return Part(inputs[:end], np.concatenate(weights) if weighted else None)
+        gaps = None if missing is None else missing[:end]
+        return Part(inputs[:end], np.concatenate(weights) if weighted else None, gaps)
