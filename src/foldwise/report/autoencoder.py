@@ -19,6 +19,7 @@ from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile,
 
 _MOST_LINES = 20  # of columns
 _MOST_STEPS = 400  # of a curve
+_NOTHING = 0.01  # of the variance lost by PCA, which is so little that units are to blame
 _FLATTERED = (
     "(These rows chose the epoch, so that others may fare a little worse; --sizes keeps rows that have no say.)"
 )
@@ -41,11 +42,18 @@ def autoencoder_report(model: Any, source: Source) -> Report:
             *_columns(model, found),
             *_planes(model, found, source),
             *_novel(model, found, source),
-            Note("hint: --sizes 1,2,4,8 compares several sizes with PCA, on rows held out once for all", only="text"),
+            Note(_hints(model), only="text"),
             run_table(model.manifest_),
         ],
         told(source),
     )
+
+
+def _hints(model: Any) -> str:
+    lines = ["hint: --sizes 1,2,4,8 compares several sizes with PCA, on rows held out once for all"]
+    if not _scaled(model) and _lost(model)[1] < _NOTHING:
+        lines.append("hint: one or two columns may have nearly all of the variance; --scale lets all columns count alike")
+    return "\n".join(lines)
 
 
 def _scaled(model: Any) -> bool:
@@ -92,7 +100,7 @@ def _sentence(model: Any) -> str:
 
 
 def _columns(model: Any, found: CodeProfile) -> list[Part]:
-    """What is explained of each column; of many columns, those in which the codes are furthest ahead of PCA."""
+    """What is explained of each column; of many columns, those in which codes and PCA differ most."""
     if found.explained is None or found.pca_explained is None:
         return []
     names, d = column_names(model), len(found.explained)
@@ -102,9 +110,9 @@ def _columns(model: Any, found: CodeProfile) -> list[Part]:
         rows = f"the {counted(found.judged, 'row')} that were held out"
     caption = f"Shares of the variance of each column, over {rows}; below zero: further off than the mean."
     if d > _MOST_LINES:
-        gain = np.nan_to_num(found.explained - found.pca_explained, nan=-np.inf)
-        chosen = np.sort(np.argsort(-gain, kind="stable")[:_MOST_LINES])
-        caption += f" Of {counted(d, 'column')}, the {_MOST_LINES} in which codes are furthest ahead of PCA."
+        apart = np.nan_to_num(np.abs(found.explained - found.pca_explained), nan=-1.0)
+        chosen = np.sort(np.argsort(-apart, kind="stable")[:_MOST_LINES])
+        caption += f" Of {counted(d, 'column')}, the {_MOST_LINES} in which codes and PCA differ most."
     shares = [found.explained[chosen], found.pca_explained[chosen]]
     bar = (
         1.0 if min(float(one.min(initial=0.0)) for one in shares) >= 0 else None

@@ -69,8 +69,30 @@ class CodeComparison:
         return LabelledMatrix(np.column_stack(list(figures.values())), tuple(map(str, self.sizes)), tuple(figures))
 
     @property
+    def worse(self) -> tuple[bool, ...]:
+        """Whether the autoencoder loses more than PCA, by more than two standard errors."""
+        gain = self.pca_errors - self.autoencoder_errors
+        return tuple(bool(one) for one in (-gain > _SURE * self.standard_errors) & (gain < 0))
+
+    @property
     def sentence(self) -> str:
-        """What it comes to."""
+        """What it comes to, for the size at which codes pay most, and for the sizes at which they do not."""
+        return f"{self._verdict} {self._others}".strip()
+
+    @property
+    def _others(self) -> str:
+        """The sizes at which PCA is as good, or better."""
+        if not any(self.better) and not any(self.worse):
+            return ""
+        ties = [
+            size for size, good, bad in zip(self.sizes, self.better, self.worse, strict=True) if not good and not bad
+        ]
+        worse = [size for size, bad in zip(self.sizes, self.worse, strict=True) if bad]
+        told = [f"With {_listed(ties)} there is no sure difference."] if ties and any(self.better) else []
+        return " ".join([*told, *([f"With {_listed(worse)} PCA loses less."] if worse else [])])
+
+    @property
+    def _verdict(self) -> str:
         gains = [
             (many / size, -size, number)
             for number, (size, many, better) in enumerate(zip(self.sizes, self.equivalents, self.better, strict=True))
@@ -114,3 +136,13 @@ class CodeComparison:
             for name, values in zip(self.table.rows, self.table.values, strict=True)
         )
         return f"<table><tr>{head}</tr>{lines}</table><p>{escape(self.sentence)}</p>"
+
+
+def _listed(numbers: list[int]) -> str:
+    """Several numbers in words.
+
+    >>> _listed([2]), _listed([2, 4, 8])
+    ('2', '2, 4 and 8')
+    """
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last

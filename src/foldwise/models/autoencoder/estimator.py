@@ -125,6 +125,7 @@ class Autoencoder(
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, engine: Any = None) -> Self:
         """Train the network; `sample_weight` counts a row as that many equal rows, `engine` reads the rows (`fw.engine`)."""
+        self._validate_params()
         import_torch()
         with session(self, X, sample_weight, engine=engine) as opened, one_thread_each():
             found = find(self, opened)
@@ -136,7 +137,7 @@ class Autoencoder(
                 found.rows,
                 resumed_at=found.resumed_at,
                 notes=found.notes,
-                warning=f"Autoencoder (n_components={self.n_components})",
+                warning="Autoencoder",
             )
         return self
 

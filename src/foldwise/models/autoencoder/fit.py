@@ -12,6 +12,7 @@ import numpy as np
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import block_rows, count_rows
 from foldwise.data.spool import SpooledSource, spooled
+from foldwise.errors import ParameterError
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.fold.passes import Passes
@@ -73,6 +74,10 @@ class _Begun:
 def find(model: Any, opened: Session) -> Found:
     """Fit the networks of `model` to the rows of an open fit."""
     source, seed, k = opened.source, opened.seed, int(model.n_components)
+    if k > source.n_columns:
+        raise ParameterError(
+            f"n_components={k} must not exceed the number of columns: there is n_features={source.n_columns}."
+        )
     split = Split.over(opened.passes, seed)
     rows, d = split.rows, source.n_columns
     reduced = _reduced(model.reduce_to, source)
@@ -82,12 +87,15 @@ def find(model: Any, opened: Session) -> Found:
     asked = default_share(max(rows, 1)) if model.validation_fraction == "auto" else float(model.validation_fraction)
     if rows >= _FEWEST_ROWS and round(asked * rows):
         split = replace(split, share=max(min(asked, room / rows, 1 - 2 / rows), 1 / rows))
+    few = split.share == 0.0 and asked > 0.0 and rows < _FEWEST_ROWS and model.linear
     begun = _begin(model, opened, split)
     judging, notes = split, []
     if split.share == 0.0:
         judging = replace(split, share=max(min(1.0, room / rows), 1 / rows))
         why = f"fewer than {_FEWEST_ROWS} rows" if rows < _FEWEST_ROWS else f"validation_fraction={asked:g}"
-        notes.append(f"no rows were held out ({why}): the error of training rows chose the best epoch")
+        then = "nothing tells whether a network is better, and the result is PCA"
+        then = then if few else "the error of training rows chose the best epoch"
+        notes.append(f"no rows were held out ({why}): {then}")
     elif split.share < asked:
         notes.append(f"rows held out: {split.share:.2%} of all, as many as have room in {ROOM >> 20} MB")
     judged = judged_rows(opened.passes, judging, begun.inputs, _pca_residuals(begun.pca, k))
@@ -109,7 +117,7 @@ def find(model: Any, opened: Session) -> Found:
         state, outcome, resumed_at = iterate(
             training.start,
             training.step,
-            training.done,
+            (lambda state: True) if few else training.done,
             max_iter=plan.epochs * training.n_rounds,
             time_budget=opened.deadline.left,
             checkpoint=opened.checkpoint(*figures, every=1.0 if begun.layout.size < _LARGE else 5.0),

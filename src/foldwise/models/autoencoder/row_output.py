@@ -38,7 +38,7 @@ class Coder:
         return self.inputs.rows(self.decoder(self.encoder(self.inputs.of(whole))), _dtype(block))
 
     def errors(self, block: Block) -> Floats:
-        """The squared distance of each row from its reconstruction, over the cells that it has."""
+        """The squared distance of each row from its reconstruction, over the cells that it has; NaN if it has none."""
         return self._codes_and_errors(block)[1]
 
     def records(self, block: Block) -> NDArray[Any]:
@@ -55,14 +55,18 @@ class Coder:
 
     def _codes_and_errors(self, block: Block) -> tuple[NDArray[Any], Floats]:
         whole, missing = self.inputs.completed(block)
-        inputs = self.inputs.of(whole)
-        codes = self.encoder(inputs)
-        away = (self.decoder(codes) - inputs).astype(np.float64)
-        errors = np.einsum("ij,ij->i", away, away) * self.inputs.factor
-        outside, gaps = self.inputs.outside(whole), self.inputs.gaps(whole, missing)
-        errors = errors if outside is None else errors + outside
-        if gaps is not None:
-            errors[gaps.which] = gaps.squares(away[gaps.which]) * self.inputs.factor
+        with np.errstate(over="ignore", invalid="ignore"):  # rows extremely far out
+            inputs = self.inputs.of(whole)
+            codes = self.encoder(inputs)
+            away = (self.decoder(codes) - inputs).astype(np.float64)
+            errors = np.einsum("ij,ij->i", away, away) * self.inputs.factor
+            outside, gaps = self.inputs.outside(whole), self.inputs.gaps(whole, missing)
+            errors = errors if outside is None else errors + outside
+            if gaps is not None:
+                errors[gaps.which] = gaps.squares(away[gaps.which]) * self.inputs.factor
+        errors[np.isnan(errors)] = np.inf
+        if missing is not None:
+            errors[missing.all(axis=1)] = np.nan
         return self._in_units(codes, _dtype(block)), errors
 
 

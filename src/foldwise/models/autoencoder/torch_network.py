@@ -47,12 +47,13 @@ def import_torch() -> Any:
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """One thread of torch's own for each operation; what the user had set is restored."""
+    """One thread of torch's own for each operation, here and in float32; what the user had set is restored."""
     torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with torch.device("cpu"), torch.autocast("cpu", enabled=False):
+            yield
     finally:
         torch.set_num_threads(before)
 
