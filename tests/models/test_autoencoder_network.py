@@ -11,7 +11,8 @@ from scipy.special import erf
 
 from foldwise.errors import ParameterError
 from foldwise.models.autoencoder.activations import ACTIVATIONS
-from foldwise.models.autoencoder.inputs import Part
+from foldwise.models.autoencoder.fit import reconstruction_errors
+from foldwise.models.autoencoder.inputs import Gaps, Part
 from foldwise.models.autoencoder.network import Layer, Network
 from foldwise.models.autoencoder.plan import Plan
 from foldwise.models.autoencoder.torch_network import TorchNetwork
@@ -110,7 +111,7 @@ def test_what_does_not_fit_is_refused() -> None:
 # ---------------------------------------------------------------- training, against torch's own
 
 
-def by_torch(layout: Layout, start: Start, vector: Any, rows: Any, weights: Any) -> Any:
+def by_torch(layout: Layout, start: Start, vector: Any, rows: Any, weights: Any, missing: Any) -> Any:
     """The summed error by torch's own layers."""
     views = [vector[place.start : place.stop].view(place.shape) for place in layout.places]
     act = ACTIVATIONS[layout.plan.activation].torch
@@ -127,9 +128,9 @@ def by_torch(layout: Layout, start: Start, vector: Any, rows: Any, weights: Any)
     if start.directions is not None:
         into = torch.tensor(start.directions / start.sizes[:, None])
         out = torch.tensor(start.directions.T * start.sizes)
-    observed, clean = ~torch.isnan(rows), torch.nan_to_num(rows)
-    code = apply(views[: layout.n_encoder], clean, into)
-    away = (apply(views[layout.n_encoder :], code, out) - clean) * observed
+    code = apply(views[: layout.n_encoder], rows, into)
+    away = apply(views[layout.n_encoder :], code, out) - rows
+    away = away if missing is None else away * ~missing
     squares = (away * away).sum(dim=1)
     return squares.sum() if weights is None else (squares * weights).sum()
 
@@ -144,9 +145,8 @@ def test_steps_are_those_of_torch(activation: str, linear: bool, kind: str) -> N
     rng = np.random.default_rng(5)
     rows = torch.tensor(rng.standard_normal((8, 5), dtype=f32))
     weights = torch.tensor(rng.random(8, dtype=f32)) if kind == "weights" else None
-    if kind == "gaps":
-        rows[1, 2] = rows[4, 0] = torch.nan
-    network = TorchNetwork(layout, start, n_threads=1, gaps=kind == "gaps")
+    missing = torch.tensor(rng.random((8, 5)) < 0.2) if kind == "gaps" else None
+    network = TorchNetwork(layout, start, n_threads=1)
     first = rng.standard_normal(layout.size).astype(f32) * f32(0.3)
     vectors = (torch.tensor(first), torch.zeros(layout.size), torch.zeros(layout.size))
     theirs = torch.tensor(first, requires_grad=True)
@@ -155,9 +155,9 @@ def test_steps_are_those_of_torch(activation: str, linear: bool, kind: str) -> N
               for decays, d in ((True, 0.01), (False, 0.0))]  # fmt: skip
     adam = torch.optim.AdamW(groups, lr=3e-3)
     for number in (1, 2, 3):
-        error = network.step(vectors, rows, weights, 40.0, 3e-3, number, (0, 0))
+        error = network.step(vectors, rows, weights, 40.0, 3e-3, number, (0, 0), missing)
         packed = torch.cat([torch.cat([t, torch.zeros((-len(t)) % 16)]) for t in twin])
-        loss = by_torch(layout, start, packed, rows, weights)
+        loss = by_torch(layout, start, packed, rows, weights, missing)
         assert error == pytest.approx(float(loss.detach()), rel=1e-5)
         adam.zero_grad()
         (loss / 40.0).backward()
@@ -194,9 +194,39 @@ def test_noise_and_dropout_leave_out_what_they_say() -> None:
     square = plan(encoder=(2, 2), decoder=(2, 2), noise=0.5)
     copying = TorchNetwork(Layout(square), Start(np.eye(2, dtype=f32), np.ones(2, f32)), n_threads=1)
     away, _, _ = copying._forward(
-        copying._views(torch.tensor(copying.layout.first_weights())), torch.zeros(20_000, 2), np.random.default_rng(1)
+        copying._views(torch.tensor(copying.layout.first_weights())),
+        torch.zeros(20_000, 2),
+        None,
+        np.random.default_rng(1),
     )
     assert float(away.std()) == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_errors_of_rows_with_gaps(reduced: bool) -> None:
+    """Of all cells that a row has, whether the inputs are its cells or scores on some directions: by torch and by NumPy."""
+    layout, start = Layout(plan()), random_start()
+    vector = np.random.default_rng(8).standard_normal(layout.size).astype(f32) * f32(0.3)
+    rng = np.random.default_rng(9)
+    basis = np.linalg.qr(rng.standard_normal((9, 5)))[0].T if reduced else np.eye(5)
+    x = rng.standard_normal((40, 9 if reduced else 5))
+    missing = rng.random(x.shape) < 0.1
+    which = np.flatnonzero(missing.any(axis=1))
+    assert 5 < len(which) < 35
+    inputs = (x @ basis.T).astype(f32)
+    rest = np.where(missing, np.nan, x - inputs @ basis)[which].astype(f32)
+    gaps = Gaps(which, rest, basis) if reduced else Gaps(which, np.where(missing, np.nan, 0.0)[which].astype(f32))
+    encoder, decoder = layout.networks(vector, start)
+    away = decoder(encoder(inputs)) @ basis - x
+    expected = np.where(missing, 0.0, away)[which]
+    for found in (
+        TorchNetwork(layout, start, n_threads=2).errors(vector, Part(inputs, None, gaps=gaps)),
+        reconstruction_errors(encoder, decoder, Part(inputs, None, gaps=gaps)),
+    ):
+        np.testing.assert_allclose(found[which], (expected**2).sum(axis=1), rtol=1e-4, atol=1e-6)
+        whole = np.setdiff1d(np.arange(40), which)
+        inside = ((decoder(encoder(inputs)) - inputs) ** 2).sum(axis=1)
+        np.testing.assert_allclose(found[whole], inside[whole], rtol=1e-4, atol=1e-6)
 
 
 def test_plain_arrays_do_what_torch_does() -> None:
