@@ -83,7 +83,7 @@ def test_without_training_it_is_pca(dtype: Any, scale: bool) -> None:
 @settings(max_examples=12, deadline=None)
 @given(n=st.integers(2, 60), d=st.integers(1, 5), k=st.integers(1, 6), seed=st.integers(0, 99), scale=st.booleans())
 def test_never_worse_than_pca_where_it_is_judged(n: int, d: int, k: int, seed: int, scale: bool) -> None:
-    x = np.random.default_rng(seed).standard_normal((n, d)) + 5
+    x, k = np.random.default_rng(seed).standard_normal((n, d)) + 5, min(k, d)
     ae = quick(k, max_iter=4, random_state=seed, scale=scale).fit(x)
     assert ae.held_out_error_ <= ae.pca_error_ * (1 + 1e-4) + 1e-9 * ae.held_out_variance_
     assert ae.transform(x).shape == (n, k)
@@ -248,6 +248,7 @@ def test_missing_cells_and_reduced_columns(linear: bool, tmp_path: Path) -> None
     codes = ae.transform(x)
     assert len(np.unique(codes, axis=0)) == len(x)
     away = np.nansum((x - ae.reconstruct(x)) ** 2, axis=1)
+    away[np.isnan(x).all(axis=1)] = np.nan
     np.testing.assert_allclose(ae.reconstruction_error(x), away, rtol=1e-4, atol=1e-6)
     # The trace judges epochs by the same errors as the result.
     best = min(figures["held_out_error"] for figures in ae.trace_)
@@ -629,3 +630,48 @@ def test_clone_and_parameters() -> None:
         .fit(curve(50))
         .manifest_.algorithm.startswith("autoencoder 6-9-1-5-4-6 (silu)")
     )
+
+
+def test_a_row_without_any_value_has_no_error() -> None:
+    """It was 0, as if it were the most ordinary of all."""
+    x = np.random.default_rng(0).standard_normal((60, 3))
+    x[4] = np.nan
+    for model in (
+        fw.Autoencoder(1, missing="model", max_iter=5),
+        fw.LinearAutoencoder(1, missing="model"),
+        fw.PCA(1, missing="model"),
+        fw.FeatureSelector(1, missing="model"),
+    ):
+        errors = model.fit(x).reconstruction_error(x)
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(errors)), [4])
+    assert np.isfinite(fw.Autoencoder(1, missing="model", max_iter=5).fit(x).score(x))
+
+
+def test_few_rows_get_pca() -> None:
+    """With nothing held out, the smallest error of training rows is that of the network that fits them too well."""
+    x = np.random.default_rng(0).standard_normal((19, 5))
+    model = fw.Autoencoder(2, max_iter=50).fit(x)
+    assert (model.best_epoch_, model.n_iter_) == (0, 0)
+    assert "the result is PCA" in model.manifest_.notes[-1]
+    np.testing.assert_allclose(model.transform(x), fw.PCA(2).fit_transform(x), atol=1e-5)
+
+
+def test_no_more_codes_than_columns() -> None:
+    with pytest.raises(ParameterError, match="n_components=5 must not exceed the number of columns"):
+        fw.Autoencoder(5).fit(np.random.default_rng(0).standard_normal((50, 4)))
+
+
+def test_settings_of_torch_do_not_matter() -> None:
+    import torch
+
+    x = np.random.default_rng(0).standard_normal((60, 4))
+    plain = fw.Autoencoder(2, max_iter=5).fit(x).transform(x)
+    torch.set_default_device("meta")
+    try:
+        other = fw.Autoencoder(2, max_iter=5).fit(x).transform(x)
+    finally:
+        torch.set_default_device(None)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        third = fw.Autoencoder(2, max_iter=5).fit(x).transform(x)
+    np.testing.assert_array_equal(plain, other)
+    np.testing.assert_array_equal(plain, third)

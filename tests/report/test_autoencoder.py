@@ -91,7 +91,7 @@ def test_many_columns_sparse_rows_and_few_rows():
 
     wide = bent(200, 60)
     text = str(autoencoder_report(fw.Autoencoder(2, **QUICK).fit(wide), fw.scan(wide)))
-    assert "Of 60 columns, the 20 in which codes are furthest ahead of PCA" in text
+    assert "Of 60 columns, the 20 in which codes and PCA differ most" in text
     sparse = sp.random(150, 40, density=0.2, random_state=0, format="csr")
     model = fw.Autoencoder(2, **QUICK).fit(sparse)
     report = autoencoder_report(model, fw.scan(sparse))

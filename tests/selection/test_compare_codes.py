@@ -269,7 +269,7 @@ def test_words() -> None:
     many = replace(base, autoencoder_errors=np.array([0.6, 0.05]))
     assert many.sentence == (
         "2 numbers of an autoencoder reconstruct held-out rows as well as at least 4 principal components, and lose 5.0 % of "
-        "their variance, where 2 components lose 30.0 %."
+        "their variance, where 2 components lose 30.0 %. With 1 there is no sure difference."
     )
     few = replace(base, autoencoder_errors=np.array([0.2, 0.15]))
     assert few.equivalents == (3, 3)
@@ -279,8 +279,10 @@ def test_words() -> None:
     )
     # Better than one component and worse than two is as good as one.
     assert replace(base, autoencoder_errors=np.array([0.4, 0.3])).sentence == (
-        "1 number of an autoencoder loses 40.0 % of the held-out variance, where 1 component loses 60.0 %."
+        "1 number of an autoencoder loses 40.0 % of the held-out variance, where 1 component loses 60.0 %. With 2 there is no "
+        "sure difference."
     )
+    assert replace(base, autoencoder_errors=np.array([0.4, 0.4])).sentence.endswith("60.0 %. With 2 PCA loses less.")
     assert replace(base, autoencoder_errors=base.pca_errors).sentence.endswith("straight directions say it all.")
     assert replace(base, autoencoder_errors=np.array([1.2, 1.1])).equivalents == (0, 0)
 

@@ -68,6 +68,21 @@ class DropIncomplete:
         return DenseBlock(filled, block.start, np.where(incomplete, 0.0, weights))
 
 
+@dataclass(frozen=True)
+class UnknownIfBlank:
+    """A task that gives a number for each row, or NaN for a row of which nothing is observed."""
+
+    task: Callable[[Block], Floats]
+
+    def __call__(self, block: Block) -> Floats:
+        """The numbers of the rows of a block."""
+        found = self.task(block)
+        if block.sparse:
+            return found
+        blank = np.isnan(block.dense()).all(axis=1)
+        return np.where(blank, np.nan, found) if blank.any() else found
+
+
 def incomplete_rows(block: Block) -> NDArray[np.bool_]:
     """Which rows of a block have a missing cell."""
     return np.zeros(block.n_rows, dtype=bool) if block.sparse else np.asarray(np.isnan(block.dense()).any(axis=1))

@@ -245,7 +245,7 @@ class _Fits:
             raise KeyboardInterrupt
         seconds = time.perf_counter() - began
         errors, weights, variance = (
-            model.reconstruction_error(self.split.held_out),
+            np.nan_to_num(model.reconstruction_error(self.split.held_out)),  # rows without any cell lose nothing
             state["weights"],
             float(state["variance"]),
         )
@@ -292,7 +292,7 @@ class _Fits:
         if size > last:
             return state
         errors, curve, weights = state["pca"].copy(), state["curve"].copy(), state["weights"]
-        errors[:, number] = self._pca(size).reconstruction_error(self.split.held_out)
+        errors[:, number] = np.nan_to_num(self._pca(size).reconstruction_error(self.split.held_out))
         curve[size] = weights @ errors[:, number] / weights.sum() / float(state["variance"])
         return {**state, "pca": errors, "curve": curve}
 

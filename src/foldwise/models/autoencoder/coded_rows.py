@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.missing import UnknownIfBlank
 from foldwise.data.scan import scan
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
@@ -61,13 +62,13 @@ class CodedRows(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ign
         """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
 
         Comparable with that of `fw.PCA` with the same `scale`. Where cells are missing (missing="model"), only the observed
-        ones count.
+        ones count; the error of a row without any is not known (NaN).
         """
-        return self._rows(X, self._coder().errors)
+        return self._rows(X, UnknownIfBlank(self._coder().errors))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean of `reconstruction_error`: the larger, the better."""
-        return -float(np.mean(self.reconstruction_error(X)))
+        return -float(np.nanmean(self.reconstruction_error(X)))
 
     def _rows(self, X: Any, task: Any) -> NDArray[Any]:
         return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.missing import UnknownIfBlank
 from foldwise.data.source import Source
 from foldwise.models.base import RowOutput
 from foldwise.models.pca.normal_model import NormalModel
@@ -76,5 +77,5 @@ class CodesAndError:
         codes = self.code.codes(block)
         for name, column in zip(self.dtype.names or (), codes.T, strict=False):
             told[name] = column
-        told["error"] = self.code.errors(block)
+        told["error"] = UnknownIfBlank(self.code.errors)(block)
         return told

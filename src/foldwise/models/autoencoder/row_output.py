@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
+from foldwise.data.missing import UnknownIfBlank
 from foldwise.models.autoencoder.activations import Floats32
 from foldwise.models.autoencoder.inputs import Inputs
 from foldwise.models.autoencoder.network import Network
@@ -38,12 +39,13 @@ class Coder:
         return self.inputs.rows(self.decoder(self.encoder(self.inputs.of(whole))), _dtype(block))
 
     def errors(self, block: Block) -> Floats:
-        """The squared distance of each row from its reconstruction, over the cells that it has; NaN if it has none."""
+        """The squared distance of each row from its reconstruction, over the cells that it has."""
         return self._codes_and_errors(block)[1]
 
     def records(self, block: Block) -> NDArray[Any]:
         """Codes and error of each row as records."""
         codes, errors = self._codes_and_errors(block)
+        errors = UnknownIfBlank(lambda _: errors)(block)
         dtype = record_dtype(codes.shape[1], codes.dtype)
         told = np.empty(len(codes), dtype)
         for name, column in zip(dtype.names or (), (*codes.T, errors), strict=True):
@@ -65,8 +67,6 @@ class Coder:
             if gaps is not None:
                 errors[gaps.which] = gaps.squares(away[gaps.which]) * self.inputs.factor
         errors[np.isnan(errors)] = np.inf
-        if missing is not None:
-            errors[missing.all(axis=1)] = np.nan
         return self._in_units(codes, _dtype(block)), errors
 
 

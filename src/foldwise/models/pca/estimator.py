@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Floats
-from foldwise.data.missing import refuse_missing
+from foldwise.data.missing import UnknownIfBlank, refuse_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
@@ -343,12 +343,12 @@ class PCA(
         """The squared distance of each row from its reconstruction, in the (scaled) space of the fit: a novelty score.
 
         Over the rows of the fit, the sum divided by (n - ddof) equals the sum of the dropped variances, if nothing is missing.
-        Where cells are missing, only the observed ones count.
+        Where cells are missing, only the observed ones count; a row without any has no distance (NaN).
         """
         projection = self._projection()
         if self.missing != "model":
             return self._rows(X, projection.residual_norms)
-        return self._rows_as_they_are(X, ObservedResiduals(self._normal(), projection))
+        return self._rows_as_they_are(X, UnknownIfBlank(ObservedResiduals(self._normal(), projection)))
 
     @property
     def loadings_(self) -> LabelledMatrix:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Floats
 from foldwise.data.mapped import TakeColumns
-from foldwise.data.missing import allow_missing
+from foldwise.data.missing import UnknownIfBlank, allow_missing
 from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold import blas
@@ -214,7 +214,7 @@ class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: i
 
         Over the rows of the fit, its sum is 1 - `score_` of that of the mean alone, if nothing is missing.
         """
-        return Passes(self._opened(X), n_threads=self.n_threads).rows(SquaredError(self._reconstruct()))
+        return Passes(self._opened(X), n_threads=self.n_threads).rows(UnknownIfBlank(SquaredError(self._reconstruct())))
 
     def row_output(self, source: Source) -> RowOutput:
         """For streamed output: the chosen columns of each row."""
