@@ -21,7 +21,7 @@ _MOST_LINES = 20  # of columns
 _MOST_STEPS = 400  # of a curve
 _NOTHING = 0.01  # of the variance lost by PCA, which is so little that units are to blame
 _FLATTERED = (
-    "(These rows chose the epoch, so that others may fare a little worse; --sizes keeps rows that have no say.)"
+    "(These rows chose the epoch: others fare worse, with few rows clearly so; --sizes keeps rows that have no say.)"
 )
 _NOT_HELD_OUT = "no rows were held out"  # how the note in the manifest begins
 
