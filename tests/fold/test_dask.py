@@ -127,6 +127,16 @@ def silhouette(x: Any, engine: Any) -> str:
     return digest(found.mean, found.cluster_errors, fw.squared_silhouette(x, labels, engine=engine).mean)
 
 
+def selector(x: Any, engine: Any) -> str:
+    model = fw.FeatureSelector(3, search="exhaustive").fit(x, engine=engine)
+    return digest(model.support_, model.coefficients_, model.score_)
+
+
+def autoencoder(x: Any, engine: Any) -> str:
+    model = fw.Autoencoder(2, encoder=[8], max_iter=1, batch_size=4096).fit(x, engine=engine)
+    return digest(model.encoder_.layers[0].weights, model.decoder_.layers[-1].bias, model.held_out_error_)
+
+
 def predictions(x: Any, engine: Any) -> str:
     model = fw.KMeans(3, max_iter=2).fit(np.linspace(-9, 9, 600).reshape(100, 6) ** 3)
     with fw.engine(engine):
@@ -144,6 +154,8 @@ MODELS: list[Callable[[Any, Any], str]] = [
     soft,
     distribution,
     silhouette,
+    selector,
+    autoencoder,
     predictions,
 ]
 ENGINES = ["serial", ("threads", 2), ("threads", 3)]
