@@ -126,6 +126,7 @@ def test_the_same_seed_gives_the_same_codes(tmp_path):
     [
         (["--layers", "64,x"], "--layers 64,x: give whole numbers separated by commas, as in 512,256,128"),
         (["--sizes", "0"], "--sizes 0: give whole numbers"),
+        (["--size", "40"], "--size 40: a code must not have more numbers than the 13 columns"),
         (["--sizes", "40"], "a code of 40 is no smaller than 13 columns"),
         (["--sizes", "1,2", "--size", "2"], "--size and --sizes: give one of them"),
         (["--sizes", "1,2", "--model", "m.fw"], "--sizes compares several models and keeps none"),

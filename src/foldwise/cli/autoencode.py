@@ -71,6 +71,7 @@ def autoencode(
     from foldwise.cli.check_outputs import check_outputs
     from foldwise.cli.options import spooled_scan
     from foldwise.cli.output import finish, save_early
+    from foldwise.errors import ParameterError
     from foldwise.report.autoencoder import autoencoder_report
     from foldwise.report.codes import comparison_report
 
@@ -105,6 +106,10 @@ def autoencode(
                 )
             report = comparison_report(found, source, scale=scale)
             return finish(report, output, model=found, checkpoint=place, interrupted=found.interrupted)
+        if (size or 2) > source.n_columns:  # in the words of the command
+            raise ParameterError(
+                f"--size {size or 2}: a code must not have more numbers than the {source.n_columns} columns."
+            )
         with progress():
             fitted = Autoencoder(size or 2, **settings, **stopping).fit(source)
         save_early(fitted, output)

@@ -76,7 +76,7 @@ def find(model: Any, opened: Session) -> Found:
     source, seed, k = opened.source, opened.seed, int(model.n_components)
     if k > source.n_columns:
         raise ParameterError(
-            f"n_components={k} must not exceed the number of columns: there is n_features={source.n_columns}."
+            f"n_components={k} must not exceed the number of columns: there are {source.n_columns} feature(s)."
         )
     split = Split.over(opened.passes, seed)
     rows, d = split.rows, source.n_columns

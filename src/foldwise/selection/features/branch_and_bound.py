@@ -86,9 +86,7 @@ class BranchAndBound:
         """The root of the tree for a size, and a first subset: a good one prunes most of the tree."""
         first = Walk()
         swap(self.criterion, size, first)
-        inside: set[int] = set()
-        for step in first.steps:
-            inside = (inside - set(step.removed)) | set(step.added)
+        inside = first.columns
         whole = np.uint64(2**self.criterion.d - 1)
         return {
             "nodes": np.array([[0, whole]], dtype=np.uint64),

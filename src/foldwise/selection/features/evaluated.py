@@ -96,14 +96,14 @@ class KnownScores:
         old = sorted(columns)
         return self._placed(old, [tuple(one for one in columns if one != column) for column in old])
 
-    def exchanges(self, columns: Subset) -> tuple[Floats, Subset]:
-        """The score after each exchange: a row for each column that leaves, a column for each that comes."""
+    def exchanges(self, columns: Subset) -> Floats:
+        """The score after each exchange: a row for each of the columns, which leaves, and a column for each that comes."""
         new = [column for column in range(self.d) if column not in columns]
         rest = [tuple(one for one in columns if one != gone) for gone in columns]
         found = self.scores([(*kept, column) for kept in rest for column in new])
         out = np.full((len(columns), self.d), -np.inf)
         out[:, new] = found.reshape(len(columns), len(new))
-        return out, columns
+        return out
 
     def _placed(self, columns: list[int], subsets: list[Subset]) -> Floats:
         out = np.full(self.d, -np.inf)

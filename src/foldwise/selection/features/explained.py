@@ -21,8 +21,6 @@ TIE = 1e-12  # scores that differ by less are equal: the first column wins
 class ExplainedVariance:
     """Scores of subsets of the columns with this scatter matrix (both triangles), as shares of the total variance."""
 
-    direct = True  # additions and removals are worked out at once
-
     def __init__(self, scatter: Floats) -> None:
         total = float(np.trace(scatter))
         self.scatter = np.ascontiguousarray(scatter / total)
@@ -76,17 +74,14 @@ class ExplainedVariance:
         found[list(kept)] = self.score(kept) - losses
         return found
 
-    def exchanges(self, columns: tuple[int, ...]) -> tuple[Floats, tuple[int, ...]]:
-        """The score after each exchange: a row for each column that leaves (those returned), a column for each that comes."""
-        kept = self._independent(columns)
-        out = np.full((len(columns), self.d), -np.inf)
-        for place, column in enumerate(columns):
-            if len(kept) < len(columns):  # rare, so that it need not be fast
-                out[place] = self.adding(self._without(columns, column))
-        if len(kept) == len(columns):
+    def exchanges(self, columns: tuple[int, ...]) -> Floats:
+        """The score after each exchange: a row for each of the columns, which leaves, and a column for each that comes."""
+        if len(self._independent(columns)) == len(columns):
             out = self._exchanged(columns)
+        else:  # rare, so that it need not be fast
+            out = np.array([self.adding(self._without(columns, column)) for column in columns])
         out[:, list(columns)] = -np.inf
-        return out, columns
+        return out
 
     def _exchanged(self, columns: tuple[int, ...]) -> Floats:
         """The same for columns none of which is explained by the others: what each removal gives back is of rank one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,20 @@ class SelectionStep:
     score: float
     error: float = float("nan")
     bound: float = float("nan")
+
+
+def subsets_of(steps: Iterable[SelectionStep]) -> Iterator[tuple[int, ...]]:
+    """The columns after each step, by position, in the order in which they were added.
+
+    >>> list(subsets_of([SelectionStep((3,), (), 1, 0.5), SelectionStep((0,), (), 2, 0.8), SelectionStep((), (3,), 1, 0.6)]))
+    [(3,), (3, 0), (0,)]
+    """
+    inside: dict[int, None] = {}
+    for step in steps:
+        for column in step.removed:
+            del inside[column]
+        inside.update(dict.fromkeys(step.added))
+        yield tuple(inside)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,12 +72,7 @@ class SelectionPath:
 
     def subsets(self) -> Iterator[tuple[int, ...]]:
         """The columns after each step, by position, in the order in which they were added."""
-        inside: dict[int, None] = {}
-        for step in self.steps:
-            for column in step.removed:
-                del inside[column]
-            inside.update(dict.fromkeys(step.added))
-            yield tuple(inside)
+        return subsets_of(self.steps)
 
     def best(self, size: int) -> tuple[int, ...]:
         """The columns of the best subset of this size on the path."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.selection.features.explained import TIE, first_best
-from foldwise.selection.features.path import SelectionStep
+from foldwise.selection.features.path import SelectionStep, subsets_of
 
 Subset: TypeAlias = tuple[int, ...]  # positions, in the order in which the columns came in
 
@@ -29,8 +29,8 @@ class Criterion(Protocol):
     def removing(self, columns: Subset) -> Floats:
         """The score after removing each column; -inf for those that are not in."""
 
-    def exchanges(self, columns: Subset) -> tuple[Floats, Subset]:
-        """The score after each exchange: a row for each column that leaves (those returned), a column for each that comes."""
+    def exchanges(self, columns: Subset) -> Floats:
+        """The score after each exchange: a row for each of the columns, which leaves, and a column for each that comes."""
 
 
 class Walk:
@@ -39,6 +39,11 @@ class Walk:
     def __init__(self, enough: Callable[[SelectionStep], bool] = lambda step: False) -> None:
         self.steps: list[SelectionStep] = []
         self._enough = enough
+
+    @property
+    def columns(self) -> Subset:
+        """The columns after the last step."""
+        return list(subsets_of(self.steps))[-1] if self.steps else ()
 
     def step(self, score: float, size: int, added: Subset = (), removed: Subset = ()) -> bool:
         """Record a step; whether the search has gone far enough."""
@@ -108,11 +113,11 @@ def swap(criterion: Criterion, size: int, walk: Walk) -> None:
         columns, score = (*columns, new), float(scores[new])
         enough = walk.step(score, len(columns), added=(new,))
         while not enough and len(columns) > 1:
-            table, leaving = criterion.exchanges(columns)
+            table = criterion.exchanges(columns)
             place, comes = divmod(first_best(table.ravel()), table.shape[1])
             if not _beats(table[place, comes], score):
                 break
-            gone, score = leaving[place], float(table[place, comes])
+            gone, score = columns[place], float(table[place, comes])
             columns = (*(column for column in columns if column != gone), comes)
             enough = walk.step(score, len(columns), added=(comes,), removed=(gone,))
         if enough:
@@ -125,7 +130,7 @@ def exhaustive(criterion: Criterion, size: int, walk: Walk) -> None:
     for many in range(1, size + 1):
         if exhaustive_step(criterion, many, walk, before):
             return
-        before = _subset(walk)
+        before = walk.columns
 
 
 def exhaustive_of_one_size(criterion: Criterion, size: int, walk: Walk) -> None:
@@ -146,15 +151,6 @@ def record(walk: Walk, before: Subset, after: Subset, score: float) -> bool:
     added = tuple(column for column in after if column not in before)
     removed = tuple(column for column in before if column not in after)
     return walk.step(score, len(after), added=added, removed=removed)
-
-
-def _subset(walk: Walk) -> Subset:
-    inside: dict[int, None] = {}
-    for step in walk.steps:
-        for column in step.removed:
-            del inside[column]
-        inside.update(dict.fromkeys(step.added))
-    return tuple(inside)
 
 
 def _beats(score: float, other: float) -> bool:
