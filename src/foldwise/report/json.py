@@ -21,6 +21,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "title": report.title,
         "data": list(report.data),
         "about": list(report.about),
+        **({"lead": list(report.lead)} if report.lead else {}),
         "facts": {fact.name: plain(fact.value) for fact in report.facts},
         "tables": {t.title: {column.name.strip(): plain(list(column.values)) for column in t.columns} for t in tables},
         "notes": [line for part in parts if isinstance(part, Note) for line in part.text.splitlines()],

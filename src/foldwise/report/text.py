@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from foldwise.report.values import Chart, Note, Part, Report, Table
+from foldwise.report.values import Chart, Note, Part, Report, Scatter, Table
 
 WIDTH = 116  # characters that most terminals have room for
 
@@ -22,14 +22,15 @@ def as_text(report: Report) -> str:
     facts, parts = report.for_("text")
     widest = max((len(fact.name) for fact in facts), default=0)
     lines = [f"{fact.name:<{widest}}  {fact.text} {fact.remark}".rstrip() for fact in facts]
-    blocks = ["\n".join([*report.data, *report.about]), "\n".join(lines), *(_block(part) for part in parts)]
+    heads = ["\n".join([*report.data, *report.about]), "\n".join(report.lead), "\n".join(lines)]
+    blocks = [*heads, *(_block(part) for part in parts)]
     return "\n\n".join(block for block in blocks if block)
 
 
 def _block(part: Part) -> str:
     if isinstance(part, Note):
         return part.text
-    if isinstance(part, Chart):
+    if isinstance(part, (Chart, Scatter)):
         return ""
     if isinstance(part, Table):
         rows, hidden = part.rows(part.most)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from foldwise.selection.explore.result import Points
 
 Only: TypeAlias = Literal["text", "page"] | None  # where something is shown; None: everywhere
 
@@ -46,10 +49,11 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Where a part is shown, and whether it takes the whole width of a page."""
+    """Where a part is shown, whether it takes the whole width of a page, and whether a page shows it only when asked to."""
 
     only: Only = None
     wide: bool = False
+    collapsed: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Table(Shown):
     """Columns of equal length; rows beyond `most` (half as many again on a page) are counted but not shown.
 
     With `total`, the last row sums up the others and is always shown. `colours` has the colour of each row's dot and bar.
+    With `searchable`, a page can sort the rows and search them.
     """
 
     title: str
@@ -65,6 +70,7 @@ class Table(Shown):
     most: int = 40
     total: bool = False
     colours: Sequence[str] = ()
+    searchable: bool = False
 
     def rows(self, most: int) -> tuple[list[tuple[str, ...]], int]:
         """The rows as they are written, and how many more there are."""
@@ -75,12 +81,33 @@ class Table(Shown):
 
 @dataclass(frozen=True)
 class Chart(Shown):
-    """A picture, drawn as SVG when a page asks for it; a drawing function that gives None has nothing to show."""
+    """A picture, drawn as SVG when a page asks for it; a drawing function that gives None has nothing to show.
+
+    `alt` says what it shows to those who cannot see it.
+    """
 
     title: str
     draw: Callable[[], str | None]
     caption: str = ""
     colour: str = ""
+    alt: str = ""
+
+
+@dataclass(frozen=True)
+class Scatter(Shown):
+    """Rows on any two components, which a page draws so that they can be zoomed, selected, coloured and pointed at.
+
+    `components` are the names of the columns of `points.scores`, `clusters` those of the clusters, `fallback` a picture for
+    print and for pages whose scripts do not run.
+    """
+
+    title: str
+    points: Points
+    components: Sequence[str]
+    clusters: Sequence[str] = ()
+    fallback: Callable[[], str | None] | None = None
+    caption: str = ""
+    alt: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,13 +121,13 @@ class Note(Shown):
 class Group(Shown):
     """Parts that belong together: one card of a page, below each other or, as small panels, side by side."""
 
-    parts: Sequence[Table | Chart | Note]
+    parts: Sequence[Table | Chart | Note | Scatter]
     title: str = ""
     caption: str = ""
     panels: bool = False
 
 
-Part: TypeAlias = Table | Chart | Note | Group
+Part: TypeAlias = Table | Chart | Note | Scatter | Group
 
 
 @dataclass(frozen=True)
@@ -118,6 +145,7 @@ class Report:
     facts: Sequence[Fact] = ()
     parts: Sequence[Part] = ()
     data: Sequence[str] = ()  # what was read, and what was decided about the columns
+    lead: Sequence[str] = ()  # the answer in a few plain sentences
 
     def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
         """The facts and parts that are shown there."""

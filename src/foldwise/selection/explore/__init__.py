@@ -1,0 +1,1 @@
+"""`fw.explore`: directions, groups, how many, how sure, in one call."""
