@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import Coassociation as Coassociation
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
+    from foldwise.models.exploration import ExplorationModel as ExplorationModel
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -91,6 +92,7 @@ _HOMES = {
     "fold.outcome": "Outcome",
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
+    "models.exploration": "ExplorationModel",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
