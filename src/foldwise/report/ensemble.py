@@ -29,7 +29,7 @@ from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, Plot, colour, text
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, SHADE, Plot, colour, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.ensemble_profile import EnsembleProfile, ensemble_profile
@@ -197,7 +197,7 @@ def _cdf(model: Any) -> Chart:
     def draw() -> str:
         plot = Plot((0.0, 1.0), (0.0, 1.0), "share of clusterings in which two rows are together", percent=True)
         low, high = AMBIGUOUS
-        plot.bars([low, high], [1.0], "#f3f5f7", gap=0)
+        plot.bars([low, high], [1.0], SHADE, gap=0)
         if several:
             assert choice is not None
             assert choice.cdfs is not None
