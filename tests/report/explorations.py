@@ -52,7 +52,9 @@ def explored(x, names, *, label=None, where="data.csv", clusters=None) -> Explor
     pca = fw.PCA(min(10, d, n - 1), scale=True).fit(source)
     components = fw.choose_components(x, scale=True, random_state=0, rules=["parallel", "broken-stick", 0.9])
     ks = range(1, 7) if clusters is None else range(1, min(clusters + 3, n))
-    number = fw.choose_clusters(source, ks, ["dip", "silhouette", "calinski-harabasz", "bic"], scale=True, random_state=0)
+    number = fw.choose_clusters(
+        source, ks, ["dip", "silhouette", "calinski-harabasz", "bic"], scale=True, random_state=0
+    )
     common = {
         "overview": _overview(x, names, label, where),
         "names": tuple(names),

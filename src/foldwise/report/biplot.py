@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.report.equal_plane import cross, draw_points, ends_of, equal_plot
-from foldwise.report.labels import Anchor, Box, draw_labels
-from foldwise.report.svg import INK, MUTED, ORANGE, Plot, cut
+from foldwise.report.labels import shortened
+from foldwise.report.place_labels import Anchor, Box, draw_labels
+from foldwise.report.svg import INK, MUTED, ORANGE, Plot, fill
 
-_LONGEST = 24  # characters of a name
+_LONGEST = 150.0  # pixels of a name
 _HEAD, _WING = 9.0, 0.42  # of an arrow: length in pixels, half its angle
 _REACH = 0.85  # of the frame, for the longest arrow
 
@@ -43,7 +44,7 @@ def correlation_circle(correlations: Floats, names: Sequence[str], axes: tuple[s
     """The correlations of columns with two directions as arrows in a circle of radius 1."""
     plot = equal_plot((-1.12, 1.12), (-1.12, 1.12), *axes, width=520)
     turn = np.linspace(0.0, 2 * np.pi, 121)
-    plot.line(np.cos(turn), np.sin(turn), MUTED, 1.2, tint=0.0001)
+    plot.line(np.cos(turn), np.sin(turn), MUTED, 1.2)
     cross(plot)
     _arrows(plot, correlations, names)
     return plot.svg()
@@ -51,14 +52,13 @@ def correlation_circle(correlations: Floats, names: Sequence[str], axes: tuple[s
 
 def _arrows(plot: Plot, ends: Floats, names: Sequence[str]) -> None:
     """Arrows from the origin with heads, and their names."""
-    anchors, shafts = [], []
+    anchors = []
     x0, y0 = plot.x(0.0), plot.y(0.0)
     for (x, y), name in zip(ends, names, strict=True):
         x1, y1 = plot.x(float(x)), plot.y(float(y))
         length = math.hypot(x1 - x0, y1 - y0)
-        anchors.append(Anchor(x1, y1, cut(name, _LONGEST), x1 - x0 if length else 1.0, y1 - y0))
-        shafts.append(_arrow(x0, y0, x1, y1))
-        plot.add(shafts[-1])
+        anchors.append(Anchor(x1, y1, shortened(name, _LONGEST), x1 - x0 if length else 1.0, y1 - y0))
+        plot.add(_arrow(x0, y0, x1, y1))
     frame = Box(plot.left + 2, plot.top + 2, plot.right - 2, plot.bottom - 2)
     plot.add(*draw_labels(anchors, frame, INK))
 
@@ -71,4 +71,4 @@ def _arrow(x0: float, y0: float, x1: float, y1: float) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [(x1, y1), *wings])
     neck = max(0.0, length - 0.7 * head) / length if length else 0.0
     shaft = f'x1="{x0:.1f}" y1="{y0:.1f}" x2="{x0 + (x1 - x0) * neck:.1f}" y2="{y0 + (y1 - y0) * neck:.1f}"'
-    return f'<line {shaft} stroke="{ORANGE}" stroke-width="1.8"/><polygon points="{points}" fill="{ORANGE}"/>'
+    return f'<line {shaft} style="stroke:{ORANGE}" stroke-width="1.8"/><polygon points="{points}" {fill(ORANGE)}/>'

@@ -8,11 +8,13 @@ from html import escape
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, FAINT, INK, MUTED, ORANGE, cut, start, text
+from foldwise.report.labels import cut, shortened, text_width
+from foldwise.report.svg import BLUE, INK, ORANGE, fill, start, text
 
 _SHADES = 16
-_STRONGEST = 0.78  # opacity: the figures above must stay readable
-_LETTER = 6.6
+_STRONGEST = 0.72  # opacity: the figures above must stay readable
+_SIDE = 16.0  # of cells without figures
+_NAME = 190.0  # pixels of a row's name
 
 
 def shade(value: float, reach: float) -> tuple[str, float]:
@@ -27,86 +29,70 @@ def heat_table(
     columns: Sequence[str],
     reach: float,
     *,
-    show: Callable[[float], str] | None = "{:+.1f}".format,
+    show: Callable[[float], str] = "{:+.1f}".format,
     below: Sequence[Sequence[str]] | None = None,
-    over: Callable[[int, int], str] | None = None,
     dots: Sequence[str] = (),
-    widest: int = 28,
+    name: float = 86.0,
 ) -> str:
-    """Values as coloured cells with their figures; `below` has a second line for each, `over` the words under the pointer.
+    """Values as coloured cells with their figures; `below` has a second line for each.
 
-    `dots` are colours beside the names of the columns.
+    `dots` are the colours of strips below the names of the columns, `name` how many pixels a name takes at most.
     """
-    width_of = max([len(cut(name, 12)) for name in columns] + [5])
-    if below is not None:
-        width_of = max(width_of, *(len(cell) for line_ in below for cell in line_))
-    cell = max(34.0, _LETTER * width_of + 12) if show is not None else 15.0
-    tall = 36.0 if below is not None else 24.0 if show is not None else 15.0
-    left = 12 + _LETTER * max((len(cut(name, widest)) for name in rows), default=0)
-    top = 28.0 if show is not None else 8.0
-    parts = [start(round(left + cell * len(columns) + 4), round(top + tall * len(rows) + 6))]
-    if show is not None:
-        for j, name in enumerate(columns):
-            x = left + cell * (j + 0.5)
-            parts.append(f"<g>{_over(name)}{text(x, 18, cut(name, 12), 'middle')}</g>")
-            if dots:
-                parts.append(f'<rect x="{left + cell * j + 1:.1f}" y="23" width="{cell - 2:.1f}" height="4" fill="{dots[j]}"/>')
-    for i, name in enumerate(rows):
+    second = [] if below is None else [cell for cells in below for cell in cells]
+    heads = [shortened(column, name) for column in columns]
+    wide = max([44.0, *(text_width(words) + 12 for words in heads), *(text_width(words, 10) + 10 for words in second)])
+    tall, top = (25.0 if below is None else 37.0), 30.0
+    names = [shortened(row, _NAME) for row in rows]
+    left = 14 + max(map(text_width, names), default=0.0)
+    parts = [start(round(left + wide * len(columns) + 4), round(top + tall * len(rows) + 4))]
+    for j, column in enumerate(columns):
+        x = left + wide * j
+        parts.append(f"<g>{_over(column)}{text(x + wide / 2, 17, heads[j], 'middle')}</g>")
+        if dots:
+            parts.append(f'<rect x="{x + 1:.1f}" y="23" width="{wide - 2:.1f}" height="4" {fill(dots[j])}/>')
+    for i, row in enumerate(rows):
         y = top + tall * i
-        parts.append(f"<g>{_over(name)}{text(left - 8, y + tall / 2 + 4, cut(name, widest), 'end')}</g>")
-        if show is None:
-            continue
-        for j in range(len(columns)):
-            parts.append(_cell(values[i, j], left + cell * j, y, cell, tall, reach, show, below, over, (i, j)))
-    if show is None:
-        parts += _colours(values, left, top, cell, reach)
+        parts.append(f"<g>{_over(row)}{text(left - 8, y + tall / 2 + 4, names[i], 'end')}</g>")
+        for j, value in enumerate(values[i]):
+            said = show(float(value)) if value == value else "-"
+            lines = [said] if below is None else [said, below[i][j]]
+            words = f"{cut(row, 80)}, {cut(columns[j], 80)}: {', '.join(lines)}"
+            parts.append(_cell(float(value), (left + wide * j, y, wide, tall), reach, lines, words))
     return "".join([*parts, "</svg>"])
 
 
-def _cell(
-    value: float,
-    x: float,
-    y: float,
-    wide: float,
-    tall: float,
-    reach: float,
-    show: Callable[[float], str],
-    below: Sequence[Sequence[str]] | None,
-    over: Callable[[int, int], str] | None,
-    place: tuple[int, int],
-) -> str:
-    ink, opacity = shade(float(value), reach)
+def _cell(value: float, box: tuple[float, float, float, float], reach: float, lines: list[str], words: str) -> str:
+    (x, y, wide, tall), (ink, opacity) = box, shade(value, reach)
     size = f'x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 2:.1f}" height="{tall - 2:.1f}"'
-    parts = [f'<rect {size} fill="{ink}" fill-opacity="{opacity:g}"/>']
-    words, middle = show(float(value)) if value == value else "-", x + wide / 2
-    parts.append(text(middle, y + tall / 2 + (4 if below is None else -2), words, "middle", INK))
-    if below is not None:
-        second = text(middle, y + tall / 2 + 12, below[place[0]][place[1]], "middle", INK)
-        parts.append(second.replace("<text ", '<text font-size="10" ', 1))
-    return f"<g>{'' if over is None else _over(over(*place))}{''.join(parts)}</g>"
+    parts = [_over(words), f'<rect {size} {fill(ink)} fill-opacity="{opacity:g}"/>']
+    middle = x + wide / 2
+    parts.append(_plain(text(middle, y + tall / 2 + (4 if len(lines) == 1 else -2), lines[0], "middle", INK)))
+    if len(lines) > 1:
+        parts.append(_plain(text(middle, y + tall / 2 + 12, lines[1], "middle", INK), ' font-size="10"'))
+    return f"<g>{''.join(parts)}</g>"
 
 
-def _colours(values: Floats, left: float, top: float, cell: float, reach: float) -> list[str]:
-    """Cells without figures, all of one shade as one path: thousands of them stay small."""
+def _plain(words: str, more: str = "") -> str:
+    """Words without the pale outline that words over a drawing have: it would blur figures on a coloured cell."""
+    return words.replace("<text ", f'<text stroke="none"{more} ', 1).replace(
+        'style="fill:', 'style="stroke:none;fill:', 1
+    )
+
+
+def heat_grid(values: Floats, rows: Sequence[str], reach: float) -> str:
+    """Values of many rows and columns as colours only; cells of one shade are one path, so that the drawing stays small."""
+    names = [shortened(row, _NAME) for row in rows]
+    left = 14 + max(map(text_width, names), default=0.0)
+    parts = [start(round(left + _SIDE * values.shape[1] + 4), round(_SIDE * len(rows) + 8))]
+    for i, row in enumerate(rows):
+        parts.append(f"<g>{_over(row)}{text(left - 8, 4 + _SIDE * (i + 0.5) + 4, names[i], 'end')}</g>")
     found: dict[tuple[str, float], list[str]] = {}
     for (i, j), value in np.ndenumerate(values):
-        where = f"M{left + cell * j:.0f} {top + cell * i:.0f}h{cell:.0f}v{cell:.0f}h-{cell:.0f}z"
+        where = f"M{left + _SIDE * j:.0f} {4 + _SIDE * i:.0f}h{_SIDE:g}v{_SIDE:g}h-{_SIDE:g}z"
         found.setdefault(shade(float(value), reach), []).append(where)
-    return [
-        f'<path fill="{ink}" fill-opacity="{opacity:g}" d="{"".join(paths)}"/>'
-        for (ink, opacity), paths in found.items()
-        if opacity > 0
-    ]
-
-
-def colour_scale(low: str, high: str, width: float = 260.0) -> str:
-    """What the colours mean, as a strip."""
-    parts, cell = [start(width, 34)], width / (2 * _SHADES)
-    parts.append(f'<rect x="0" y="2" width="{width:g}" height="12" fill="{FAINT}" fill-opacity="0.25"/>')
-    for i in range(2 * _SHADES):
-        ink, opacity = shade((i + 0.5) / _SHADES - 1.0, 1.0)
-        parts.append(f'<rect x="{i * cell:.1f}" y="2" width="{cell:.1f}" height="12" fill="{ink}" fill-opacity="{opacity:g}"/>')
-    parts += [text(0, 30, low, "start", MUTED), text(width / 2, 30, "0", "middle", MUTED), text(width, 30, high, "end", MUTED)]
+    for (ink, opacity), paths in found.items():
+        if opacity > 0:
+            parts.append(f'<path {fill(ink)} fill-opacity="{opacity:g}" d="{"".join(paths)}"/>')
     return "".join([*parts, "</svg>"])
 
 

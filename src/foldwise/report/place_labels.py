@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from foldwise.report.labels import text_width
 from foldwise.report.svg import MUTED, line, text
 
-_LETTER, _HEIGHT = 6.5, 15.0  # of text in 12 pixels
+_HEIGHT = 15.0  # of text in 12 pixels
 _DISTANCES = (5.0, 12.0, 22.0, 34.0, 48.0, 64.0, 84.0, 110.0)
 _TURNS = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6)  # of 30 degrees, away from the preferred direction
 _LEADS = 13.0  # from here on a line is needed to see whose name it is
@@ -72,7 +73,7 @@ def place(anchors: Sequence[Anchor], frame: Box, taken: Sequence[Box] = ()) -> l
 
 def _places(anchor: Anchor) -> list[Box]:
     """Where a name could stand, the best first."""
-    half = _LETTER * len(anchor.name) / 2 + 2
+    half = text_width(anchor.name) / 2 + 3
     start = math.atan2(anchor.down, anchor.across)
     boxes = []
     for distance in _DISTANCES:

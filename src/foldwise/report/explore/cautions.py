@@ -21,7 +21,9 @@ def caution_sentence(found: Exploration) -> str:
     """The last sentence of the lead."""
     said = cautions(found)[:_SAID]
     if not said:
-        return "Nothing here calls for special caution, but groups and directions describe these rows and explain nothing."
+        return (
+            "Nothing here calls for special caution, but groups and directions describe these rows and explain nothing."
+        )
     return f"Be careful: {'; '.join(said)}."
 
 
@@ -84,13 +86,13 @@ def _missing(found: Exploration, *, at_least: float, below: float = 1.01) -> str
         return ""
     used = [one for one in found.overview.columns if one.role == "used" and one.missing]
     most = max(used, key=lambda one: one.missing)
-    where = f", most of them in {name_of(most.name)}" if len(used) > 1 and 2 * most.missing > _sum(used) else ""
+    where = (
+        f", most of them in {name_of(most.name)}"
+        if len(used) > 1 and 2 * most.missing > sum(one.missing for one in used)
+        else ""
+    )
     where = f", all of them in {name_of(most.name)}" if len(used) == 1 and len(found.names) > 1 else where
     return f"{share_of(share)} of the cells used are missing{where}"
-
-
-def _sum(columns: list[object]) -> int:
-    return sum(getattr(one, "missing", 0) for one in columns)
 
 
 def _outliers(found: Exploration) -> str:

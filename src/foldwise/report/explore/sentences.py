@@ -76,10 +76,10 @@ def _directions(found: Exploration) -> str:
     known = min(agreed, len(shares))
     held = share_of(float(shares[:known].sum()))
     held = held if known == agreed else f"at least {held}"
-    told = [f"the {ORDINALS[i]} is mainly {meaning(vectors[i], found.names)}" for i in range(min(known, 2))]
+    told = [f"the {ORDINALS[i]} mainly {meaning(vectors[i], found.names)}" for i in range(min(known, 2))]
     more = f", and {counted(agreed - 2, 'more')} add detail" if agreed > 3 else ""
     more = ", and one more adds detail" if agreed == 3 else more.replace("mores", "more")
-    return f"{agreed:,} directions hold {held} of the variation: {', '.join(told)}{more}."
+    return f"{agreed:,} directions hold {held} of the variation: {' and '.join(told)}{more}."
 
 
 def _groups(found: Exploration) -> str:
@@ -151,9 +151,7 @@ def _differences(found: Exploration) -> str:
         return "No single column sets a group apart from the others."
     parts = [_told(one, spread, len(told)) for one in told]
     head = "Most distinct are these: " if len(found.summaries) > _TOLD else ""
-    telling = [
-        one for one in told if one.rule is not None and min(one.rule.precision, one.rule.recall) >= _TELLING
-    ]
+    telling = [one for one in told if one.rule is not None and min(one.rule.precision, one.rule.recall) >= _TELLING]
     more = ""
     if telling:
         best = max(telling, key=lambda one: 0.0 if one.rule is None else min(one.rule.precision, one.rule.recall))

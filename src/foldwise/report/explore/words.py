@@ -8,7 +8,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.report.formats import counted, in_units, short_number
-from foldwise.report.svg import cut
+from foldwise.report.labels import cut
 from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
 
 LONGEST = 40  # characters of a name that are shown
