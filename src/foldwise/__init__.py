@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from foldwise.selection.curve import inertia_curve as inertia_curve
     from foldwise.selection.dip_test import DipTest as DipTest
     from foldwise.selection.dip_test import dip_test as dip_test
+    from foldwise.selection.explore import Exploration as Exploration
+    from foldwise.selection.explore import explore as explore
     from foldwise.selection.features import FeatureSelector as FeatureSelector
     from foldwise.selection.features import SelectionPath as SelectionPath
     from foldwise.selection.scores import ClusterScores as ClusterScores
@@ -111,6 +113,7 @@ _HOMES = {
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
+    "selection.explore": "Exploration explore",
     "selection.features": "FeatureSelector SelectionPath",
     "selection.scores": "ClusterScores scores",
     "selection.separation": "calinski_harabasz davies_bouldin dunn",
