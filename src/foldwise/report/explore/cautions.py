@@ -29,7 +29,14 @@ def caution_sentence(found: Exploration) -> str:
 
 def cautions(found: Exploration) -> list[str]:
     """Everything that a reader should know before acting on the result, each as a clause."""
-    made = [_unfinished(found), _missing(found, at_least=0.2), _sample(found), _doubtful(found), _disagreement(found)]
+    made = [
+        _unfinished(found),
+        _blank(found),
+        _missing(found, at_least=0.2),
+        _sample(found),
+        _doubtful(found),
+        _disagreement(found),
+    ]
     made += [_few_rows(found), _missing(found, at_least=_NOTABLE_MISSING, below=0.2), _outliers(found)]
     made += [_dominating(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
     return [one for one in made if one]
@@ -39,6 +46,15 @@ def _unfinished(found: Exploration) -> str:
     if not found.unfinished:
         return ""
     return f"it was stopped early, and this was not done: {listed([name_of(one) for one in found.unfinished], 5)}"
+
+
+def _blank(found: Exploration) -> str:
+    """Rows that are in no group, since nothing is known of them."""
+    blank = 0 if found.labels is None else int(np.count_nonzero(found.labels < 0))
+    if not blank:
+        return ""
+    verbs = ("has", "is") if blank == 1 else ("have", "are")
+    return f"{rows_words(blank)} {verbs[0]} no value in these columns and {verbs[1]} in no group"
 
 
 def _sample(found: Exploration) -> str:

@@ -145,7 +145,9 @@ def _biplot(found: Exploration) -> Chart:
         "Points are rows, arrows are columns (biplot): a row far along an arrow has a high value in that column; long arrows "
         f"that point the same way rise together.{_hidden(found)}"
     )
-    alt = f"Rows and columns on the first two directions. Longest: {listed([name_of(found.names[j]) for j in some[:3]])}."
+    alt = (
+        f"Rows and columns on the first two directions. Longest: {listed([name_of(found.names[j]) for j in some[:3]])}."
+    )
     return Chart("Columns and rows together", draw, caption, alt=alt, only="page")
 
 

@@ -85,9 +85,11 @@ def group_parts(found: Exploration) -> list[Part]:
             else "No groups were made: the exploration ended before that."
         )
         return [*parts, Group([Note(why)], "The groups", only="page", wide=True)]
-    parts += [_card(found, one) for one in found.summaries[:_MOST_CARDS]]
-    parts += [part for part in (_profile(found), _distributions(found), _comparison(found)) if part is not None]
-    return parts
+    parts += [_cards(found)] if found.summaries else []
+    return [
+        *parts,
+        *(part for part in (_profile(found), _distributions(found), _comparison(found)) if part is not None),
+    ]
 
 
 def _votes(number: ClusterChoice) -> Group:
@@ -133,7 +135,17 @@ def _vote_bars(sums: dict[int, float], chosen: int | None, ks: Sequence[int]) ->
     return plot.svg()
 
 
-def _card(found: Exploration, one: ClusterSummary) -> Group:
+def _cards(found: Exploration) -> Group:
+    hidden = len(found.summaries) - _MOST_CARDS
+    caption = "Bars: the mean of the group minus that of all rows, in standard deviations of the column." + (
+        f" {counted(hidden, 'more group')} not shown." if hidden > 0 else ""
+    )
+    cards = [_card(found, one) for one in found.summaries[:_MOST_CARDS]]
+    return Group(cards, "The groups", caption, panels=True, wide=True, only="page")
+
+
+def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
+    """A group: its name, its largest differences as bars, and what is known of it, a sentence to a line."""
     spread = deviations(found)
     lines = [f"{counted(one.rows, 'row')}, {share_of(one.share)} of all."]
     if one.traits:
@@ -156,13 +168,9 @@ def _card(found: Exploration, one: ClusterSummary) -> Group:
     chart = _differences(found, one)
     title = group_name(one, 70)
     alt = f"What sets group {one.number} apart: {listed([trait_words(trait, spread) for trait in one.traits[:3]])}."
-    return Group(
-        [
-            Chart(title, lambda: chart, "", colour(one.number), alt=alt) if chart else Note(title),
-            Note("\n".join(lines)),
-        ],
-        only="page",
-    )
+    if not chart:
+        return Note("\n".join([title, *lines]))
+    return Chart(title, lambda: chart, "\n".join(lines), colour(one.number), alt=alt)
 
 
 def rule_quality(one: ClusterSummary) -> str:
@@ -185,7 +193,7 @@ def _differences(found: Exploration, one: ClusterSummary) -> str:
     if not order:
         return ""
     names = [name_of(found.names[j]) for j in order]
-    return difference_bars(names, own[order], reach, colour(one.number), width=420)
+    return difference_bars(names, own[order], reach, colour(one.number), width=340)
 
 
 def _strongest_columns(found: Exploration, most: int) -> list[int]:
@@ -284,7 +292,7 @@ def _comparison(found: Exploration) -> Group | None:
         f"Mean over {counted(one.rows, 'held-out row')}, difference {one.gain:+.3f}, its standard error {one.error:.3f}. "
         f"Both agree on {share_of(max(one.agreement, 0.0))} (adjusted Rand index, 100 % is the same groups).",
     )
-    return Group([Note(comparison_words(found)), table], "Round groups or clouds of any shape?", only="page")
+    return Group([Note(comparison_words(found)), table], "Round groups or clouds of any shape?", wide=True, only="page")
 
 
 def group_total(found: Exploration) -> str:

@@ -150,4 +150,4 @@ def _correlations(found: Exploration) -> list[Part]:
     colours = "Blue: they rise together. Orange: one falls as the other rises. The stronger, the closer to 1 or -1."
     caption = f"{which}{order}{colours}"
     chart = Chart("Which columns go together", draw, caption, alt=pair_words(found))
-    return [Group([chart, Note(pair_words(found))], wide=not few or some > 7, only="page")]
+    return [Group([chart, Note(pair_words(found))], wide=True, only="page")]

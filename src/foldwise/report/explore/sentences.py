@@ -156,7 +156,7 @@ def _differences(found: Exploration) -> str:
     if telling:
         best = max(telling, key=lambda one: 0.0 if one.rule is None else min(one.rule.precision, one.rule.recall))
         assert best.rule is not None
-        more = f"; {of_hundred(best.rule.precision)} rows with {rule_words(best, spread)} are in group {best.number}"
+        more = f"; {of_hundred(best.rule.precision)} rows where {rule_words(best, spread)} are in group {best.number}"
     text = f"{head}{'; '.join(parts)}{more}."
     return text[0].upper() + text[1:]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from foldwise.models.ensemble.consensus_matrix import Coassociation
@@ -25,14 +28,19 @@ def sureness_parts(found: Exploration) -> list[Part]:
     """What is known about it; what was not reached is left out."""
     if not numbers_of(found):
         return []
-    made = [_stability(found), _silhouettes(found), _consensus(found)]
-    return [*(part for part in made if part is not None), *_categories(found)]
+    made = [*_stability(found), _silhouettes(found), _consensus(found)]
+    return [*paired([part for part in made if part is not None]), *_categories(found)]
 
 
-def _stability(found: Exploration) -> Group | None:
+def paired(charts: Sequence[Chart]) -> list[Chart]:
+    """Charts two by two beside each other; the last of an odd number takes the whole width."""
+    return [replace(one, wide=i == len(charts) - 1 and i % 2 == 0) for i, one in enumerate(charts)]
+
+
+def _stability(found: Exploration) -> list[Chart]:
     one = found.stability
     if one is None:
-        return None
+        return []
     numbers = list(range(one.n_clusters))
     known, weights = one.known_confidence
     fine = ~np.isnan(known)
@@ -43,6 +51,7 @@ def _stability(found: Exploration) -> Group | None:
         f"{counted(one.n_repeats, 'repeat')} with rows drawn at random. Bars: rows in the group and in the most similar one of "
         "a repeat, over rows in either; 1 is never changed. Marks: what parts of a single cloud, or chance, would reach.",
         alt=one.sentence,
+        only="page",
     )
 
     def histogram() -> str:
@@ -54,8 +63,9 @@ def _stability(found: Exploration) -> Group | None:
         histogram,
         f"{share_of(sure)} of the rows keep their group in 9 of 10 repeats or more. Rows at the left lie between groups.",
         alt=f"{share_of(sure)} of the rows keep their group in at least 9 of 10 repeats.",
+        only="page",
     )
-    return Group([bars, rows], only="page")
+    return [bars, rows]
 
 
 def _silhouettes(found: Exploration) -> Chart | None:

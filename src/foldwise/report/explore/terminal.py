@@ -25,7 +25,7 @@ def terminal_parts(found: Exploration) -> list[Part]:
 
 def _table(found: Exploration) -> Table:
     spread, groups = deviations(found), found.summaries
-    rules = [rule_words(one, spread, _RULE) for one in groups]
+    rules = [rule_words(one, spread, _RULE, brief=True) for one in groups]
     shares = [
         "" if one.rule is None or not rule else f"{100 * one.rule.precision:.0f} / {100 * one.rule.recall:.0f} %"
         for one, rule in zip(groups, rules, strict=True)

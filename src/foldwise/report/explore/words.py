@@ -85,7 +85,7 @@ def trait_words(trait: Trait, spread: dict[str, float]) -> str:
     return f"{side} {name_of(trait.column)} ({mean} on average, {overall} overall)"
 
 
-def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LONGEST) -> str:
+def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LONGEST, *, brief: bool = False) -> str:
     """The rule of a group, its numbers in the units of the data; "" without one."""
     if one.rule is None or not one.rule.conditions:
         return ""
@@ -96,7 +96,11 @@ def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LON
             continue
         sign = {">": "above", "<=": "at most"}.get(condition.sign, condition.sign)
         value = values_in_units([condition.value], spread.get(condition.column))[0]
-        said.append(f"{name_of(condition.column, longest)} {sign} {value}")
+        said.append(
+            f"{name_of(condition.column, longest)} {sign} {value}"
+            if brief
+            else f"{name_of(condition.column, longest)} is {sign} {value}"
+        )
     return " and ".join(said)
 
 
