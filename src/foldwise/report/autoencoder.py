@@ -11,9 +11,10 @@ from foldwise.data.missing import allow_missing
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.report.formats import counted, number, percent, short_number
+from foldwise.report.labels import cut
 from foldwise.report.plane import scatter
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, cut, text
+from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, dot, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile, is_pca
 
@@ -52,7 +53,9 @@ def autoencoder_report(model: Any, source: Source) -> Report:
 def _hints(model: Any) -> str:
     lines = ["hint: --sizes 1,2,4,8 compares several sizes with PCA, on rows held out once for all"]
     if not _scaled(model) and _lost(model)[1] < _NOTHING:
-        lines.append("hint: one or two columns may have nearly all of the variance; --scale lets all columns count alike")
+        lines.append(
+            "hint: one or two columns may have nearly all of the variance; --scale lets all columns count alike"
+        )
     return "\n".join(lines)
 
 
@@ -252,18 +255,14 @@ def _training(model: Any) -> Chart:
             min(shown[-1], 1.6 * max(by_pca, held_out[-1])),
         )  # a start far above says little
         room = 0.08 * (high - low) or high or 1.0
-        plot = Plot(
-            (0, epochs[-1]), (max(low - room, 0.0), high + room), "epoch", whole=True, percent=True, top=30.0, clip=True
-        )
+        plot = Plot((0, epochs[-1]), (max(low - room, 0.0), high + room), "epoch", whole=True, percent=True, top=30.0)
         plot.line((0, epochs[-1]), (by_pca, by_pca), MUTED, 1.5, dash=5)
         plot.line(epochs, training, ORANGE, 1.4)
         plot.line(epochs, held_out, BLUE)
         plot.ring(best, lost)
         across = plot.left
         for name, ink in (("training", ORANGE), (_judged(model), BLUE), ("PCA (dashed)", MUTED)):
-            plot.add(
-                f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>', text(across + 14, 18, name, "start")
-            )
+            plot.add(dot(across + 5, 14, 5, ink), text(across + 14, 18, name, "start"))
             across += 34.0 + 7 * len(name)
         return plot.svg()
 

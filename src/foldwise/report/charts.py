@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, cut, line, start, text
+from foldwise.report.labels import cut
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, dot, fill, line, start, text
 
 _MOST_STEPS = 600
 
@@ -61,7 +62,7 @@ def difference_bars(
         words = f"<title>{escape(name)}: {value:+.2f}</title>"
         parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 20), 'end')}{words}</g>")
         x = middle if value >= 0 else middle - length
-        parts.append(f'<rect x="{x:.1f}" y="{top + 2:g}" width="{length:.1f}" height="{row - 5}" fill="{ink}"/>')
+        parts.append(f'<rect x="{x:.1f}" y="{top + 2:g}" width="{length:.1f}" height="{row - 5}" {fill(ink)}/>')
         beside, anchor = (middle + length + 4, "start") if value >= 0 else (middle - length - 4, "end")
         parts.append(text(beside, top + row * 0.7, f"{value:+.1f}", anchor, INK))
     parts.append(line(middle, 0, middle, height, MUTED))
@@ -74,12 +75,12 @@ def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]
     low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
     ends, below = (low - room, high + room), "number of components"
-    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, whole=True, top=30.0, clip=True)
+    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, whole=True, top=30.0)
     across = plot.left
     for place, (name, each) in enumerate(series.items()):
         plot.line(numbers, each, colour(place))
         plot.dots(numbers, each, colour(place), what=f"{name}, {{x:g}}: {{y:.2f}}")
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{colour(place)}"/>')
+        plot.add(dot(across + 5, 14, 5, colour(place)))
         plot.add(text(across + 14, 18, name, "start"))
         across += 34.0 + 7 * len(name)
     plot.ring(best[1], series[best[0]][list(numbers).index(best[1])])
@@ -200,6 +201,6 @@ def path_chart(
     plot.ring(chosen, float(scores[list(sizes).index(chosen)]))
     across = plot.left
     for name, ink in zip(names, (BLUE, MUTED) if bounds is not None else (BLUE,), strict=False):
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>', text(across + 14, 18, name, "start"))
+        plot.add(dot(across + 5, 14, 5, ink), text(across + 14, 18, name, "start"))
         across += 34.0 + 6.6 * len(name)
     return plot.svg()

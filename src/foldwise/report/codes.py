@@ -69,7 +69,7 @@ def _points_plain(share: float) -> str:
 
 def _draw(found: CodeComparison) -> str:
     last = min(len(found.pca_curve) - 1, max(*found.sizes, *found.equivalents, 1) + 1)
-    plot = Plot((0, last), (0.0, 1.0), "numbers per row", 720, 320, whole=True, percent=True, clip=True)
+    plot = Plot((0, last), (0.0, 1.0), "numbers per row", 720, 320, whole=True, percent=True)
     plot.line(range(last + 1), found.pca_curve[: last + 1], BLUE)
     if last <= 64:
         plot.dots(range(last + 1), found.pca_curve[: last + 1], BLUE, 2.5, "{x:g} components: {y:.1%}")

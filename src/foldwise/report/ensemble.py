@@ -29,7 +29,7 @@ from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, Plot, colour, text
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, SHADE, Plot, colour, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.ensemble_profile import EnsembleProfile, ensemble_profile
@@ -162,7 +162,7 @@ def _heat_map(model: Any) -> Chart:
         if len(shown) < 2:
             return None
         matrix = Coassociation(model.clusterings.some(shown)).toarray()
-        places = _neighbours_together(matrix, model.labels_[shown])
+        places = neighbours_together(matrix, model.labels_[shown])
         return heat_map(matrix[np.ix_(places, places)], model.labels_[shown][places].tolist())
 
     which = "All rows" if few else f"{counted(_MOST_DRAWN, 'row')}, evenly from all"
@@ -173,7 +173,7 @@ def _heat_map(model: Any) -> Chart:
     return Chart("The consensus matrix", draw, caption)
 
 
-def _neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
+def neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
     """The rows of a cluster in an order in which those that are often together are side by side."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
@@ -197,7 +197,7 @@ def _cdf(model: Any) -> Chart:
     def draw() -> str:
         plot = Plot((0.0, 1.0), (0.0, 1.0), "share of clusterings in which two rows are together", percent=True)
         low, high = AMBIGUOUS
-        plot.bars([low, high], [1.0], "#f3f5f7", gap=0)
+        plot.bars([low, high], [1.0], SHADE, gap=0)
         if several:
             assert choice is not None
             assert choice.cdfs is not None

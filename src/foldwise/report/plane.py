@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, Plot, colour, text
+from foldwise.report.svg import BLUE, MUTED, Plot, colour, dot, text
 
 CELLS = 72
 MOST_POINTS = 2000
@@ -27,7 +27,7 @@ def squares(plot: Plot, counts: NDArray[np.int32], ink: Callable[[int], str]) ->
             f"{where}h{width:.2f}v{height:.2f}h-{width:.2f}z"
         )
     return [
-        f'<path fill="{fill}" opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>'
+        f'<path style="fill:{fill}" opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>'
         for (fill, shade), paths in found.items()
     ]
 
@@ -38,14 +38,12 @@ def scatter(
     """Rows at places in a plane, in the colours of their groups (-1: grey), which are named above."""
     low, high = _ends(places)
     legend = 26.0 * bool(names)
-    plot = Plot(
-        (low[0], high[0]), (low[1], high[1]), below, size, size + int(legend), beside=beside, top=14 + legend, clip=True
-    )
+    plot = Plot((low[0], high[0]), (low[1], high[1]), below, size, size + int(legend), beside=beside, top=14 + legend)
     _legend(plot, names)
     numbers = np.zeros(len(places), dtype=np.intp) if groups is None else groups
 
     def ink(group: int) -> str:
-        return BLUE if groups is None else colour(group) if group < len(names) else "#9aa5b1"
+        return BLUE if groups is None else colour(group) if group < len(names) else MUTED
 
     if len(places) <= MOST_POINTS:
         for group in np.unique(numbers):
@@ -76,6 +74,6 @@ def _legend(plot: Plot, names: Sequence[str]) -> None:
         if across + wide > plot.right and place:
             plot.add(text(across, 18, "…", "start"))
             return
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{colour(place)}"/>')
+        plot.add(dot(across + 5, 14, 5, colour(place)))
         plot.add(text(across + 13, 18, name, "start"))
         across += wide

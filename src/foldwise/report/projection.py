@@ -14,7 +14,7 @@ from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.report.formats import percent
 from foldwise.report.plane import CELLS, MOST_POINTS, squares
-from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, colour, line, text
+from foldwise.report.svg import BLUE, MUTED, ORANGE, PAPER, Plot, colour, line, stroke, text
 
 _SIZE = 520
 
@@ -81,7 +81,7 @@ class Projection:
             f"{name} ({percent(share)})"
             for name, share in zip(self.pca.get_feature_names_out()[:2], shares, strict=False)
         )
-        plot = Plot((-x, x), (-y, y), below, _SIZE, _SIZE, beside=beside, clip=True)
+        plot = Plot((-x, x), (-y, y), below, _SIZE, _SIZE, beside=beside)
         plot.add(line(plot.x(0), plot.top, plot.x(0), plot.bottom, MUTED, 0.5))
         plot.add(line(plot.left, plot.y(0), plot.right, plot.y(0), MUTED, 0.5))
         for scores, groups in self._points:
@@ -96,7 +96,7 @@ class Projection:
             xs, ys = (mean + circle @ vectors.T).T
             plot.line(xs, ys, self._ink(group), 1.8, tint=0.08)
         for number, (x, y) in enumerate([] if centres is None else centres):
-            ring = f'fill="#fff" fill-opacity="0.9" stroke="{colour(number)}" stroke-width="2"'
+            ring = f'fill-opacity="0.9" {stroke(colour(number), 2, PAPER)}'
             plot.add(f'<circle cx="{plot.x(x):.1f}" cy="{plot.y(y):.1f}" r="10" {ring}/>')
             plot.add(text(plot.x(x), plot.y(y) + 4, str(number), "middle"))
         taken: list[tuple[float, float]] = []
