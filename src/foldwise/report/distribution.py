@@ -189,7 +189,8 @@ def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
         edges = np.linspace(low, high, bars + 1, dtype=np.float64)
         edges[-1] = np.nextafter(edges[-1], np.inf)  # the largest value lies in the last bar
     run = Passes(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
-    weights = run.fold(partial(BinWeights.of, edges=edges)).weights[1:-1]
+    below, *inside, above = run.fold(partial(BinWeights.of, edges=edges)).weights.tolist()
+    weights = np.array(inside)
     curves = []
     near = [fit for fit in fits if best.max_log_likelihood - fit.max_log_likelihood < _FAR * best.n]
     for fit in [one for one in near if one.discrete == best.discrete][:_MOST_CURVES]:
@@ -197,7 +198,7 @@ def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
         with np.errstate(all="ignore"):
             curves.append((fit.family, np.asarray(xs, dtype=np.float64), np.asarray(fit.pdf(xs), dtype=np.float64)))
     dots = best.discrete and len(curves[0][1]) <= _MOST_BARS
-    return density_chart(edges, weights / best.n / np.diff(edges), curves, what, dots=dots)
+    return density_chart(edges, weights / best.n / np.diff(edges), curves, what, dots=dots, beyond=(below, above))
 
 
 def _quantiles(fit: FittedDistribution) -> str | None:

@@ -140,5 +140,6 @@ def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
         return None
     seen = Projection(pca, completed(pca, source))
     strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
-    ends = seen.directions[:, strongest] / (float(np.abs(seen.directions[:, strongest]).max()) or 1.0) * 0.8
+    ends = seen.directions[:, strongest]
+    ends = ends / (float(np.linalg.norm(ends, axis=0).max(initial=0.0)) or 1.0)
     return seen.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])

@@ -205,7 +205,8 @@ class Plot:
         return self.bottom - (self.bottom - self.top) * _share(value, self._y)
 
     @property
-    def _box(self) -> tuple[float, float, float, float]:
+    def box(self) -> tuple[float, float, float, float]:
+        """The frame: left, top, right, bottom."""
         return self.left, self.top, self.right, self.bottom
 
     def add(self, *parts: str) -> None:
@@ -222,7 +223,7 @@ class Plot:
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             self.add(f'<polygon points="{points}" fill-opacity="{tint:g}" {stroke(ink, width, ink)}{dashes}/>')
             return
-        for piece in _inside(places, self._box):
+        for piece in _inside(places, self.box):
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in piece)
             self.add(f'<polyline points="{points}" {stroke(ink, width)}{dashes}/>')
 
@@ -245,19 +246,28 @@ class Plot:
 
     def holds(self, x: float, y: float) -> bool:
         """Whether a point lies in the frame."""
-        left, top, right, bottom = self._box
+        left, top, right, bottom = self.box
         return left - 0.5 <= self.x(x) <= right + 0.5 and top - 0.5 <= self.y(y) <= bottom + 0.5
 
-    def arrow(self, x: float, y: float, ink: str, words: str = "") -> None:
-        """An arrow at the edge of the frame towards a point that lies beyond it."""
-        left, top, right, bottom = self._box
+    def arrow(
+        self,
+        x: float,
+        y: float,
+        ink: str,
+        words: str = "",
+        *,
+        many: int = 1,
+        box: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """An arrow at the edge of the frame, or of a box in it, towards what lies beyond: a point, or `many`."""
+        left, top, right, bottom = box or self.box
         at_x, at_y = min(max(self.x(x), left), right), min(max(self.y(y), top), bottom)
         turn = math.degrees(math.atan2(self.y(y) - at_y, self.x(x) - at_x))
         self.add(
             f'<path class="beyond" d="M0 0L-8 -4.5L-8 4.5z" transform="translate({at_x:.1f} {at_y:.1f}) rotate({turn:.0f})" '
             f"{fill(ink)}>{over(words)}</path>"
         )
-        self._beyond += 1
+        self._beyond += many
 
     def ring(self, x: float, y: float) -> None:
         """A ring that marks a point."""
