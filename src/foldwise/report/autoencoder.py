@@ -16,7 +16,7 @@ from foldwise.report.legend import legend
 from foldwise.report.plane import scatter
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+from foldwise.report.values import Chart, Column, Fact, Note, Part, Report, Table
 from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile, is_pca
 
 _MOST_LINES = 20  # of columns
@@ -40,14 +40,26 @@ def autoencoder_report(model: Any, source: Source) -> Report:
         about(model, model.manifest_.algorithm, scaled=_scaled(model)),
         _facts(model),
         [
-            Group([Note(_sentence(model)), _training(model)]),
+            Note(_sentence(model), only="text"),
             *_columns(model, found),
             *_planes(model, found, source),
             *_novel(model, found, source),
             Note(_hints(model), only="text"),
+            _training(model),
             run_table(model.manifest_),
         ],
         told(source),
+        [_kept(model), _sentence(model)],
+        "page",
+    )
+
+
+def _kept(model: Any) -> str:
+    """What of the data the codes keep."""
+    (lost, by_pca), k = _lost(model), model.n_components_
+    return (
+        f"{counted(k, 'number')} for each row {'keeps' if k == 1 else 'keep'} {percent(1 - lost)} of the variance of "
+        f"{_judged(model)}; as many principal components keep {percent(1 - by_pca)}."
     )
 
 
@@ -272,4 +284,4 @@ def _training(model: Any) -> Chart:
     caption = (
         f"The share of the variance that is lost, after every epoch. Ring: epoch {model.best_epoch_:,}, which was kept."
     )
-    return Chart("Training", draw, caption)
+    return Chart("Training", draw, caption, only="page", collapsed=True)

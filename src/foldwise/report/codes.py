@@ -46,12 +46,15 @@ def comparison_report(found: CodeComparison, source: Source, *, scale: bool = Fa
         lambda: _draw(found),
         "Orange: autoencoders, with two standard errors of the difference. Blue: PCA with 1, 2, 3, ... components.",
         wide=True,
+        alt=f"What is lost, by the size of the code. {found.sentence}",
     )
     return Report(
         "Autoencoders beside PCA",
         about,
-        parts=[Group([Note(found.sentence), table], wide=True), chart],
+        parts=[Group([Note(found.sentence, only="text"), table], wide=True), chart],
         data=told(source),
+        lead=[found.sentence],
+        lead_only="page",
     )
 
 

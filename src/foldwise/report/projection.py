@@ -71,11 +71,16 @@ class Projection:
 
     def points(self, points: Floats) -> Floats:
         """Points in the plane."""
-        return np.asarray((points - self.pca.mean_) @ self.directions.T)
+        return np.asarray((points - self.pca.mean_) @ self._directions_of_columns.T)
 
     def covariance(self, matrix: Floats) -> Floats:
         """A covariance as it is seen in the plane."""
-        return np.asarray(self.directions @ matrix @ self.directions.T)
+        return np.asarray(self._directions_of_columns @ matrix @ self._directions_of_columns.T)
+
+    @property
+    def _directions_of_columns(self) -> Floats:
+        """The directions, for columns that were not scaled yet."""
+        return self.directions if self.pca.scale_ is None else self.directions / self.pca.scale_
 
     def draw(
         self,
