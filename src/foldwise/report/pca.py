@@ -83,6 +83,8 @@ def _held(shares: Floats) -> str:
     >>> _held(np.array([0.5, 0.25, 0.25]))
     'The first two components hold 75.0 % of the variance, the first alone 50.0 %.'
     """
+    if not shares.sum() > 0:
+        return "There is no variance that components could hold." if len(shares) else "No component is kept."
     if len(shares) == 1:
         return f"One component holds {percent(float(shares[0]))} of the variance."
     two = percent(float(shares[:2].sum()))
