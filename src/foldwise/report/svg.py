@@ -12,7 +12,8 @@ from foldwise.report.labels import shortened, text_width
 # A page defines the variables for light and for dark; where nobody does, the light colour holds.
 INK, MUTED, FAINT = "var(--ink, #1f2933)", "var(--muted, #6b7785)", "var(--faint, #d5dbe1)"
 BLUE, ORANGE = "var(--accent, #2f6db3)", "var(--accent2, #c8641b)"
-PALE, TINT = "var(--accent-pale, #c9d8ea)", "var(--accent2-pale, #faeee7)"
+PALE = f"var(--accent-pale, color-mix(in srgb, {BLUE} 26%, transparent))"
+TINT = f"var(--accent2-pale, color-mix(in srgb, {ORANGE} 12%, transparent))"
 PAPER = "var(--paper, #fff)"
 SHADE = f"color-mix(in srgb, {FAINT} 40%, transparent)"
 
@@ -59,22 +60,10 @@ def stroke(ink: str, width: float = 1, inside: str = "none") -> str:
 
 
 def start(width: float, height: float, alt: str = "") -> str:
-    """The opening of a drawing, with words for those who cannot see it; `</svg>` ends it."""
-    label = f' aria-label="{escape(alt)}"' if alt else ""
+    """The opening of a drawing; `</svg>` ends it. Without words for those who cannot see it, what is around it has them."""
+    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
-    return f'<svg {size} role="img"{label} font-size="12">'
-
-
-def described(drawing: str, alt: str) -> str:
-    """A drawing with words for those who cannot see it, unless it has its own.
-
-    >>> described(start(9, 9) + "</svg>", 'a "dot"')
-    '<svg viewBox="0 0 9 9" width="9" height="9" role="img" aria-label="a &quot;dot&quot;" font-size="12"></svg>'
-    """
-    opening, end, rest = drawing.partition(">")
-    if not alt or "aria-label" in opening:
-        return drawing
-    return opening.replace('role="img"', f'role="img" aria-label="{escape(alt)}"', 1) + end + rest
+    return f'<svg {size} {label} font-size="12">'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, ink: str, width: float = 1) -> str:

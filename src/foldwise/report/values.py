@@ -92,13 +92,6 @@ class Chart(Shown):
     colour: str = ""
     alt: str = ""
 
-    def picture(self) -> str | None:
-        """The drawing with its words for those who cannot see it."""
-        from foldwise.report.svg import described
-
-        drawn = self.draw()
-        return None if drawn is None else described(drawn, self.alt or f"{self.title}. {self.caption}".strip())
-
 
 @dataclass(frozen=True)
 class Scatter(Shown):
