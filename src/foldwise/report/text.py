@@ -22,10 +22,14 @@ def as_text(report: Report) -> str:
     facts, parts = report.for_("text")
     widest = max((len(fact.name) for fact in facts), default=0)
     lines = [f"{fact.name:<{widest}}  {fact.text} {fact.remark}".rstrip() for fact in facts]
+    lead = report.lead if report.lead_only in (None, "text") else []
     heads = [
-        "\n".join([*report.data, *report.about]),
-        "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in report.lead),
-        "\n".join(lines),
+        "
+".join([*report.data, *report.about]),
+        "
+".join(fill(line, WIDTH, subsequent_indent="  ") for line in lead),
+        "
+".join(lines),
     ]
     blocks = [*heads, *(_block(part) for part in parts)]
     return "\n\n".join(block for block in blocks if block)

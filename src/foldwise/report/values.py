@@ -92,13 +92,6 @@ class Chart(Shown):
     colour: str = ""
     alt: str = ""
 
-    def picture(self) -> str | None:
-        """The drawing with its words for those who cannot see it."""
-        from foldwise.report.svg import described
-
-        drawn = self.draw()
-        return None if drawn is None else described(drawn, self.alt or f"{self.title}. {self.caption}".strip())
-
 
 @dataclass(frozen=True)
 class Scatter(Shown):
@@ -153,6 +146,7 @@ class Report:
     parts: Sequence[Part] = ()
     data: Sequence[str] = ()  # what was read, and what was decided about the columns
     lead: Sequence[str] = ()  # the answer in a few plain sentences
+    lead_only: Only = None  # where it is shown
 
     def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
         """The facts and parts that are shown there."""
