@@ -119,7 +119,7 @@ class Session:
         if self.fill is not None:
             self.model.fill_values_ = self.fill
         if not quiet:
-            outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
+            outcome.warn(warning or type(self.model).__name__, category)
 
 
 @contextmanager

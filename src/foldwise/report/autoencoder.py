@@ -52,7 +52,9 @@ def autoencoder_report(model: Any, source: Source) -> Report:
 def _hints(model: Any) -> str:
     lines = ["hint: --sizes 1,2,4,8 compares several sizes with PCA, on rows held out once for all"]
     if not _scaled(model) and _lost(model)[1] < _NOTHING:
-        lines.append("hint: one or two columns may have nearly all of the variance; --scale lets all columns count alike")
+        lines.append(
+            "hint: one or two columns may have nearly all of the variance; --scale lets all columns count alike"
+        )
     return "\n".join(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from foldwise.data.missing import allow_missing, drop_incomplete
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
@@ -187,14 +186,14 @@ def choose_mixture(
         message = (
             f"choose_mixture: interrupted after {len(listed)} of {len(kinds) * len(numbers)} fits; chosen from these."
         )
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     if any(e.outcome != Reason.CONVERGED for e in usable):
         message = "choose_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     chosen = models[best.covariance_type, best.n_components]
     chosen.warn_of_constant_columns()
     names = passes.source.names
-    collinear.warn(names, stacklevel=2)
+    collinear.warn(names)
     told = () if collinear.few_rows else tuple(names[j] if names else f"x{j}" for j in collinear.columns)
     return MixtureChoice(criterion, listed, best, chosen, interrupted, told)
 

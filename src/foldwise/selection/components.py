@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 from foldwise.data.source import Source, count_rows
-from foldwise.errors import NotFinishedWarning, ParameterError
+from foldwise.errors import NotFinishedWarning, ParameterError, warn
 from foldwise.fold.outcome import Reason
 from foldwise.models.pca import PCA
 from foldwise.models.pca.rank import RULES
@@ -122,7 +121,7 @@ def choose_components(
         message = (
             f"choose_components: interrupted; {done} of {len(asked) + (estimator is not None)} rules have answered."
         )
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     return ComponentChoice.of(votes, task, interrupted=interrupted)
 
 
@@ -160,7 +159,7 @@ def _votes(
         spectrum, observed, _ = model.solve(opened)
         if spectrum.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
-        spectrum.outcome.warn("choose_components", NotFinishedWarning, stacklevel=4)  # the caller of choose_components
+        spectrum.outcome.warn("choose_components", NotFinishedWarning)
         spectrum, done, interrupted = spectrum.settled(), {}, False
         try:
             for rule in sorted(rules, key=lambda rule: rule == "held-out"):  # what takes longest comes last

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.models.kmeans import KMeans
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import is_whole
@@ -117,11 +116,11 @@ def inertia_curve(
 def _warn(finished: int, asked: int, fits: CurveFits, *, interrupted: bool, converged: bool) -> None:
     if interrupted:
         message = f"inertia_curve: interrupted; the curve has {finished} of {asked} numbers of clusters."
-        warnings.warn(message, NotFinishedWarning, stacklevel=3)
+        warn(message, NotFinishedWarning)
     if not converged:
         message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
-        warnings.warn(message, NotFinishedWarning, stacklevel=3)
-    fits.warn_of_empty(stacklevel=4)
+        warn(message, NotFinishedWarning)
+    fits.warn_of_empty()
 
 
 def depths_below_chord(numbers: Floats, inertias: Floats) -> Floats:
