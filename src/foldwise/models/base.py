@@ -18,6 +18,7 @@ from foldwise.data.missing import allow_missing, fill_missing
 from foldwise.data.scan import is_table, is_table_or_frame, scan
 from foldwise.data.source import Source
 from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError, warn
+from foldwise.models.fitted_rows import forget_rows
 from foldwise.prepare.encode import at_centre
 
 
@@ -110,6 +111,7 @@ def n_clusters_of(model: Any) -> int:
 
 def remember_columns(estimator: Any, source: Source) -> None:
     """Record the columns of the data; called after a fit has succeeded, so that a failed fit changes nothing."""
+    forget_rows(estimator)
     estimator.n_features_in_ = source.n_columns
     if source.names is not None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)

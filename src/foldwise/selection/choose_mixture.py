@@ -24,6 +24,7 @@ from foldwise.models.mixture.covariance import COVARIANCE_TYPES, TooFewColumnsEr
 from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
+from foldwise.reportable import Reportable
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.observed import ObservedColumns
 
@@ -52,7 +53,7 @@ class MixtureEntry:
 
 
 @dataclass(frozen=True)
-class MixtureChoice:
+class MixtureChoice(Reportable):
     """The best model by one criterion (lower is better), and the figures of all fits.
 
     A fit with collapsed components is listed but never chosen unless there is no other, because its likelihood reflects a few

@@ -14,6 +14,7 @@ from foldwise.models.pca import PCA
 from foldwise.models.pca.rank import RULES
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import Session, session
+from foldwise.reportable import Reportable
 from foldwise.selection.component_task import TaskScores, task_scores
 from foldwise.selection.component_votes import ALL, SHARE, held_out_vote, label, spectral_vote, without_answer
 from foldwise.selection.votes import Vote, tally, vote_table
@@ -25,7 +26,7 @@ _MOST_FOR_CELLS = 500  # columns: there is a matrix of columns by columns for ea
 
 
 @dataclass(frozen=True, repr=False)
-class ComponentChoice:
+class ComponentChoice(Reportable):
     """Each rule's vote, and the number they agree on (0: no component stands out from noise; None: no rule has an answer).
 
     `strength` is the share of the votes for it, of which parallel analysis has two, and the share of variance and the task

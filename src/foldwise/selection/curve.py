@@ -15,6 +15,7 @@ from foldwise.models.kmeans import KMeans
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import is_whole
 from foldwise.models.session import session
+from foldwise.reportable import Reportable
 from foldwise.selection.curve_fits import CurveFits
 
 
@@ -23,7 +24,7 @@ def _nothing() -> Floats:
 
 
 @dataclass(frozen=True)
-class InertiaCurve:
+class InertiaCurve(Reportable):
     """For each number of clusters: the inertia, the mean silhouette (NaN for one cluster), and the centres.
 
     `silhouette_errors` are standard errors, or 0 where the silhouette was computed from all rows. `depths` is the depth of the

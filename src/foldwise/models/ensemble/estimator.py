@@ -37,6 +37,7 @@ from foldwise.models.ensemble.predict import (
     MeanCoassociation,
     confidence,
 )
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.kmeans.geometry import EUCLIDEAN
 from foldwise.models.kmeans.observed_data import data_of
@@ -53,7 +54,7 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
-class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class ClusterEnsemble(ShownModel, KnownParameters, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Several clusterings of the same rows, and the one clustering that they agree on.
 
     What counts is M(i, j), the share of the base clusterings in which rows i and j are together. It is never formed: time and

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from foldwise.data.source import Source
 from foldwise.errors import DataError, warn
 from foldwise.models.base import KnownParameters, RowOutput
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kernel import approximate, exact, predict
 from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kernel.functions import kernel_class
@@ -24,6 +25,7 @@ from foldwise.models.session import Session, session
 
 
 class KernelKMeans(
+    ShownModel,
     KnownParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]

@@ -19,6 +19,7 @@ from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels, rescaling_around, targets_of
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kmeans.descent import Clusters
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import EUCLIDEAN, GEOMETRIES, Geometry
@@ -45,6 +46,7 @@ def check_count(n_clusters: int, n: int, with_weight: int, where: str | None) ->
 
 
 class CentreModel(
+    ShownModel,
     KnownParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]

@@ -20,6 +20,7 @@ from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remember_columns
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import Parameter, constraints, seed_of
 from foldwise.models.pca.categories import CategoryOutputs
@@ -49,6 +50,7 @@ _LAZY = {
 
 
 class PCA(
+    ShownModel,
     KnownParameters,
     CategoryOutputs,
     DensityOutputs,
