@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from foldwise.prepare.recipe import Recipe as Recipe
     from foldwise.report.look import Look as Look
     from foldwise.report.look import look as look
+    from foldwise.report.of import report as report
     from foldwise.report.progress import progress as progress
     from foldwise.selection.agreement import adjusted_rand as adjusted_rand
     from foldwise.selection.agreement import completeness as completeness
@@ -104,6 +105,7 @@ _HOMES = {
     "prepare": "prepare",
     "prepare.recipe": "Recipe",
     "report.look": "Look look",
+    "report": "report",
     "report.progress": "progress",
     "selection.agreement": "adjusted_rand completeness homogeneity normalized_mutual_info v_measure",
     "selection.clusters.choose": "choose_clusters",
