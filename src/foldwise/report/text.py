@@ -24,12 +24,9 @@ def as_text(report: Report) -> str:
     lines = [f"{fact.name:<{widest}}  {fact.text} {fact.remark}".rstrip() for fact in facts]
     lead = report.lead if report.lead_only in (None, "text") else []
     heads = [
-        "
-".join([*report.data, *report.about]),
-        "
-".join(fill(line, WIDTH, subsequent_indent="  ") for line in lead),
-        "
-".join(lines),
+        "\n".join([*report.data, *report.about]),
+        "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lead),
+        "\n".join(lines),
     ]
     blocks = [*heads, *(_block(part) for part in parts)]
     return "\n\n".join(block for block in blocks if block)
