@@ -62,8 +62,10 @@ def show(request, tmp_path):
         write_html(report, path)
         assert path.stat().st_size <= 8_000_000
         browser = request.getfixturevalue("browser" if webgl else "browser_without_webgl")
-        context = browser.new_context(viewport={"width": width, "height": 1100}, **options)
-        context.set_default_timeout(8000)
+        context = browser.new_context(
+            viewport={"width": width, "height": 1100}, reduced_motion="reduce", **options
+        )
+        context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda one: requests.append(one.url))
