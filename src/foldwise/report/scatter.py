@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.report.svg import cut
+from foldwise.report.labels import cut
 
 if TYPE_CHECKING:
     from foldwise.report.values import Scatter
