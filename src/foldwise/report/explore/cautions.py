@@ -78,8 +78,8 @@ def _disagreement(found: Exploration) -> str:
     number = found.number
     if number is None or number.n_clusters is None or number.strength >= 0.5 or number.runner_up is None:
         return ""
-    other = "no groups at all" if number.runner_up == 1 else str(number.runner_up)
-    return f"the ways of counting groups disagree ({other} would do nearly as well)"
+    other = "no groups at all" if number.runner_up == 1 else f"{number.runner_up} groups"
+    return f"the ways of counting groups disagree (the next choice would be {other})"
 
 
 def _few_rows(found: Exploration) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from foldwise.report.explore.cautions import caution_sentence
 from foldwise.report.explore.meaning import directions_of, meaning
+from foldwise.report.explore.votes import vote_words
 from foldwise.report.explore.words import (
     ORDINALS,
     deviations,
@@ -23,7 +24,6 @@ from foldwise.report.explore.words import (
 from foldwise.report.formats import counted
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.explore.result import ClusterSummary, Exploration
-from foldwise.selection.votes import listed as listed_numbers
 
 HALF, CLEARLY = 0.5, 0.75  # shares of the votes
 GOOD = ("stable", "very stable")
@@ -77,8 +77,9 @@ def _directions(found: Exploration) -> str:
     held = share_of(float(shares[:known].sum()))
     held = held if known == agreed else f"at least {held}"
     told = [f"the {ORDINALS[i]} mainly {meaning(vectors[i], found.names)}" for i in range(min(known, 2))]
-    more = f", and {counted(agreed - 2, 'more')} add detail" if agreed > 3 else ""
-    more = ", and one more adds detail" if agreed == 3 else more.replace("mores", "more")
+    more = (
+        f", and {agreed - 2:,} more add detail" if agreed > 3 else ", and one more adds detail" if agreed == 3 else ""
+    )
     return f"{agreed:,} directions hold {held} of the variation: {' and '.join(told)}{more}."
 
 
@@ -109,20 +110,6 @@ def _one_cloud(number: ClusterChoice) -> str:
         "There are no clear groups, since no gaps part the rows; yet "
         f"{others} of {len(counted_)} ways of counting see groups, most often {number.runner_up}."
     )
-
-
-def vote_words(number: ClusterChoice) -> str:
-    """How the votes for a number of groups went, in plain words."""
-    said = [one.chosen for one in number.votes if one.counts and one.chosen is not None]
-    agree = sum(one == number.n_clusters for one in said)
-    if len(said) == 1:
-        return "by the only way of counting that was asked"
-    if agree == len(said):
-        return f"all {len(said)} ways of counting agree"
-    others = sorted({one for one in said if one != number.n_clusters})
-    some = listed_numbers(others) if len(others) <= 4 else f"{others[0]} to {others[-1]}"
-    head = f"{agree} of {len(said)} ways of counting say{'s' * (agree == 1)} so"
-    return f"{head}, {'the other says' if len(said) - agree == 1 else 'the others say'} {some}"
 
 
 def _again(found: Exploration) -> str:

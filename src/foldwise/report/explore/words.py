@@ -10,6 +10,7 @@ from foldwise.data.block import Floats
 from foldwise.report.formats import counted, in_units, short_number
 from foldwise.report.labels import cut
 from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
+from foldwise.selection.votes import Vote
 
 LONGEST = 40  # characters of a name that are shown
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
@@ -102,6 +103,20 @@ def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LON
             else f"{name_of(condition.column, longest)} is {sign} {value}"
         )
     return " and ".join(said)
+
+
+def also_plausible(vote: Vote) -> str:
+    """The range that a vote would accept, if it is more than its choice."""
+    return "" if vote.low == vote.high else f"{vote.low} to {vote.high}"
+
+
+def sentence_of(words: str) -> str:
+    """Words as a sentence.
+
+    >>> sentence_of("k-means is enough")
+    'K-means is enough.'
+    """
+    return words if not words else f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
 def group_name(one: ClusterSummary, most: int = 60) -> str:
