@@ -152,7 +152,7 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
     """A group: its name, its largest differences as bars, and what is known of it, a sentence to a line."""
     spread = deviations(found)
     lines = [f"{counted(one.rows, 'row')}, {share_of(one.share)} of all."]
-    if one.traits:
+    if one.traits and len(found.summaries) <= _TWO_LINES:  # of many groups the bars say enough
         told = listed([trait_words(trait, spread) for trait in one.traits[:3]])
         lines.append(f"{told[0].upper()}{told[1:]}.")
     lines += [
@@ -254,7 +254,7 @@ def _distributions(found: Exploration) -> Group | None:
         charts.append(
             Chart(
                 name,
-                lambda values=values: ridgelines(values, points.labels, numbers, ""),  # type: ignore[misc]
+                lambda values=values: ridgelines(values, points.labels, numbers),  # type: ignore[misc]
                 f"{share} of its variation lies between the groups.",
                 alt=f"Distribution of {name} in each group: {share} of its variation lies between the groups.",
             )
@@ -277,7 +277,8 @@ def comparison_words(found: Exploration) -> str:
         if sure
         else "A mixture of clouds of any shape and round groups of equal size (k-means) describe new rows equally well"
     )
-    return f"{head}. {sentence_of(one.reason)} The groups shown are those of {'the mixture' if one.chosen == 'mixture' else 'k-means'}."
+    shown = "the mixture" if one.chosen == "mixture" else "k-means"
+    return f"{head}. {sentence_of(one.reason)} The groups shown are those of {shown}."
 
 
 def _comparison(found: Exploration) -> Group | None:
