@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
 from foldwise.selection.votes import Vote
 
 LONGEST = 40  # characters of a name that are shown
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -24,6 +26,16 @@ def name_of(words: str, most: int = LONGEST) -> str:
     """
     start = words[: 20 * most]  # the rest of a name of ten thousand characters is never looked at
     return cut(" ".join("".join(c if c.isprintable() else " " for c in start).split()) or "(no name)", most)
+
+
+def place_of(where: str, most: int = 60) -> str:
+    """Where the data are from; of a file its name without the folders.
+
+    >>> place_of("/data/2024/plants.csv"), place_of("an array")
+    ('plants.csv', 'an array')
+    """
+    file = re.fullmatch(r".*[/\\]([^/\\]+\.\w+)", where[:5000], re.DOTALL)
+    return name_of(file[1] if file else where, most)
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:
