@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import Coassociation as Coassociation
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
+    from foldwise.models.exploration import ExplorationModel as ExplorationModel
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from foldwise.prepare.recipe import Recipe as Recipe
     from foldwise.report.look import Look as Look
     from foldwise.report.look import look as look
+    from foldwise.report.of import report as report
     from foldwise.report.progress import progress as progress
     from foldwise.selection.agreement import adjusted_rand as adjusted_rand
     from foldwise.selection.agreement import completeness as completeness
@@ -91,6 +93,7 @@ _HOMES = {
     "fold.outcome": "Outcome",
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
+    "models.exploration": "ExplorationModel",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
@@ -102,6 +105,7 @@ _HOMES = {
     "prepare": "prepare",
     "prepare.recipe": "Recipe",
     "report.look": "Look look",
+    "report": "report",
     "report.progress": "progress",
     "selection.agreement": "adjusted_rand completeness homogeneity normalized_mutual_info v_measure",
     "selection.clusters.choose": "choose_clusters",

@@ -98,5 +98,5 @@ def test_the_chart_has_both_lines_and_one_ring():
     assert drawn.count(f"stroke:{ORANGE}") == 1
     assert "2 columns: 60.0%" in drawn
     alone = path_chart(sizes, scores, None, np.array([0.1, np.nan, 0.1]), 3, ("score", ""), percent=False)
-    assert alone.count("<polyline") == 1
+    assert alone.count("<polyline") == 3  # the scores, and two error bars
     assert "at most" not in alone

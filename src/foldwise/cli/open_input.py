@@ -18,19 +18,23 @@ def open_input(file: str, given: Input) -> Any:
     if file.endswith(".npy"):
         _refuse_for_arrays(given)
         return scan_quietly(file, columns=column_list(given.columns, file), where=given.where, weights=given.weights)
-    return prepare(
-        file,
-        columns=None if given.columns is None else split(given.columns),
-        exclude=split(given.exclude or []),
-        ids=split(given.id_ or []),
-        labels=split(given.label or []),
-        as_=kinds_asked(given.as_ or []),
-        categories=given.categories,
-        whole=given.whole,
-        where=given.where,
-        weights=given.weights,
-        reading=given.reading(),
-    )
+    return prepare(file, **preparing(given))
+
+
+def preparing(given: Input) -> dict[str, Any]:
+    """The options as `fw.prepare` takes them."""
+    return {
+        "columns": None if given.columns is None else split(given.columns),
+        "exclude": split(given.exclude or []),
+        "ids": split(given.id_ or []),
+        "labels": split(given.label or []),
+        "as_": kinds_asked(given.as_ or []),
+        "categories": given.categories,
+        "whole": given.whole,
+        "where": given.where,
+        "weights": given.weights,
+        "reading": given.reading(),
+    }
 
 
 def open_column(file: str, column: str | None, where: str | None, weights: str | None, options: FileOptions) -> Any:
@@ -59,7 +63,7 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
     recipe, needed = getattr(model, "recipe_", None), getattr(model, "columns_needed", None)
     if recipe is not None and not file.endswith(".npy"):
         source = recipe.only(needed).open(file, where=where, reading=reading if reading.given else None)
-        warn_of_unseen(source, stacklevel=1)
+        warn_of_unseen(source)
         return source
     names = getattr(model, "feature_names_in_", None) if needed is None else needed
     source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)

@@ -28,6 +28,7 @@ from foldwise.prepare.codes import code_sql, held, part_sql, text_sql, value_sql
 from foldwise.prepare.decide import format_for
 from foldwise.prepare.encode import Levels, expanded
 from foldwise.prepare.prepared import Prepared
+from foldwise.reportable import Reportable
 
 # What is done with a column.
 USED, DESCRIBING, IDENTIFIER, LABEL, WEIGHT, LEFT_OUT = (
@@ -75,7 +76,7 @@ class Ingredient:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Reportable):
     """What becomes of each column of a table; `open` applies it to the same table or another one.
 
     >>> import foldwise as fw, pandas as pd

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.report.plane import CELLS, MOST_POINTS, squares
+from foldwise.report.plane import MOST_POINTS, Grid
 from foldwise.report.svg import MUTED, Plot, line
 
 WIDTH = 620
@@ -48,10 +48,6 @@ def draw_points(
             look = f'stroke-width="5.5" stroke-linecap="round" stroke-opacity="{opacity:g}"'
             plot.add(f'<path d="{dots}" style="fill:none;stroke:{ink(int(group))}" {look}/>')
         return
-    unit = np.array([plot.x(1) - plot.x(0), plot.y(1) - plot.y(0)])
-    pixels = np.array([plot.x(0), plot.y(0)]) + places * unit
-    size = np.array([plot.right - plot.left, plot.top - plot.bottom]) / CELLS
-    cells = np.clip((pixels - [plot.left, plot.bottom]) / size, 0, CELLS - 1).astype(np.intp)
-    counts = np.zeros((len(numbers), CELLS, CELLS), dtype=np.int32)
-    np.add.at(counts, (np.searchsorted(numbers, groups), cells[:, 0], cells[:, 1]), 1)
-    plot.add(*squares(plot, counts, lambda place: ink(int(numbers[place]))))
+    grid = Grid(places.min(axis=0), places.max(axis=0), len(numbers))
+    grid.add(places, np.searchsorted(numbers, groups))
+    grid.draw(plot, lambda place: ink(int(numbers[place])))

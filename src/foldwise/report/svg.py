@@ -12,7 +12,8 @@ from foldwise.report.labels import shortened, text_width
 # A page defines the variables for light and for dark; where nobody does, the light colour holds.
 INK, MUTED, FAINT = "var(--ink, #1f2933)", "var(--muted, #6b7785)", "var(--faint, #d5dbe1)"
 BLUE, ORANGE = "var(--accent, #2f6db3)", "var(--accent2, #c8641b)"
-PALE, TINT = "var(--accent-pale, #c9d8ea)", "var(--accent2-pale, #faeee7)"
+PALE = f"var(--accent-pale, color-mix(in srgb, {BLUE} 26%, transparent))"
+TINT = f"var(--accent2-pale, color-mix(in srgb, {ORANGE} 12%, transparent))"
 PAPER = "var(--paper, #fff)"
 SHADE = f"color-mix(in srgb, {FAINT} 40%, transparent)"
 
@@ -59,22 +60,10 @@ def stroke(ink: str, width: float = 1, inside: str = "none") -> str:
 
 
 def start(width: float, height: float, alt: str = "") -> str:
-    """The opening of a drawing, with words for those who cannot see it; `</svg>` ends it."""
-    label = f' aria-label="{escape(alt)}"' if alt else ""
+    """The opening of a drawing; `</svg>` ends it. Without words for those who cannot see it, what is around it has them."""
+    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
-    return f'<svg {size} role="img"{label} font-size="12">'
-
-
-def described(drawing: str, alt: str) -> str:
-    """A drawing with words for those who cannot see it, unless it has its own.
-
-    >>> described(start(9, 9) + "</svg>", 'a "dot"')
-    '<svg viewBox="0 0 9 9" width="9" height="9" role="img" aria-label="a &quot;dot&quot;" font-size="12"></svg>'
-    """
-    opening, end, rest = drawing.partition(">")
-    if not alt or "aria-label" in opening:
-        return drawing
-    return opening.replace('role="img"', f'role="img" aria-label="{escape(alt)}"', 1) + end + rest
+    return f'<svg {size} {label} font-size="12">'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, ink: str, width: float = 1) -> str:
@@ -205,7 +194,8 @@ class Plot:
         return self.bottom - (self.bottom - self.top) * _share(value, self._y)
 
     @property
-    def _box(self) -> tuple[float, float, float, float]:
+    def box(self) -> tuple[float, float, float, float]:
+        """The frame: left, top, right, bottom."""
         return self.left, self.top, self.right, self.bottom
 
     def add(self, *parts: str) -> None:
@@ -222,7 +212,7 @@ class Plot:
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             self.add(f'<polygon points="{points}" fill-opacity="{tint:g}" {stroke(ink, width, ink)}{dashes}/>')
             return
-        for piece in _inside(places, self._box):
+        for piece in _inside(places, self.box):
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in piece)
             self.add(f'<polyline points="{points}" {stroke(ink, width)}{dashes}/>')
 
@@ -245,19 +235,28 @@ class Plot:
 
     def holds(self, x: float, y: float) -> bool:
         """Whether a point lies in the frame."""
-        left, top, right, bottom = self._box
+        left, top, right, bottom = self.box
         return left - 0.5 <= self.x(x) <= right + 0.5 and top - 0.5 <= self.y(y) <= bottom + 0.5
 
-    def arrow(self, x: float, y: float, ink: str, words: str = "") -> None:
-        """An arrow at the edge of the frame towards a point that lies beyond it."""
-        left, top, right, bottom = self._box
+    def arrow(
+        self,
+        x: float,
+        y: float,
+        ink: str,
+        words: str = "",
+        *,
+        many: int = 1,
+        box: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """An arrow at the edge of the frame, or of a box in it, towards what lies beyond: a point, or `many`."""
+        left, top, right, bottom = box or self.box
         at_x, at_y = min(max(self.x(x), left), right), min(max(self.y(y), top), bottom)
         turn = math.degrees(math.atan2(self.y(y) - at_y, self.x(x) - at_x))
         self.add(
             f'<path class="beyond" d="M0 0L-8 -4.5L-8 4.5z" transform="translate({at_x:.1f} {at_y:.1f}) rotate({turn:.0f})" '
             f"{fill(ink)}>{over(words)}</path>"
         )
-        self._beyond += 1
+        self._beyond += many
 
     def ring(self, x: float, y: float) -> None:
         """A ring that marks a point."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -92,13 +93,6 @@ class Chart(Shown):
     colour: str = ""
     alt: str = ""
 
-    def picture(self) -> str | None:
-        """The drawing with its words for those who cannot see it."""
-        from foldwise.report.svg import described
-
-        drawn = self.draw()
-        return None if drawn is None else described(drawn, self.alt or f"{self.title}. {self.caption}".strip())
-
 
 @dataclass(frozen=True)
 class Scatter(Shown):
@@ -153,6 +147,7 @@ class Report:
     parts: Sequence[Part] = ()
     data: Sequence[str] = ()  # what was read, and what was decided about the columns
     lead: Sequence[str] = ()  # the answer in a few plain sentences
+    lead_only: Only = None  # where it is shown
 
     def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
         """The facts and parts that are shown there."""
@@ -163,6 +158,12 @@ class Report:
         from foldwise.report.text import as_text
 
         return as_text(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a web page that needs nothing else, whole or not at all."""
+        from foldwise.report.html import write_html
+
+        write_html(self, path)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

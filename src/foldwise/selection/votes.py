@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldwise.reportable import Reportable
+
 
 @dataclass(frozen=True)
-class Vote:
+class Vote(Reportable):
     """One rule's answer: a number with the range it would also accept, and why.
 
     `chosen` is None if the rule has no answer; `reason` then says why not. `figures` holds what the rule looked at. A vote with
@@ -81,8 +83,8 @@ def _sentence(agreed: int, said: list[int]) -> str:
     return f"{head}; the other{'s' * (len(others) > 1)} {listed(others)}"
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Numbers as they are said.
+def listed(numbers: Iterable[object]) -> str:
+    """Numbers or names as they are said.
 
     >>> listed([2, 5]), listed([1, 2, 2])
     ('2 and 5', '1, 2 and 2')

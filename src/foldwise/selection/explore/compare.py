@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,21 +18,15 @@ from foldwise.selection.agreement import adjusted_rand
 from foldwise.selection.choose_mixture import choose_mixture
 from foldwise.selection.clusters.rows import uninterrupted
 from foldwise.selection.explore.result import Comparison
+from foldwise.selection.stability import stability
 
 MOST_COLUMNS = 50  # of a mixture; wider tables are compared by their leading components
 MOST_ROWS = 20_000
 _FOLDS_OF_FEW, _FEW = 5, 5_000
 _TYPES = ("full", "tied", "diag", "spherical")
 _CLEARLY = 3.0  # standard errors
-_ONE_SIDED = 0.98
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The mixture with the best covariance type, and how it compares."""
-
-    mixture: GaussianMixture
-    comparison: Comparison
+_THE_SAME = 0.98  # adjusted Rand index
+_STABILITY_ROWS, _REPEATS = 5_000, 20
 
 
 def fit_mixture(rows: Source, k: int, settings: dict[str, Any]) -> GaussianMixture | None:
@@ -78,7 +71,11 @@ def compare(
     gain = float(gains.mean()) if len(gains) else float("nan")
     error = float(gains.std() / np.sqrt(len(gains))) if len(gains) else float("nan")
     agreement = float(adjusted_rand(labels, mixture.predict(rows)))
-    chosen, reason = _verdict(gain, error, agreement, reduced=reduced)
+    better = gain > _CLEARLY * error
+    stabilities = (float("nan"), float("nan"))
+    if better and agreement < _THE_SAME and not reduced:
+        stabilities = _stabilities(rows, mixture, seed)
+    chosen, reason = _verdict(gain, better, agreement, stabilities, reduced=reduced)
     return Comparison(
         kmeans=float(np.nanmean(ours)) if np.isfinite(ours).any() else float("nan"),
         mixture=float(np.nanmean(theirs)) if np.isfinite(theirs).any() else float("nan"),
@@ -89,24 +86,58 @@ def compare(
         agreement=agreement,
         chosen=chosen,
         reason=reason,
+        kmeans_stability=stabilities[0],
+        mixture_stability=stabilities[1],
     )
 
 
-def _verdict(gain: float, error: float, agreement: float, *, reduced: bool) -> tuple[str, str]:
+def _stabilities(rows: Floats, mixture: GaussianMixture, seed: int) -> tuple[float, float]:
+    """The mean stability of the clusters of k-means and of the mixture, corrected for that of clusters forced on one group.
+
+    The likelihood of held-out rows prefers a mixture wherever groups are not quite round, also if its components then share
+    groups in another way each time.
+    """
+    some = rows[np.sort(np.random.default_rng([seed, 13]).permutation(len(rows))[:_STABILITY_ROWS])]
+    settings: dict[str, Any] = {"missing": "model", "random_state": seed}
+    k = mixture.n_components
+    models = (
+        KMeans(k, search="breathing", **settings),
+        GaussianMixture(k, covariance_type=mixture.covariance_type, **settings),
+    )
+    found = []
+    with warnings.catch_warnings(), events.muted():
+        warnings.simplefilter("ignore")
+        for model in models:
+            try:
+                made = stability(model, some, n_repeats=_REPEATS, random_state=seed)
+            except DataError:
+                return float("nan"), float("nan")
+            if made.interrupted:
+                raise KeyboardInterrupt
+            found.append(float(np.mean(made.corrected)))
+    return found[0], found[1]
+
+
+def _verdict(
+    gain: float, better: bool, agreement: float, stabilities: tuple[float, float], *, reduced: bool
+) -> tuple[str, str]:
     if not np.isfinite(gain):
         return "k-means", "there are too few rows to compare k-means with a mixture"
-    if agreement >= _ONE_SIDED:
+    if agreement >= _THE_SAME:
         return "k-means", "k-means and a mixture put nearly all rows in the same groups"
-    if gain > _CLEARLY * error and not reduced:
-        return (
-            "mixture",
-            "groups of different sizes and shapes describe rows that were held out clearly better than round ones",
-        )
-    if gain > _CLEARLY * error:
+    if not better:
+        return "k-means", "groups of different sizes and shapes do not describe rows that were held out clearly better"
+    if reduced:
         return "k-means", (
             "a mixture describes rows on the leading components better, but there are too many columns to fit one to all"
         )
-    return "k-means", "groups of different sizes and shapes do not describe rows that were held out clearly better"
+    if not stabilities[1] >= stabilities[0]:
+        return "k-means", (
+            "groups of different sizes and shapes describe rows that were held out better, but are less stable"
+        )
+    return "mixture", (
+        "groups of different sizes and shapes describe rows that were held out clearly better than round ones"
+    )
 
 
 def _kmeans_density(inside: Floats, outside: Floats, k: int, like: KMeans, seed: int) -> Floats:

@@ -20,15 +20,17 @@ from foldwise.selection.explore.sample import Sample, coded
 _MOST_COLUMNS = 60
 
 
-def category_columns(source: Any, sample: Sample, *, labels: bool = True) -> list[Category]:
-    """The categories of a table with their codes in the sample: labels (or not), those that describe, those used."""
+def category_columns(
+    source: Any, sample: Sample, roles: Sequence[str] = ("label", "describing", "used")
+) -> list[Category]:
+    """The categories of a table that have these roles, with their codes in the rows of the sample."""
     prepared = prepared_of(source)
     if prepared is None:
         return []
     kinds = ("category", "boolean")
     return [
         (column.name, *coded(sample.cells[column.name]))
-        for role in ("label", "describing", "used")[0 if labels else 1 :]
+        for role in roles
         for column in prepared.recipe.having(role)
         if column.kind in kinds and column.name in sample.cells
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable
@@ -123,8 +124,16 @@ def explore(
     }
     with open_passes(source, engine=engine, n_threads=n_threads) as passes:
         _check(passes)
-        run = _Run(passes, asked, seed_of(random_state), n_threads)
-        return run.all_steps()
+        found = _Run(passes, asked, seed_of(random_state), n_threads).all_steps()
+    return replace(found, source=source, command=_command(X, asked, preparing))
+
+
+def _command(X: Any, asked: dict[str, Any], preparing: dict[str, Any]) -> str:
+    """The call that repeats an exploration; arrays and frames are X there."""
+    usual = {name: one.default for name, one in inspect.signature(explore).parameters.items()}
+    given = {name: value for name, value in asked.items() if value != usual[name]}
+    what = repr(X) if isinstance(X, str) else "X"
+    return f"fw.explore({', '.join([what, *(f'{name}={value!r}' for name, value in {**given, **preparing}.items())])})"
 
 
 def open_rows(X: Any, *, categories: str = "auto", weights: Any = None, **preparing: Any) -> Any:
@@ -232,7 +241,7 @@ class _Run:
             unfinished=tuple(self.unfinished),
             seconds=self.seconds,
             settings=self.asked,
-            source=self.source,
+            distances=self.distances,
         )
 
     @contextmanager
@@ -361,7 +370,7 @@ class _Run:
         numbers = number_columns(self.source, self.sample, names)
         values = self.sample.values(numbers) if numbers else np.zeros((len(self.sample.rows), 0))
         here = labels[self.sample.rows]
-        categories = category_columns(self.source, self.sample, labels=False)
+        categories = category_columns(self.source, self.sample, ("used",))
         rules = rules_of(here, self.k, numbers, values, categories, self.sample.weights)
         typical = [tuple(int(self.sample.rows[place]) for place in own) for own in self._exemplars(here, made)]
         with warnings.catch_warnings():
