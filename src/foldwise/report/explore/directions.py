@@ -67,7 +67,7 @@ def _number(found: Exploration) -> Group:
         "",
         lambda: scree_with_rules(shares, rules, agreed),
         "Each bar is the share of the variation along one direction (scree plot). A line marks how many directions a rule "
-        "keeps; the dark bars are those most rules agree on.",
+        "keeps; bars in full colour are those that most rules agree on.",
         alt=f"Shares of the variation by direction: {words}. "
         + ("" if agreed is None else f"The rules agree on {agreed}."),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.report.explore.cautions import BAD, GOOD, caution_sentence
-from foldwise.report.explore.meaning import directions_of, meaning
+from foldwise.report.explore.meaning import directions_of, mainly
 from foldwise.report.explore.votes import vote_words
 from foldwise.report.explore.words import (
     NUMBERS,
@@ -64,20 +64,20 @@ def _directions(found: Exploration) -> str:
     if not len(shares) or not float(found.pca.explained_variance_.sum()) > 0:
         return "No direction matters, for the rows do not vary in the columns used."
     first = f"{share_of(float(shares[0]))} of the variation"
-    about = meaning(vectors[0], found.names)
+    about = mainly(vectors[0], found.names)
     if found.components is None and columns == 2:
-        return f"With two columns there are two directions: the first holds {first} and is mainly {about}."
+        return f"With two columns there are two directions: the first holds {first} and is {about}."
     if agreed is None:
         why = "was not worked out" if found.components is None else "could not be told"
-        return f"How many directions matter {why}; the strongest one holds {first} and is mainly {about}."
+        return f"How many directions matter {why}; the strongest one holds {first} and is {about}."
     if agreed == 0:
-        return f"No direction stands out from chance: the strongest one, mainly {about}, holds only {first}."
+        return f"No direction stands out from chance: the strongest one, {about}, holds only {first}."
     if agreed == 1:
-        return f"One direction matters: it holds {first} and is mainly {about}."
+        return f"One direction matters: it holds {first} and is {about}."
     known = min(agreed, len(shares))
     held = share_of(float(shares[:known].sum()))
     held = held if known == agreed else f"at least {held}"
-    told = [f"the {ORDINALS[i]} mainly {meaning(vectors[i], found.names)}" for i in range(min(known, 2))]
+    told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
     more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
     head = f"{NUMBERS[agreed].capitalize()} directions" if agreed < len(NUMBERS) else f"The first {agreed:,} directions"
     return f"{head} hold {held} of the variation: {'; '.join(told)}{more}."
@@ -182,4 +182,4 @@ def _in_degree(found: Exploration) -> str:
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
-    return f"Rows differ by degree rather than in kind, most of all in {meaning(vectors[0], found.names)}."
+    return f"Rows differ by degree rather than in kind; what varies most is {mainly(vectors[0], found.names)}."
