@@ -284,4 +284,4 @@ def _training(model: Any) -> Chart:
     caption = (
         f"The share of the variance that is lost, after every epoch. Ring: epoch {model.best_epoch_:,}, which was kept."
     )
-    return Chart("Training", draw, caption, only="page", collapsed=True)
+    return Chart("Training", draw, caption, wide=True, only="page", collapsed=True)

@@ -11,7 +11,7 @@ from typing import Any
 from foldwise.report import svg
 
 _MOST = 300  # characters of a cell or a title: a table with names of 10 kB stays a page
-_CLUSTER = re.compile(r"var\(--c(\d+)\)")
+_CLUSTER = re.compile(r"var\(--c(\d+)(,.*)?\)")
 
 
 def filters() -> dict[str, Callable[..., Any]]:
@@ -62,7 +62,7 @@ def share(value: Any, whole: float) -> float:
 def cluster(colour: str) -> str:
     """The number of the cluster whose colour this is.
 
-    >>> cluster("var(--c3)"), cluster("#2f6db3")
+    >>> cluster("var(--c3, #cc79a7)"), cluster("#2f6db3")
     ('3', '')
     """
     found = _CLUSTER.fullmatch(colour)

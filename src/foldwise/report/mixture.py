@@ -75,7 +75,11 @@ def mixture_report(
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    facts = [*([] if votes is None else [choice_fact(votes)]), *_facts(model, found), *agreement_facts(categories)]
+    facts = [
+        *([] if votes is None else [choice_fact(votes)]),
+        *_facts(model, found, counted_before=votes is not None),
+        *agreement_facts(categories),
+    ]
     lead = [
         *([] if votes is None else [votes.sentence]),
         fall_into(int(found.rows.sum()), k, names, found.separation),
@@ -105,7 +109,7 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
     return lines
 
 
-def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
+def _facts(model: Any, found: MixtureProfile, *, counted_before: bool) -> list[Fact]:
     facts, lower = found.criteria, "(lower is better)"
     parameters = f"({int(facts['parameters'])} parameters)"
     k, clear = len(found.means), 1 - found.in_doubt
@@ -120,7 +124,7 @@ def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
             only="text",
         ),
         *(Fact(name.upper(), facts[name], number(facts[name]), lower, "text") for name in ("bic", "icl", "aic")),
-        Fact("cluster" if k == 1 else "clusters", k, str(k), only="page"),
+        *([] if counted_before else [Fact("cluster" if k == 1 else "clusters", k, str(k), only="page")]),
         Fact("rows clearly in one", clear, percent(clear), f"(probability {DOUBT:g} or more)", "page"),
         Fact("mean probability", mean, percent(mean), "(of the cluster of a row)", "page"),
         Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), remark),
@@ -134,7 +138,7 @@ def _criteria(found: MixtureProfile) -> Table:
     values = [facts[key] for key in named.values()]
     columns = [Column("", list(named), left=True), Column("", values, number)]
     caption = "To compare mixtures of the same rows: the log-likelihood should be high, BIC, ICL and AIC low."
-    return Table("Criteria", columns, caption, only="page", collapsed=True)
+    return Table("Criteria", columns, caption, wide=True, only="page", collapsed=True)
 
 
 def _choice(choice: MixtureChoice) -> list[Part]:
@@ -159,7 +163,7 @@ def _choice(choice: MixtureChoice) -> list[Part]:
     shape = COVARIANCE_TYPES[best[0]].label
     alt = f"{name} by the number of components, a line for each shape. The best has {counted(best[1], 'component')} ({shape})."
     chart = Chart("How many components, of which shape?", draw, caption, alt=alt)
-    return [chart, replace(_all_fits(choice), only="text", collapsed=False)]
+    return [chart, replace(_all_fits(choice), only="text", wide=False, collapsed=False)]
 
 
 def _collapsed(choice: MixtureChoice) -> set[tuple[str, int]]:
@@ -181,7 +185,7 @@ def _all_fits(choice: MixtureChoice) -> Table:
         columns.append(Column(f"{kind} ", values, [cell(kind, k, v) for k, v in zip(numbers, values, strict=True)]))
     caption = f"{name}, lower is better. *: the best ({best[0]}, {best[1]})"
     caption += "; !: with collapsed components" if collapsed else ""
-    return Table(f"{name} of all fits", columns, caption, most=1000, only="page", collapsed=True)
+    return Table(f"{name} of all fits", columns, caption, most=1000, wide=True, only="page", collapsed=True)
 
 
 def _merging(model: Any) -> list[Table]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
 
+from foldwise.report.labels import cut as cut  # charts elsewhere take it from here
 from foldwise.report.labels import shortened, text_width
 
 # A page defines the variables for light and for dark; where nobody does, the light colour holds.
