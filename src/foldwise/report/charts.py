@@ -59,7 +59,8 @@ def difference_bars(names: Sequence[str], values: Floats, reach: float, ink: str
     lines = [wrapped(name, left - 10) for name in names]
     tops = np.cumsum([3, *(20 if len(each) == 1 else 34 for each in lines)])
     height = float(tops[-1]) + 3
-    middle, half = left + (width - left) / 2, (width - left) / 2 - 34  # room for the figures at both ends
+    figures = max(text_width(f"{value:+.1f}") for value in values) + 8
+    middle, half = left + (width - left) / 2, (width - left) / 2 - figures
     parts = [start(width, height)]
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         top, tall = float(tops[i]), float(tops[i + 1] - tops[i])

@@ -75,11 +75,10 @@ def mixture_report(
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    facts = [
-        *([] if votes is None else [choice_fact(votes)]),
-        *_facts(model, found, counted_before=votes is not None),
-        *agreement_facts(categories),
-    ]
+    known = (
+        [Fact("cluster" if k == 1 else "clusters", k, str(k), only="page")] if votes is None else [choice_fact(votes)]
+    )
+    facts = [*known, *_facts(model, found), *agreement_facts(categories)]
     lead = [
         *([] if votes is None else [votes.sentence]),
         fall_into(int(found.rows.sum()), k, names, found.separation),
@@ -109,10 +108,10 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
     return lines
 
 
-def _facts(model: Any, found: MixtureProfile, *, counted_before: bool) -> list[Fact]:
+def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
     facts, lower = found.criteria, "(lower is better)"
     parameters = f"({int(facts['parameters'])} parameters)"
-    k, clear = len(found.means), 1 - found.in_doubt
+    clear = 1 - found.in_doubt
     mean = float(np.average(np.nan_to_num(found.sureness), weights=found.rows)) if found.rows.sum() else float("nan")
     remark = f"(no cluster has a probability of {DOUBT:g})"
     return [
@@ -124,7 +123,6 @@ def _facts(model: Any, found: MixtureProfile, *, counted_before: bool) -> list[F
             only="text",
         ),
         *(Fact(name.upper(), facts[name], number(facts[name]), lower, "text") for name in ("bic", "icl", "aic")),
-        *([] if counted_before else [Fact("cluster" if k == 1 else "clusters", k, str(k), only="page")]),
         Fact("rows clearly in one", clear, percent(clear), f"(probability {DOUBT:g} or more)", "page"),
         Fact("mean probability", mean, percent(mean), "(of the cluster of a row)", "page"),
         Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), remark),
