@@ -81,11 +81,23 @@ def mixture_report(
     facts = [*known, *_facts(model, found), *agreement_facts(categories)]
     lead = [
         *([] if votes is None else [votes.sentence]),
+        *([] if choice is None or votes is not None else _best_of(choice)),
         fall_into(int(found.rows.sum()), k, names, found.separation),
         *_sure(found),
         *agreement(categories),
     ]
     return Report(title, _about(model, choice), facts, parts, told(source), lead, "page")
+
+
+def _best_of(choice: MixtureChoice) -> list[str]:
+    """How the number was chosen, if several were tried."""
+    numbers = sorted({entry.n_components for entry in choice.entries})
+    if len(numbers) < 2:
+        return []
+    best, tried = choice.best.n_components, f"{numbers[0]} to {numbers[-1]}"
+    most = ", the most that was tried" if best == numbers[-1] else ""
+    describe = "describes" if best == 1 else "describe"
+    return [f"Of {tried} components, {best} {describe} the rows best by {choice.criterion.upper()}{most}."]
 
 
 def _sure(found: MixtureProfile) -> list[str]:

@@ -65,7 +65,8 @@ class Grid:
             plot.add(f'<path {fill(used)} opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>')
         for places, groups in self._far:  # in the frame if there is room on account of something else, arrows if not
             for group in np.unique(groups):
-                plot.dots(*places[groups == group].T, ink(int(group)), 3, opacity=0.55)
+                xs, ys = places[groups == group].T
+                plot.dots(xs, ys, ink(int(group)), 3, opacity=0.55)
         low, high = self._corner(plot, 0, 0), (plot.x(self._high[0]), plot.y(self._high[1]))
         box = low[0], high[1], high[0], low[1]
         for (i, j), rows in self._beyond.items():
@@ -77,7 +78,7 @@ class Grid:
 
 
 def scatter(
-    places: Floats, groups: NDArray[np.intp] | None, names: Sequence[str], below: str, beside: str, size: int = 480
+    places: Floats, groups: NDArray[np.intp] | None, names: Sequence[str], below: str, beside: str, size: int = 460
 ) -> str:
     """Rows at places in a plane, in the colours of their groups (-1: grey), which are named above."""
     low, high = places.min(axis=0), places.max(axis=0)
