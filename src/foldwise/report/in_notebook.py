@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from foldwise.report.brief_models import brief_of_model
+from foldwise.report.in_notebook_models import brief_of_model
 from foldwise.report.results import result_report
 from foldwise.report.values import Chart, Column, Group, Note, Part, Report, Table
 
