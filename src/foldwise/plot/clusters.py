@@ -188,9 +188,9 @@ def profiles(model: Any, X: Any = None, ax: Any = None) -> Any:
     shares = np.asarray(found.weights) / np.asarray(found.weights).sum()
     heads = [f"{number}\n{whole_percent(share)}" for number, share in enumerate(shares)]
     more = f" ({len(columns)} of {len(names)} columns)" if len(columns) < len(names) else ""
-    title = f"Cluster means, in standard deviations from the overall mean{more}"
+    title = f"What sets the clusters apart{more}"
     ax = heat_table(values[:, columns].T, [names[j] for j in columns], heads, title, ax)
     for number, word in enumerate(ax.get_xticklabels()):
         word.set_color(ink_of(number))
         word.set_fontweight("bold")
-    return titled(ax, title, "cluster, and its share of the rows")
+    return titled(ax, title, "cluster, and its share of the rows\n(figures: standard deviations from the mean of all)")
