@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import Coassociation as Coassociation
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
+    from foldwise.models.exploration import ExplorationModel as ExplorationModel
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from foldwise.selection.curve import inertia_curve as inertia_curve
     from foldwise.selection.dip_test import DipTest as DipTest
     from foldwise.selection.dip_test import dip_test as dip_test
+    from foldwise.selection.explore import Exploration as Exploration
+    from foldwise.selection.explore import explore as explore
     from foldwise.selection.features import FeatureSelector as FeatureSelector
     from foldwise.selection.features import SelectionPath as SelectionPath
     from foldwise.selection.scores import ClusterScores as ClusterScores
@@ -91,6 +94,7 @@ _HOMES = {
     "fold.outcome": "Outcome",
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
+    "models.exploration": "ExplorationModel",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
@@ -115,6 +119,7 @@ _HOMES = {
     "selection.components": "ComponentChoice choose_components",
     "selection.curve": "InertiaCurve inertia_curve",
     "selection.choose_mixture": "MixtureChoice choose_mixture",
+    "selection.explore": "Exploration explore",
     "selection.features": "FeatureSelector SelectionPath",
     "selection.scores": "ClusterScores scores",
     "selection.separation": "calinski_harabasz davies_bouldin dunn",

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import foldwise as fw
 from foldwise.cli import main
+from foldwise.report.svg import ORANGE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WINE, PENGUINS = str(EXAMPLES / "wine.csv"), str(EXAMPLES / "penguins.csv")
@@ -165,7 +166,7 @@ def test_rows_model_and_page_are_written_and_applied(table, tmp_path, capsys):
     for title in ("2 columns of 4 that stand for all", "Columns kept", "Columns left out", "Every step of the search"):
         assert title in text
     assert "at most: principal components" in text
-    assert text.count('stroke="#c8641b"') == 1  # one ring
+    assert text.count(f"stroke:{ORANGE}") == 1  # one ring
     assert main(["apply", str(model), table, "--out", str(tmp_path / "a.csv")]) == 0
     assert rows_of(tmp_path / "a.csv") == written
     capsys.readouterr()

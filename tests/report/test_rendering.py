@@ -57,8 +57,10 @@ def test_page():
     assert page.lstrip().startswith("<!doctype html>")
     for shown in ("Fish &amp; chips", "cod", "<svg>drawn</svg>", "a note", "only here", "... and 1 more"):
         assert shown in page
-    for hidden in ("<eel>", "Not drawn", "Nothing at all", "for the terminal", "<script"):
+    for hidden in ("<eel>", "Not drawn", "Nothing at all", "for the terminal"):
         assert hidden not in page
+    assert page.count("<script") == 1  # the theme's
+    assert len(page) < 25_000
     assert page.count('<section class="card') == 2
 
 
@@ -66,6 +68,7 @@ def test_a_notebook_shows_the_same_without_a_page_around_it():
     shown = REPORT._repr_html_()
     assert shown.lstrip().startswith('<div class="foldwise">')
     assert "<body" not in shown
+    assert "<script" not in shown
     assert "<svg>drawn</svg>" in shown
 
 

@@ -9,6 +9,7 @@ from foldwise.report.charts import path_chart
 from foldwise.report.html import as_html
 from foldwise.report.json import as_dict
 from foldwise.report.select import select_report
+from foldwise.report.svg import ORANGE
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3)) @ RNG.standard_normal((3, 6)) + 0.1 * RNG.standard_normal((60, 6))
@@ -94,8 +95,8 @@ def test_the_chart_has_both_lines_and_one_ring():
     sizes, scores, bounds = [1, 2, 3], np.array([0.3, 0.6, 0.7]), np.array([0.4, 0.7, 0.9])
     drawn = path_chart(sizes, scores, bounds, None, 2, ("columns", "at most"), percent=True)
     assert drawn.count("<polyline") == 2
-    assert drawn.count('stroke="#c8641b"') == 1
+    assert drawn.count(f"stroke:{ORANGE}") == 1
     assert "2 columns: 60.0%" in drawn
     alone = path_chart(sizes, scores, None, np.array([0.1, np.nan, 0.1]), 3, ("score", ""), percent=False)
-    assert alone.count("<polyline") == 1
+    assert alone.count("<polyline") == 3  # the scores, and two error bars
     assert "at most" not in alone

@@ -9,6 +9,7 @@ from foldwise.cli.apply import apply
 from foldwise.cli.autoencode import autoencode
 from foldwise.cli.cluster import cluster
 from foldwise.cli.ensemble import ensemble
+from foldwise.cli.explore import explore
 from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
@@ -23,6 +24,7 @@ app = App(
     help_format="plaintext",  # importing markdown would take longer than all the rest
     suppress_keyboard_interrupt=False,  # `main` says what became of the files
 )
+app.command(explore)
 app.command(look)
 app.command(pca)
 app.command(cluster)

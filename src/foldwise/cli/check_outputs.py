@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from foldwise.cli.options import Output
@@ -11,14 +12,24 @@ from foldwise.errors import OutputError, ParameterError
 
 
 def check_outputs(
-    file: str, output: Output, checkpoint: Path | None = None, *, model: Path | None = None, rows: bool = True
+    file: str,
+    output: Output,
+    checkpoint: Path | None = None,
+    *,
+    model: Path | None = None,
+    rows: bool = True,
+    more: Mapping[str, Path] | None = None,
 ) -> None:
-    """Check what a command that reads `file` (and `model`) is to write; with `rows`, --out has one line for each row."""
+    """Check what a command that reads `file` (and `model`) is to write; with `rows`, --out has one line for each row.
+
+    `more` are further outputs by their options, or these outputs by the options that they have in a command of its own ways.
+    """
     from foldwise.data.atomic import Replacement
     from foldwise.data.files import output_format_of
     from foldwise.data.inputs import files_read
 
     given = {"--out": output.out, "--model": output.model, "--report": output.report, "--checkpoint": checkpoint}
+    given |= more or {}
     outputs = {option: os.path.expanduser(path) for option, path in given.items() if path is not None}
     if output.report is not None and output.report.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--report {output.report}: the report is a web page; give a name that ends in .html.")

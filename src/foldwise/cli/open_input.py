@@ -18,19 +18,23 @@ def open_input(file: str, given: Input) -> Any:
     if file.endswith(".npy"):
         _refuse_for_arrays(given)
         return scan_quietly(file, columns=column_list(given.columns, file), where=given.where, weights=given.weights)
-    return prepare(
-        file,
-        columns=None if given.columns is None else split(given.columns),
-        exclude=split(given.exclude or []),
-        ids=split(given.id_ or []),
-        labels=split(given.label or []),
-        as_=kinds_asked(given.as_ or []),
-        categories=given.categories,
-        whole=given.whole,
-        where=given.where,
-        weights=given.weights,
-        reading=given.reading(),
-    )
+    return prepare(file, **preparing(given))
+
+
+def preparing(given: Input) -> dict[str, Any]:
+    """The options as `fw.prepare` takes them."""
+    return {
+        "columns": None if given.columns is None else split(given.columns),
+        "exclude": split(given.exclude or []),
+        "ids": split(given.id_ or []),
+        "labels": split(given.label or []),
+        "as_": kinds_asked(given.as_ or []),
+        "categories": given.categories,
+        "whole": given.whole,
+        "where": given.where,
+        "weights": given.weights,
+        "reading": given.reading(),
+    }
 
 
 def open_column(file: str, column: str | None, where: str | None, weights: str | None, options: FileOptions) -> Any:

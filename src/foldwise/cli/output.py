@@ -29,13 +29,15 @@ def show(text: str) -> OutputError | None:
     return None
 
 
-def write_rows(model: Any, source: Any, out: Path, keep: str = "ids", beside: Any = None) -> str:
+def write_rows(
+    model: Any, source: Any, out: Path, keep: str = "ids", beside: Any = (), place: int | None = None
+) -> str:
     """Write what the model gives for every row to a file, in bounded memory."""
     from foldwise import progress
     from foldwise.report.write_rows import write_transformed
 
     with progress():
-        rows = write_transformed(model, source, out, keep=keep, beside=beside)
+        rows = write_transformed(model, source, out, keep=keep, beside=beside, place=place)
     return f"{out} ({rows:,} rows)"
 
 
@@ -61,14 +63,14 @@ def finish(
     model: Any = None,
     source: Any = None,
     rows: str = "",
-    beside: Any = None,
+    beside: Any = (),
     checkpoint: Path | None = None,
     values: dict[str, Any] | None = None,
     interrupted: bool = False,
 ) -> int:
     """Print the report and write what was asked for; gives the exit code.
 
-    `rows` says what --out has of each row (without it, --out has the JSON), and `beside` is one more figure of each, as in
+    `rows` says what --out has of each row (without it, --out has the JSON), and `beside` are more figures of each, as in
     `write_transformed`; `values` replace the report's own as JSON.
     """
     from foldwise import progress, save

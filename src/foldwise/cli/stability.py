@@ -22,5 +22,5 @@ def add_stability(report: Report, model: Any, source: Any, seed: int) -> tuple[R
         ), {}
     with fw.progress():
         found = fw.stability(model, source, random_state=seed, n_threads=model.n_threads)
-    ending = {"beside": ("confidence", found.confidence), "interrupted": found.outcome.reason == "interrupted"}
+    ending = {"beside": [("confidence", found.confidence)], "interrupted": found.outcome.reason == "interrupted"}
     return with_stability(report, found), ending

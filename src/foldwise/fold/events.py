@@ -27,7 +27,16 @@ class StepDone:
     figures: dict[str, float]
 
 
-Event: TypeAlias = RowsRead | StepDone
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of something longer begins: what it does, its number and how many there are."""
+
+    name: str
+    number: int
+    of: int
+
+
+Event: TypeAlias = RowsRead | StepDone | Stage
 Listener: TypeAlias = Callable[[Event], None]
 
 _listeners: list[Listener] = []

@@ -11,10 +11,12 @@ from foldwise.data.missing import allow_missing
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.report.formats import counted, number, percent, short_number
+from foldwise.report.labels import cut
+from foldwise.report.legend import legend
 from foldwise.report.plane import scatter
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot, cut, text
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot
+from foldwise.report.values import Chart, Column, Fact, Note, Part, Report, Table
 from foldwise.selection.code_profile import CodeProfile, NovelRow, code_profile, is_pca
 
 _MOST_LINES = 20  # of columns
@@ -38,14 +40,26 @@ def autoencoder_report(model: Any, source: Source) -> Report:
         about(model, model.manifest_.algorithm, scaled=_scaled(model)),
         _facts(model),
         [
-            Group([Note(_sentence(model)), _training(model)]),
+            Note(_sentence(model), only="text"),
             *_columns(model, found),
             *_planes(model, found, source),
             *_novel(model, found, source),
             Note(_hints(model), only="text"),
+            _training(model),
             run_table(model.manifest_),
         ],
         told(source),
+        [_kept(model), _sentence(model)],
+        "page",
+    )
+
+
+def _kept(model: Any) -> str:
+    """What of the data the codes keep."""
+    (lost, by_pca), k = _lost(model), model.n_components_
+    return (
+        f"{counted(k, 'number')} for each row {'keeps' if k == 1 else 'keep'} {percent(1 - lost)} of the variance of "
+        f"{_judged(model)}; as many principal components keep {percent(1 - by_pca)}."
     )
 
 
@@ -254,22 +268,20 @@ def _training(model: Any) -> Chart:
             min(shown[-1], 1.6 * max(by_pca, held_out[-1])),
         )  # a start far above says little
         room = 0.08 * (high - low) or high or 1.0
-        plot = Plot(
-            (0, epochs[-1]), (max(low - room, 0.0), high + room), "epoch", whole=True, percent=True, top=30.0, clip=True
-        )
+        inks = (("training", ORANGE), (_judged(model), BLUE), ("PCA (dashed)", MUTED))
+        named, tall = legend(inks, 520)
+        ends = (0, epochs[-1]), (max(low - room, 0.0), high + room)
+        plot = Plot(*ends, "epoch", whole=True, percent=True, top=16 + tall)
+        plot.add(named)
         plot.line((0, epochs[-1]), (by_pca, by_pca), MUTED, 1.5, dash=5)
-        plot.line(epochs, training, ORANGE, 1.4)
-        plot.line(epochs, held_out, BLUE)
+        for errors, ink, width in ((training, ORANGE, 1.4), (held_out, BLUE, 2.0)):
+            plot.line(epochs, errors, ink, width)
+            if not plot.holds(epochs[0], errors[0]):
+                plot.arrow(epochs[0], errors[0], ink, f"epoch {epochs[0]}: {percent(errors[0])}")
         plot.ring(best, lost)
-        across = plot.left
-        for name, ink in (("training", ORANGE), (_judged(model), BLUE), ("PCA (dashed)", MUTED)):
-            plot.add(
-                f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>', text(across + 14, 18, name, "start")
-            )
-            across += 34.0 + 7 * len(name)
         return plot.svg()
 
     caption = (
         f"The share of the variance that is lost, after every epoch. Ring: epoch {model.best_epoch_:,}, which was kept."
     )
-    return Chart("Training", draw, caption)
+    return Chart("Training", draw, caption, only="page", collapsed=True)

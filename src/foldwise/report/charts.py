@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, cut, line, start, text
+from foldwise.report.labels import text_width, wrapped
+from foldwise.report.legend import legend
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, PALE, TINT, Plot, colour, fill, line, over, start, text
 
 _MOST_STEPS = 600
 
@@ -49,39 +50,44 @@ def convergence_chart(trace: Sequence[Mapping[str, Any]], figure: str, clusters:
     return plot.svg()
 
 
-def difference_bars(
-    names: Sequence[str], values: Floats, reach: float, ink: str, width: int = 330, row: int = 20
-) -> str:
-    """Differences from the overall mean as bars to the left and to the right; `reach` is the longest bar."""
-    left, height = 150.0, row * len(values) + 6
-    middle, half = left + (width - left) / 2, (width - left) / 2 - 42  # room for the figures at both ends
+def difference_bars(names: Sequence[str], values: Floats, reach: float, ink: str, width: int = 330) -> str:
+    """Differences from the overall mean as bars to the left and to the right; `reach` is the longest bar.
+
+    A name too long for half of the width is set in two lines, or shortened with the whole of it under the pointer.
+    """
+    left = min(max(text_width(name) for name in names) + 12, 0.48 * width)
+    lines = [wrapped(name, left - 10) for name in names]
+    tops = np.cumsum([3, *(20 if len(each) == 1 else 34 for each in lines)])
+    height = float(tops[-1]) + 3
+    middle, half = left + (width - left) / 2, (width - left) / 2 - 34  # room for the figures at both ends
     parts = [start(width, height)]
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
-        top, length = 3 + i * row, half * min(abs(value) / reach, 1.0) if reach > 0 else 0.0
-        words = f"<title>{escape(name)}: {value:+.2f}</title>"
-        parts.append(f"<g>{text(left - 8, top + row * 0.7, cut(name, 20), 'end')}{words}</g>")
+        top, tall = float(tops[i]), float(tops[i + 1] - tops[i])
+        length = half * min(abs(value) / reach, 1.0) if reach > 0 else 0.0
+        words = [text(left - 8, top + 14 + 14 * j, each, "end") for j, each in enumerate(lines[i])]
+        parts.append(f"<g>{over(f'{name}: {value:+.2f}')}{''.join(words)}</g>")
         x = middle if value >= 0 else middle - length
-        parts.append(f'<rect x="{x:.1f}" y="{top + 2:g}" width="{length:.1f}" height="{row - 5}" fill="{ink}"/>')
+        parts.append(
+            f'<rect x="{x:.1f}" y="{top + (tall - 15) / 2:.1f}" width="{length:.1f}" height="15" {fill(ink)}/>'
+        )
         beside, anchor = (middle + length + 4, "start") if value >= 0 else (middle - length - 4, "end")
-        parts.append(text(beside, top + row * 0.7, f"{value:+.1f}", anchor, INK))
+        parts.append(text(beside, top + tall / 2 + 4, f"{value:+.1f}", anchor, INK))
     parts.append(line(middle, 0, middle, height, MUTED))
     return "".join([*parts, "</svg>"])
 
 
 def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]], best: tuple[str, int]) -> str:
-    """A criterion over the number of components, one line for each covariance type; what is far above is cut off."""
+    """A criterion over the number of components, one line for each covariance type; far values become arrows."""
     values = sorted(value for each in series.values() for value in each if value == value)
     low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
     ends, below = (low - room, high + room), "number of components"
-    plot = Plot((numbers[0], numbers[-1]), ends, below, height=300, whole=True, top=30.0, clip=True)
-    across = plot.left
+    named, tall = legend([(name, colour(place)) for place, name in enumerate(series)], 520)
+    plot = Plot((numbers[0], numbers[-1]), ends, below, height=280 + int(tall), whole=True, top=16 + tall)
+    plot.add(named)
     for place, (name, each) in enumerate(series.items()):
         plot.line(numbers, each, colour(place))
         plot.dots(numbers, each, colour(place), what=f"{name}, {{x:g}}: {{y:.2f}}")
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{colour(place)}"/>')
-        plot.add(text(across + 14, 18, name, "start"))
-        across += 34.0 + 7 * len(name)
     plot.ring(best[1], series[best[0]][list(numbers).index(best[1])])
     return plot.svg()
 
@@ -96,19 +102,37 @@ def share_histogram(shares: Floats, below: str) -> str:
 
 
 def density_chart(
-    edges: Floats, heights: Floats, curves: Sequence[tuple[str, Floats, Floats]], below: str, *, dots: bool
+    edges: Floats,
+    heights: Floats,
+    curves: Sequence[tuple[str, Floats, Floats]],
+    below: str,
+    *,
+    dots: bool,
+    beyond: tuple[float, float] = (0, 0),
 ) -> str:
-    """Bars of the data's density, and lines of fitted ones with their names; for counts with a dot at each."""
+    """Bars of the data's density, and lines of fitted ones with their names; for counts with a dot at each.
+
+    `beyond` is how many values lie to the left and to the right of what is drawn.
+    """
     tops = [float(_finite(ys).max(initial=0.0)) for _, _, ys in curves]
     least = max(float(heights.max(initial=0.0)), tops[0])
     top = 1.08 * min(max(least, *tops), 2.5 * least)
-    plot = Plot((float(edges[0]), float(edges[-1])), (0.0, top or 1.0), below, height=300)
+    named, tall = legend([(name, colour(number)) for number, (name, _, _) in enumerate(curves)], 520)
+    plot = Plot((float(edges[0]), float(edges[-1])), (0.0, top or 1.0), below, height=290 + int(tall), top=16 + tall)
+    plot.add(named)
     plot.bars(edges.tolist(), heights, PALE)
     for number, (name, xs, ys) in reversed(list(enumerate(curves))):
         plot.line(xs, ys, colour(number), 2.4 if number == 0 else 1.4)
         if dots:
             plot.dots(xs, ys, colour(number), 2.5, f"{name}, {{x:g}}: {{y:.4g}}")
-        plot.add(text(plot.right - 6, plot.top + 12 + 16 * number, name, "end", colour(number)))
+        elif tops[number] > top:
+            peak = int(np.argmax(np.where(np.isfinite(ys), ys, -np.inf)))
+            plot.arrow(float(xs[peak]), tops[number], colour(number), f"{name}: up to {tops[number]:.3g}")
+    wide = edges[-1] - edges[0]
+    for many, x in zip(beyond, (edges[0] - wide, edges[-1] + wide), strict=True):
+        if many > 0:
+            words = f"{many:,.10g} value{'s' * (many != 1)}"
+            plot.arrow(float(x), 0.04 * top, INK, words, many=round(many))
     return plot.svg()
 
 
@@ -120,7 +144,9 @@ def quantile_chart(fitted: Floats, observed: Floats, below: str, beside: str) ->
     """Quantiles of the data over those of the fit: along the line where both agree."""
     both = np.concatenate([_finite(fitted), observed])
     ends = float(both.min()), float(both.max())
-    plot = Plot(ends, ends, below, 420, 340, beside=beside)
+    room = 0.03 * (ends[1] - ends[0])
+    ends = ends[0] - room, ends[1] + room
+    plot = Plot(ends, ends, below, 420, beside=beside, equal=True)
     plot.line(ends, ends, ORANGE, 1.5)
     plot.dots(fitted, observed, BLUE, 2.5, opacity=0.6)
     return plot.svg()
@@ -156,7 +182,7 @@ def vote_curve(
     plot.line(ks, values, BLUE)
     for k, value, error in zip(ks, values, spread, strict=True):
         if error > 0:
-            plot.add(line(plot.x(k), plot.y(value - error), plot.x(k), plot.y(value + error), BLUE))
+            plot.line((k, k), (value - error, value + error), BLUE, 1)
     plot.dots(ks, values, BLUE, 2.5, "{x:g} clusters: {y:.4g}")
     if chosen is not None and chosen in ks:
         plot.ring(chosen, float(values[list(ks).index(chosen)]))
@@ -185,21 +211,19 @@ def path_chart(
         low, high = (0.0 if low > 0 and low < 0.5 * high else low - room), min(high + room, 1.0)
     else:
         low, high = low - room, high + room
-    plot = Plot(
-        (min(sizes), max(sizes)), (low, high), "number of columns", 860, 320, whole=True, percent=percent, top=34.0
-    )
+    inks = (BLUE, MUTED) if bounds is not None else (BLUE,)
+    named, tall = legend(list(zip(names, inks, strict=False)), 860)
+    ends = (min(sizes), max(sizes))
+    plot = Plot(ends, (low, high), "number of columns", 860, 320, whole=True, percent=percent, top=14 + tall)
+    plot.add(named)
     words = "{x:g} columns: {y:.1%}" if percent else "{x:g} columns: {y:.4g}"
     if bounds is not None:
         plot.line(sizes, bounds, MUTED, 1.5, dash=4)
         plot.dots(sizes, bounds, MUTED, 2.0, f"at most, {words}")
     for size, score, error in zip(sizes, scores, spread, strict=True):
         if error > 0:
-            plot.add(line(plot.x(size), plot.y(score - error), plot.x(size), plot.y(score + error), BLUE))
+            plot.line((size, size), (score - error, score + error), BLUE, 1)
     plot.line(sizes, scores, BLUE)
     plot.dots(sizes, scores, BLUE, 3.0 if len(sizes) <= 60 else 1.5, words)
     plot.ring(chosen, float(scores[list(sizes).index(chosen)]))
-    across = plot.left
-    for name, ink in zip(names, (BLUE, MUTED) if bounds is not None else (BLUE,), strict=False):
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{ink}"/>', text(across + 14, 18, name, "start"))
-        across += 34.0 + 6.6 * len(name)
     return plot.svg()

@@ -30,7 +30,7 @@ def choice_report(choice: ClusterChoice, source: Source, *, scale: bool = False,
     else:
         about = [f"{source.where}: {size}", work, *left_out(source.left_out)]
     parts = [*choice_parts(choice), *choice_charts(choice)]
-    return Report("How many clusters?", about, [choice_fact(choice)], parts, data=told(source))
+    return Report("How many clusters?", about, [choice_fact(choice)], parts, told(source), [choice.sentence], "page")
 
 
 def choice_fact(choice: ClusterChoice) -> Fact:
@@ -52,7 +52,7 @@ def choice_parts(choice: ClusterChoice) -> list[Part]:
         ],
         _caption(choice),
     )
-    return [Group([Note(choice.sentence), table], "How many clusters?", wide=True)]
+    return [Group([Note(choice.sentence, only="text"), table], "How many clusters?", wide=True)]
 
 
 def choice_charts(choice: ClusterChoice) -> list[Part]:
@@ -60,7 +60,7 @@ def choice_charts(choice: ClusterChoice) -> list[Part]:
     charts = [_chart(name, one) for name, one in choice.judgements.items()]
     words = "Orange: the choice of the criterion. Dashed: what rows without clusters have."
     curves = Group(charts, "What each criterion saw", words, panels=True, wide=True, only="page")
-    figures = Group([_by_number(choice)], wide=True, only="page")
+    figures = _by_number(choice)
     return [curves, figures]
 
 
@@ -82,7 +82,7 @@ def _by_number(choice: ClusterChoice) -> Table:
     columns = [Column("clusters", list(choice.ks))]
     for place, name in enumerate(found.columns):
         columns.append(Column(name, found.values[:, place].tolist(), "{:.4g}".format))
-    return Table("Figures", columns, most=100)
+    return Table("Figures of all criteria", columns, most=100, wide=True, only="page", collapsed=True)
 
 
 def _chart(name: str, one: Judgement) -> Chart:

@@ -21,9 +21,10 @@ from foldwise.report.cluster_parts import (
     trait_panels,
 )
 from foldwise.report.formats import counted, number, percent, short_number
+from foldwise.report.leads import agreement, apart, fall_into, names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Report, Table
+from foldwise.report.values import Chart, Column, Fact, Note, Report, Table
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.profile import Profile, profile
 
@@ -53,7 +54,15 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
     # A small table is searched before the first step, and nothing is left to draw.
     convergence = (
-        [Chart("Convergence", lambda: convergence_chart(model.trace_, "inertia", k), caption)]
+        [
+            Chart(
+                "Convergence",
+                lambda: convergence_chart(model.trace_, "inertia", k),
+                caption,
+                only="page",
+                collapsed=True,
+            )
+        ]
         if len(model.trace_) > 2
         else []
     )
@@ -68,14 +77,23 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
             clusters,
             *categories_table(categories),
             plane,
-            Group([*convergence, _separation(found, names)], only="page"),
+            _separation(found, names),
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
             Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
             *([] if choice is None else choice_charts(choice)),
+            *convergence,
             run_table(model.manifest_),
         ],
         told(source),
+        [
+            *([] if choice is None else [choice.sentence]),
+            fall_into(int(found.rows.sum()), k, names, found.separation),
+            *apart(found.silhouette),
+            *agreement(categories),
+            *_dominated(model, found, names),
+        ],
+        lead_only="page",
     )
 
 
@@ -123,6 +141,7 @@ def _separation(found: Profile, names: list[str]) -> Table:
         ],
         "The share of each column's variance that lies between the clusters.",
         most=_MOST_SEPARATING,
+        only="page",
     )
 
 
@@ -131,14 +150,30 @@ def _draw_plane(model: Any, seen: Projection) -> str:
     return seen.draw(centres=centres if model.n_clusters <= MOST_MARKED else None)
 
 
+def _widest(model: Any, found: Profile) -> int | None:
+    """The column whose spread decides the distances, if there is one."""
+    largest, least = found.deviation.max(initial=0.0), found.deviation.min(initial=np.inf, where=found.deviation > 0)
+    counts = model.scale_ is None and model.geometry.translates and largest > 10 * least
+    return int(np.argmax(found.deviation)) if counts else None
+
+
+def _dominated(model: Any, found: Profile, names: list[str]) -> list[str]:
+    """What to be careful about, if columns have very different spreads."""
+    widest = _widest(model, found)
+    if widest is None:
+        return []
+    return [
+        f"Columns were not scaled, so {names_of(names, [widest])}, which has the largest spread, counts most "
+        "(--scale weights columns equally)."
+    ]
+
+
 def _hints(model: Any, found: Profile, names: list[str], chosen: bool) -> list[str]:
     """What to try next on the command line."""
     lines = []
-    largest, least = found.deviation.max(initial=0.0), found.deviation.min(initial=np.inf, where=found.deviation > 0)
-    if model.scale_ is None and model.geometry.translates and largest > 10 * least:
-        widest = names[int(np.argmax(found.deviation))]
+    if (widest := _widest(model, found)) is not None:
         lines.append(
-            f"hint: {widest} has the largest spread and dominates the distances; --scale weights columns equally"
+            f"hint: {names[widest]} has the largest spread and dominates the distances; --scale weights columns equally"
         )
     if model.search == "none" and model.n_clusters > 1:
         lines.append("hint: --search breathing often finds a lower inertia")

@@ -85,7 +85,8 @@ def trait_panels(found: AnyProfile, names: list[str]) -> Group:
         title = f"cluster {i} ({counted(int(found.rows[i]), 'row')})"
         if not columns:
             return Note(f"{title}: {traits(found.differences[i], names).strip('()')}")
-        return Chart(title, lambda: difference_bars(shown, values, reach, colour(i)), colour=colour(i))
+        alt = f"Bars of {title}: {traits(found.differences[i], names)} standard deviations from the overall mean."
+        return Chart(title, lambda: difference_bars(shown, values, reach, colour(i)), colour=colour(i), alt=alt)
 
     shown, hidden = found.differences[:_MOST_PANELS], len(found.differences) - _MOST_PANELS
     more = f" {counted(hidden, 'more cluster')} are not drawn." if hidden > 0 else ""
@@ -160,20 +161,34 @@ def agreement_facts(found: list[CategoryCounts]) -> list[Fact]:
 
 
 def plane_chart(
-    model: Any, source: Source, labels: NDArray[Any], groups: int, draw: Callable[[Projection], str], marks: str
+    model: Any,
+    source: Source,
+    labels: NDArray[Any],
+    groups: int,
+    draw: Callable[[Projection], str],
+    marks: str,
+    *,
+    scale: bool = False,
 ) -> Chart:
-    """The rows, as the model compares them, on their first two principal components, in the colours of the clusters."""
+    """The rows, as the model compares them, on their first two principal components, in the colours of the clusters.
+
+    With `scale`, components of columns that are scaled for the picture, where the model does not care for their units.
+    """
 
     def drawn() -> str | None:
         if source.n_columns < 2 or len(labels) < 2:
             return None
         compared = model.as_compared(filled_from_centres(model, source, labels))
-        return draw(Projection(PCA(2, n_threads=model.n_threads).fit(compared), compared, labels, groups))
+        pca = PCA(2, scale=scale, n_threads=model.n_threads).fit(compared)
+        return draw(Projection(pca, compared, labels, groups))
 
     few = len(labels) <= MOST_POINTS
     caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
     more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
-    return Chart("The rows on their first two principal components", drawn, f"{caption} {marks}{more}")
+    how = " Columns are scaled for the picture." if scale and model.scale_ is None else ""
+    title = "The rows on their first two principal components"
+    alt = f"{title}: {counted(len(labels), 'row')} in the colours of {counted(groups, 'cluster')}."
+    return Chart(title, drawn, f"{caption} {marks}{more}{how}", alt=alt)
 
 
 @dataclass(frozen=True)

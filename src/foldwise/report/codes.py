@@ -5,7 +5,7 @@ from __future__ import annotations
 from foldwise.data.source import Source
 from foldwise.report.formats import counted, percent
 from foldwise.report.run_header import left_out, told
-from foldwise.report.svg import BLUE, ORANGE, Plot, line, text
+from foldwise.report.svg import BLUE, ORANGE, Plot, text
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
 from foldwise.selection.code_comparison import CodeComparison
 
@@ -46,12 +46,15 @@ def comparison_report(found: CodeComparison, source: Source, *, scale: bool = Fa
         lambda: _draw(found),
         "Orange: autoencoders, with two standard errors of the difference. Blue: PCA with 1, 2, 3, ... components.",
         wide=True,
+        alt=f"What is lost, by the size of the code. {found.sentence}",
     )
     return Report(
         "Autoencoders beside PCA",
         about,
-        parts=[Group([Note(found.sentence), table], wide=True), chart],
+        parts=[Group([Note(found.sentence, only="text"), table], wide=True), chart],
         data=told(source),
+        lead=[found.sentence],
+        lead_only="page",
     )
 
 
@@ -69,14 +72,13 @@ def _points_plain(share: float) -> str:
 
 def _draw(found: CodeComparison) -> str:
     last = min(len(found.pca_curve) - 1, max(*found.sizes, *found.equivalents, 1) + 1)
-    plot = Plot((0, last), (0.0, 1.0), "numbers per row", 720, 320, whole=True, percent=True, clip=True)
+    plot = Plot((0, last), (0.0, 1.0), "numbers per row", 720, 320, whole=True, percent=True)
     plot.line(range(last + 1), found.pca_curve[: last + 1], BLUE)
     if last <= 64:
         plot.dots(range(last + 1), found.pca_curve[: last + 1], BLUE, 2.5, "{x:g} components: {y:.1%}")
     plot.line(found.sizes, found.autoencoder_errors, ORANGE)
     for size, error, spread in zip(found.sizes, found.autoencoder_errors, found.standard_errors, strict=True):
-        x = plot.x(size)
-        plot.add(line(x, plot.y(error - 2 * spread), x, plot.y(error + 2 * spread), ORANGE, 1.5))
+        plot.line((size, size), (error - 2 * spread, error + 2 * spread), ORANGE, 1.5)
     plot.dots(found.sizes, found.autoencoder_errors, ORANGE, 4, "size {x:g}: {y:.1%}")
     plot.add(text(plot.right - 6, plot.top + 14, "autoencoder", "end", ORANGE))
     plot.add(text(plot.right - 6, plot.top + 32, "PCA", "end", BLUE))

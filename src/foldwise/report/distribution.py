@@ -17,7 +17,7 @@ from foldwise.models.likelihood.goodness import Goodness, draw
 from foldwise.models.likelihood.ranking import legend
 from foldwise.models.likelihood.repr import estimates, parameter_rows
 from foldwise.report.charts import convergence_chart, density_chart, likelihood_chart, quantile_chart
-from foldwise.report.formats import counted
+from foldwise.report.formats import counted, percent
 from foldwise.report.json import plain
 from foldwise.report.run_header import passes, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
@@ -25,6 +25,8 @@ from foldwise.stats.term_sums import BinWeights
 
 _DECIDES = 10.0  # of AIC or BIC: a family so far behind is out of the question
 _ALIKE = 2.0
+_REFUTED, _DOUBTFUL = 0.01, 0.05  # p-values
+_MANY, _FEW = 1000, 30  # values: a test sees small deviations, or only large ones
 _MOST_BARS = 60
 _MOST_CURVES = 4
 _FAR = 0.5  # of log-likelihood for each value behind the best: such a family is not worth a line
@@ -40,32 +42,90 @@ def distribution_report(found: FittedDistribution | Comparison, goodness: Goodne
     """
     several = isinstance(found, Comparison)
     best = found.best if isinstance(found, Comparison) else found
+    said = " ".join(verdict(best, goodness))
     fits, what = found.fits if isinstance(found, Comparison) else (found,), best.column or "values"
     lines = "the best few families, the best one thick" if several else "the fit"
     ascent = Chart(
         "Convergence",
         lambda: convergence_chart(best.trace, "log_likelihood"),
         "The log-likelihood after every iteration.",
+        only="page",
+        collapsed=True,
     )
     parts: list[Part] = [
         Chart(
             f"The values and the fitted distribution{'s' * several}",
             lambda: _density(fits, what),
-            f"Bars: the data. Lines: {lines}.",
+            f"Bars: the data. Lines: {lines}. Arrows, if any: what lies beyond the frame.",
+            alt=f"Histogram of {what} with {lines}. {said}".strip(),
         ),
         Chart(
             f"Quantiles: data against {best.family}",
             lambda: _quantiles(best),
             "Where the points follow the line, the distribution describes the data; bends at the ends are differing tails.",
+            alt=f"Quantiles of {what} over those of the {best.family} distribution. {said}".strip(),
         ),
-        Group([_parameters(best), Note("\n".join([*_tests(goodness), *best.notes])), ascent]),
+        Group([_parameters(best), Note("\n".join([*_tests(goodness), *best.notes]))]),
         _likelihoods(best),
+        *([ascent] if len(best.trace) > 1 else []),
+        *([] if several else [_criteria(best)]),
         run_table(best.manifest),
     ]
     if isinstance(found, Comparison):
         parts[2:2] = [_comparison(found), Note(f"the best, {best.family}:", only="text")]
     title = f"{'Distributions' if len(fits) > 1 else best.family.capitalize()} of {what}"
-    return Report(title, _about(best, len(fits)), _facts(best, goodness), parts)
+    lead = [*_comparison_said(found), *verdict(best, goodness)]
+    return Report(title, _about(best, len(fits)), _facts(best, goodness), parts, lead=lead, lead_only="page")
+
+
+def verdict(fit: FittedDistribution, goodness: Goodness | None) -> list[str]:
+    """Whether the family describes the data, and how far they lie from it."""
+    if goodness is None:
+        return []
+    name = f"{'an' if fit.family[0] in 'aeio' else 'a'} {fit.family} distribution"
+    if not goodness.p_values:
+        return [f"Whether {name} fits could not be tested: {goodness.note}."]
+    p = _p_in_words(goodness)
+    if goodness.p_value < _REFUTED:
+        said = f"{name[0].upper()}{name[1:]} does not fit ({p})."
+    elif goodness.p_value < _DOUBTFUL:
+        said = f"It is doubtful whether {name} fits ({p})."
+    else:
+        said = f"The data do not contradict {name} ({p})."
+    far = _how_far(goodness)
+    if goodness.p_value < _DOUBTFUL and goodness.n >= _MANY:
+        return [said, f"With {goodness.n:,.10g} values even small deviations show: {far}."]
+    little = goodness.p_value >= _DOUBTFUL and goodness.n < _FEW
+    few = f" With only {counted(round(goodness.n), 'value')} that says little." if little else ""
+    return [f"{said}{few}", f"{far[0].upper()}{far[1:]}."]
+
+
+def _how_far(goodness: Goodness) -> str:
+    """The size of the deviation, which does not grow with the number of values as the evidence for it does."""
+    if "Kolmogorov-Smirnov" in goodness.statistics:
+        points = 100 * goodness.statistics["Kolmogorov-Smirnov"]
+        return (
+            "the share of the values below a point differs from that of the distribution by at most "
+            f"{points:.2g} percentage points"
+        )
+    apart = math.sqrt(next(iter(goodness.statistics.values())) / goodness.n)
+    return f"counts typically differ from those expected by {percent(apart)}"
+
+
+def _p_in_words(goodness: Goodness) -> str:
+    """The p-value as part of a sentence."""
+    p, smallest = goodness.p_value, 1.0 / (goodness.resamples + 1) if goodness.resamples else 0.0
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p {'≤' if p <= smallest else '='} {p:.2g}"
+
+
+def _comparison_said(found: FittedDistribution | Comparison) -> list[str]:
+    """The family that describes the data best."""
+    if not isinstance(found, Comparison) or len(found.fits) < 2:
+        return []
+    said = _verdict(found)[0]
+    return [f"Of {counted(len(found.fits), 'family', 'families')}, {said}."]
 
 
 def _about(fit: FittedDistribution, families: int) -> list[str]:
@@ -84,14 +144,27 @@ def _about(fit: FittedDistribution, families: int) -> list[str]:
 
 
 def _facts(fit: FittedDistribution, goodness: Goodness | None) -> list[Fact]:
-    figures = {"log-likelihood": fit.max_log_likelihood, "AIC": fit.aic, "BIC": fit.bic}
     facts = [Fact("family", fit.family, fit.family)]
     facts += [Fact(name, value, f"{value:.5g}", only="page") for name, value in fit.parameters.items()]
-    facts += [Fact(name, value, f"{value:.3f}") for name, value in figures.items()]
+    facts += [Fact(name, value, f"{value:.3f}", only="text") for name, value in _figures(fit).items()]
     if goodness is not None and goodness.p_values:
-        name = next(iter(goodness.p_values))
-        facts.append(Fact("p-value", goodness.p_value, _p_value(goodness, name), f"({name})"))
+        name, p = next(iter(goodness.p_values)), goodness.p_value
+        facts.append(Fact("p-value", p, _p_value(goodness, name), f"({name})", "text"))
+        word = "no" if p < _REFUTED else "doubtful" if p < _DOUBTFUL else "not contradicted"
+        facts.append(Fact("does it fit?", p, word, f"{_p_in_words(goodness)} ({name})", "page"))
     return facts
+
+
+def _figures(fit: FittedDistribution) -> dict[str, float]:
+    return {"log-likelihood": fit.max_log_likelihood, "AIC": fit.aic, "BIC": fit.bic}
+
+
+def _criteria(fit: FittedDistribution) -> Table:
+    """The figures by which distributions are compared, for those who ask for them."""
+    figures = _figures(fit)
+    columns = [Column("", list(figures), left=True), Column("", list(figures.values()), "{:.3f}".format)]
+    caption = "To compare distributions of the same values: the log-likelihood should be high, AIC and BIC low."
+    return Table("Criteria", columns, caption, only="page", collapsed=True)
 
 
 def _comparison(found: Comparison) -> Group:
@@ -153,9 +226,9 @@ def _tests(goodness: Goodness | None) -> list[str]:
         return []
     lines = [f"{name}: {v:.4g}, p-value {_p_value(goodness, name)}" for name, v in goodness.statistics.items()]
     lines.append(f"({goodness.note})")
-    if goodness.p_values and goodness.p_value < 0.01:
+    if goodness.p_values and goodness.p_value < _REFUTED:
         lines.append("data from this family would hardly ever lie so far from it: it does not describe all of the data")
-    elif goodness.p_values and goodness.p_value < 0.05:
+    elif goodness.p_values and goodness.p_value < _DOUBTFUL:
         lines.append("data from this family seldom lie so far from it: use it with care")
     return lines
 
@@ -189,7 +262,8 @@ def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
         edges = np.linspace(low, high, bars + 1, dtype=np.float64)
         edges[-1] = np.nextafter(edges[-1], np.inf)  # the largest value lies in the last bar
     run = Passes(best.source, n_threads=best.manifest.threads)  # type: ignore[arg-type]
-    weights = run.fold(partial(BinWeights.of, edges=edges)).weights[1:-1]
+    below, *inside, above = run.fold(partial(BinWeights.of, edges=edges)).weights.tolist()
+    weights = np.array(inside)
     curves = []
     near = [fit for fit in fits if best.max_log_likelihood - fit.max_log_likelihood < _FAR * best.n]
     for fit in [one for one in near if one.discrete == best.discrete][:_MOST_CURVES]:
@@ -197,7 +271,7 @@ def _density(fits: tuple[FittedDistribution, ...], what: str) -> str:
         with np.errstate(all="ignore"):
             curves.append((fit.family, np.asarray(xs, dtype=np.float64), np.asarray(fit.pdf(xs), dtype=np.float64)))
     dots = best.discrete and len(curves[0][1]) <= _MOST_BARS
-    return density_chart(edges, weights / best.n / np.diff(edges), curves, what, dots=dots)
+    return density_chart(edges, weights / best.n / np.diff(edges), curves, what, dots=dots, beyond=(below, above))
 
 
 def _quantiles(fit: FittedDistribution) -> str | None:

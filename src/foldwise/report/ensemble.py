@@ -27,9 +27,10 @@ from foldwise.report.cluster_parts import (
 )
 from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
+from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, Plot, colour, text
+from foldwise.report.svg import BLUE, INK, MUTED, ORANGE, SHADE, Plot, colour, text
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.ensemble_profile import EnsembleProfile, ensemble_profile
@@ -50,15 +51,17 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
     if model.estimators_ is None:
         many = counted(len(model.base_sizes_), "clustering")
         title = f"{counted(k, 'consensus cluster')} of {counted(rows, 'row')} in {many}"
-        charts = Group([_cdf(model), _certainty(model)], only="page")
-        parts = [_sizes(model), _heat_map(model), charts, *steps, run_table(model.manifest_)]
+        parts = [_sizes(model), _heat_map(model), _cdf(model), _certainty(model), *steps, run_table(model.manifest_)]
         ran = model.manifest_
         lines = [
             f"{source.where}: {counted(rows, 'row')}, {counted(ran.columns, 'clustering')}",
             f"{ran.algorithm}, {ran.seconds:.2f} s",
         ]
-        return Report(title, [*lines, *(f"note: {note}" for note in ran.notes)], _facts(model), parts)
+        told_lines = [*lines, *(f"note: {note}" for note in ran.notes)]
+        lead = [f"{many} of {counted(rows, 'row')} agree on {counted(k, 'cluster')}.", *_sure(model)]
+        return Report(title, told_lines, _facts(model), parts, lead=lead, lead_only="page")
     found, names = ensemble_profile(model, source), column_names(model)
+    together = f"fall, by {counted(len(model.base_sizes_), 'clustering')} together, into"
     categories = described(model, source, model.labels_, k)
     clusters = clusters_table(
         found,
@@ -81,7 +84,8 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             *categories_table(categories),
             _heat_map(model),
             plane_chart(model, drawn, model.labels_, k, lambda seen: _draw_plane(model, found, seen), marks),
-            Group([_cdf(model), _certainty(model)], only="page"),
+            _cdf(model),
+            _certainty(model),
             trait_panels(found, names),
             means_table(found, names, "Means, in the units of the data"),
             Note("\n".join(_hints(model, choice)), only="text"),
@@ -89,7 +93,28 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             run_table(model.manifest_),
         ],
         told(source),
+        [
+            *([] if choice is None else [choice.sentence]),
+            fall_into(int(found.rows.sum()), k, names, found.separation, said=together),
+            *_sure(model),
+            *agreement(categories),
+        ],
+        lead_only="page",
     )
+
+
+def _sure(model: Any) -> list[str]:
+    """How far the clusterings agree on the rows."""
+    if model.n_clusters_ < 2:
+        return []
+    doubt, known = int(np.sum(model.confidence_ < DOUBT)), int(np.sum(~np.isnan(model.confidence_)))
+    many = (
+        f"{counted(doubt, 'row')} of {known:,} {'is' if doubt == 1 else 'are'} in doubt"
+        if doubt
+        else "no row is in doubt"
+    )
+    mean = percent(float(np.nanmean(model.confidence_)))
+    return [f"When a row is together with others, {mean} of them on average are of its own cluster; {many}."]
 
 
 def _work(model: Any) -> str:
@@ -162,7 +187,7 @@ def _heat_map(model: Any) -> Chart:
         if len(shown) < 2:
             return None
         matrix = Coassociation(model.clusterings.some(shown)).toarray()
-        places = _neighbours_together(matrix, model.labels_[shown])
+        places = neighbours_together(matrix, model.labels_[shown])
         return heat_map(matrix[np.ix_(places, places)], model.labels_[shown][places].tolist())
 
     which = "All rows" if few else f"{counted(_MOST_DRAWN, 'row')}, evenly from all"
@@ -170,10 +195,11 @@ def _heat_map(model: Any) -> Chart:
         f"{which}, by cluster. The darker, the more often two rows are together: clear clusters are dark squares, "
         "and dark places outside them are rows between two clusters."
     )
-    return Chart("The consensus matrix", draw, caption)
+    alt = f"How often pairs of rows are together, in {counted(model.n_clusters_, 'cluster')}. {' '.join(_sure(model))}"
+    return Chart("The consensus matrix", draw, caption, alt=alt.strip())
 
 
-def _neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
+def neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
     """The rows of a cluster in an order in which those that are often together are side by side."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
@@ -197,7 +223,7 @@ def _cdf(model: Any) -> Chart:
     def draw() -> str:
         plot = Plot((0.0, 1.0), (0.0, 1.0), "share of clusterings in which two rows are together", percent=True)
         low, high = AMBIGUOUS
-        plot.bars([low, high], [1.0], "#f3f5f7", gap=0)
+        plot.bars([low, high], [1.0], SHADE, gap=0)
         if several:
             assert choice is not None
             assert choice.cdfs is not None

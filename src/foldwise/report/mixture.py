@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from foldwise.report.cluster_parts import (
     trait_panels,
 )
 from foldwise.report.formats import counted, number, percent
+from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+from foldwise.report.values import Chart, Column, Fact, Note, Part, Report, Table
 from foldwise.selection.choose_mixture import MixtureChoice
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.mixture_profile import DOUBT, MixtureProfile, mixture_profile
@@ -51,23 +53,46 @@ def mixture_report(
         "How certain the assignments are",
         lambda: share_histogram(found.histogram / found.histogram.sum(), "probability of the row's cluster"),
         f"Rows by the probability of their most probable cluster. Below {DOUBT:g} a row counts as uncertain.",
+        alt=" ".join(["Histogram of the probability of each row's cluster.", *_sure(found)]),
     )
+    # Spheres alone depend on the units of the columns.
+    scale = model.covariance_type != "spherical"
+    plane = plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses, scale=scale)
     parts: list[Part] = [] if votes is None else choice_parts(votes)
     parts += [] if choice is None else _choice(choice)
     parts += [
         clusters,
         *categories_table(categories),
-        plane_chart(model, source, found.labels, k, lambda seen: _draw_plane(model, seen), ellipses),
-        Group([certainty, *_merging(model)]),
+        plane,
+        certainty,
+        *_merging(model),
         trait_panels(found, names),
         means_table(found, names, "Means, in the units of the data"),
         Note("\n".join(_hints(model, found, choice)), only="text"),
         *([] if votes is None else choice_charts(votes)),
+        *([] if choice is None else [_all_fits(choice)]),
+        _criteria(found),
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
     facts = [*([] if votes is None else [choice_fact(votes)]), *_facts(model, found), *agreement_facts(categories)]
-    return Report(title, _about(model, choice), facts, parts, told(source))
+    lead = [
+        *([] if votes is None else [votes.sentence]),
+        fall_into(int(found.rows.sum()), k, names, found.separation),
+        *_sure(found),
+        *agreement(categories),
+    ]
+    return Report(title, _about(model, choice), facts, parts, told(source), lead, "page")
+
+
+def _sure(found: MixtureProfile) -> list[str]:
+    """How sure it is which row belongs to which cluster."""
+    if len(found.means) < 2:
+        return []
+    doubt = f"{percent(found.in_doubt)} of the rows lie between clusters (none has a probability of {DOUBT:g})"
+    if found.in_doubt == 0:
+        return [f"Every row belongs to one of them with a probability of {DOUBT:g} or more."]
+    return [f"{percent(1 - found.in_doubt)} of the rows clearly belong to one of them; {doubt}."]
 
 
 def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
@@ -83,23 +108,39 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
 def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
     facts, lower = found.criteria, "(lower is better)"
     parameters = f"({int(facts['parameters'])} parameters)"
+    k, clear = len(found.means), 1 - found.in_doubt
+    mean = float(np.average(np.nan_to_num(found.sureness), weights=found.rows)) if found.rows.sum() else float("nan")
+    remark = f"(no cluster has a probability of {DOUBT:g})"
     return [
         Fact(
             "log-likelihood",
             facts["log_likelihood"],
             number(facts["log_likelihood"]),
             f"{scaled(model)} {parameters}".strip(),
+            only="text",
         ),
-        *(Fact(name.upper(), facts[name], number(facts[name]), lower) for name in ("bic", "icl", "aic")),
-        Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), f"(no cluster has a probability of {DOUBT:g})"),
+        *(Fact(name.upper(), facts[name], number(facts[name]), lower, "text") for name in ("bic", "icl", "aic")),
+        Fact("cluster" if k == 1 else "clusters", k, str(k), only="page"),
+        Fact("rows clearly in one", clear, percent(clear), f"(probability {DOUBT:g} or more)", "page"),
+        Fact("mean probability", mean, percent(mean), "(of the cluster of a row)", "page"),
+        Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), remark),
     ]
 
 
+def _criteria(found: MixtureProfile) -> Table:
+    """The figures by which mixtures are compared, for those who ask for them."""
+    facts = found.criteria
+    named = {"log-likelihood": "log_likelihood", "BIC": "bic", "ICL": "icl", "AIC": "aic", "parameters": "parameters"}
+    values = [facts[key] for key in named.values()]
+    columns = [Column("", list(named), left=True), Column("", values, number)]
+    caption = "To compare mixtures of the same rows: the log-likelihood should be high, BIC, ICL and AIC low."
+    return Table("Criteria", columns, caption, only="page", collapsed=True)
+
+
 def _choice(choice: MixtureChoice) -> list[Part]:
-    """The criterion of all fits, as a chart and as a table."""
+    """The criterion of all fits as a chart, and as a table in text, where there are no charts."""
     grid, best = choice.grid(), (choice.best.covariance_type, choice.best.n_components)
-    collapsed = {(e.covariance_type, e.n_components) for e in choice.entries if e.collapsed}
-    numbers, name = [int(row) for row in grid.rows], choice.criterion.upper()
+    collapsed, numbers, name = _collapsed(choice), [int(row) for row in grid.rows], choice.criterion.upper()
 
     def draw() -> str | None:
         # A fit with collapsed components speaks of a few rows only.
@@ -111,6 +152,25 @@ def _choice(choice: MixtureChoice) -> list[Part]:
         }
         return criterion_chart(numbers, series, best) if len(numbers) > 1 and best not in collapsed else None
 
+    caption = (
+        f"{name}, lower is better: the ring is the best. Arrows lead to fits far above; those with collapsed components are "
+        "left out."
+    )
+    shape = COVARIANCE_TYPES[best[0]].label
+    alt = f"{name} by the number of components, a line for each shape. The best has {counted(best[1], 'component')} ({shape})."
+    chart = Chart("How many components, of which shape?", draw, caption, alt=alt)
+    return [chart, replace(_all_fits(choice), only="text", collapsed=False)]
+
+
+def _collapsed(choice: MixtureChoice) -> set[tuple[str, int]]:
+    return {(e.covariance_type, e.n_components) for e in choice.entries if e.collapsed}
+
+
+def _all_fits(choice: MixtureChoice) -> Table:
+    """The criterion of all fits."""
+    grid, best = choice.grid(), (choice.best.covariance_type, choice.best.n_components)
+    collapsed, numbers, name = _collapsed(choice), [int(row) for row in grid.rows], choice.criterion.upper()
+
     def cell(kind: str, k: int, value: float) -> str:
         mark = "*" if (kind, k) == best else "!" if (kind, k) in collapsed else " "
         return f"{'-' if np.isnan(value) else f'{value:.2f}'}{mark}"
@@ -121,9 +181,7 @@ def _choice(choice: MixtureChoice) -> list[Part]:
         columns.append(Column(f"{kind} ", values, [cell(kind, k, v) for k, v in zip(numbers, values, strict=True)]))
     caption = f"{name}, lower is better. *: the best ({best[0]}, {best[1]})"
     caption += "; !: with collapsed components" if collapsed else ""
-    about_chart = f"{name}: the ring is the best. What lies far above is cut off; collapsed components are left out."
-    table = Table(f"{name} of all fits", columns, caption, most=1000)
-    return [Chart("How many components, of which shape?", draw, about_chart), table]
+    return Table(f"{name} of all fits", columns, caption, most=1000, only="page", collapsed=True)
 
 
 def _merging(model: Any) -> list[Table]:

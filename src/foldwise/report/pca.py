@@ -10,7 +10,8 @@ from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.report.charts import scree
-from foldwise.report.formats import number, percent, whole_percent
+from foldwise.report.formats import counted, number, percent, whole_percent
+from foldwise.report.leads import names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Group, Note, Report, Table
@@ -49,11 +50,13 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
         "Share of variance",
         lambda: scree(shares[:_MOST_COMPONENTS].tolist()),
         "Bars: each component. Line: the cumulative share.",
+        alt=f"Bars of the share of variance of each component, and a line of their sum. {_held(shares)}",
     )
     plane = Chart(
         "The rows on the first two components",
         lambda: _plane(pca, source, names),
-        "Orange: the columns with the largest loadings; the longer the line, the larger the loading.",
+        "Orange: the columns with the largest loadings; the longer the arrow, the larger the loading.",
+        alt=_seen(pca, names),
     )
     residual = f"{float(pca.residuals_.max(initial=0.0)):.1e}"
     advice = number_of_components(pca, source, choice)
@@ -64,11 +67,52 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
             components,
             *_categories(pca, source),
             plane,
-            Group([scree_chart, *advice]),
+            scree_chart,
+            *([Group(advice, wide=True)] if advice else []),
             run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
         data=told(source),
+        lead=[_held(shares), *_made_of(pca, names), *_how_many(advice)],
+        lead_only="page",
     )
+
+
+def _held(shares: Floats) -> str:
+    """How much of the variance the first components hold.
+
+    >>> _held(np.array([0.5, 0.25, 0.25]))
+    'The first two components hold 75.0 % of the variance, the first alone 50.0 %.'
+    """
+    if not shares.sum() > 0:
+        return "There is no variance that components could hold." if len(shares) else "No component is kept."
+    if len(shares) == 1:
+        return f"One component holds {percent(float(shares[0]))} of the variance."
+    two = percent(float(shares[:2].sum()))
+    which = "Two components hold" if len(shares) == 2 else "The first two components hold"
+    return f"{which} {two} of the variance, the first alone {percent(float(shares[0]))}."
+
+
+def _made_of(pca: Any, names: list[str]) -> list[str]:
+    """The columns that the first two components follow."""
+    if not pca.explained_variance_.sum() > 0 or len(names) < 3:
+        return []
+    told = []
+    for place, which in enumerate(("The first", "the second")[: pca.n_components_]):
+        sizes = np.abs(np.asarray(pca.loadings_)[:, place])
+        order = [int(j) for j in np.argsort(-sizes, kind="stable")[:3] if sizes[j] > 0.5 * sizes.max(initial=0.0)]
+        told.append(f"{which} goes mostly with {names_of(names, order)}")
+    return [f"{', '.join(told)}."]
+
+
+def _how_many(advice: list[Table | Note]) -> list[str]:
+    """The sentence on the number of components, which closes the section on it."""
+    said = [part.text for part in advice if isinstance(part, Note)]
+    return [f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" for text in said]
+
+
+def _seen(pca: Any, names: list[str]) -> str:
+    told = "" if pca.n_components_ < 2 else " ".join(["", _held(pca.explained_variance_ratio_), *_made_of(pca, names)])
+    return f"{counted(pca.manifest_.rows, 'row')} as points on the first two components, with columns as arrows.{told}"
 
 
 def _categories(pca: Any, source: Source) -> list[Table]:
@@ -140,5 +184,6 @@ def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
         return None
     seen = Projection(pca, completed(pca, source))
     strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
-    ends = seen.directions[:, strongest] / (float(np.abs(seen.directions[:, strongest]).max()) or 1.0) * 0.8
+    ends = seen.directions[:, strongest]
+    ends = ends / (float(np.linalg.norm(ends, axis=0).max(initial=0.0)) or 1.0)
     return seen.draw(arrows=[(float(x), float(y), names[j]) for (x, y), j in zip(ends.T, strongest, strict=True)])

@@ -2,80 +2,96 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.report.svg import BLUE, Plot, colour, text
+from foldwise.report.legend import legend
+from foldwise.report.svg import BLUE, MUTED, Plot, colour, fill
 
 CELLS = 72
 MOST_POINTS = 2000
 _SHADES = 20
+_FAR = 8.0  # standard deviations: of many rows, those further out would leave no room for the others, and become arrows
 
 
-def squares(plot: Plot, counts: NDArray[np.int32], ink: Callable[[int], str]) -> list[str]:
-    """The cells of a grid over the plot, by group: a cell has the colour of the group with the most rows there."""
-    total, group_of = counts.sum(axis=0), counts.argmax(axis=0)
-    width, height = (plot.right - plot.left) / CELLS, (plot.bottom - plot.top) / CELLS
-    found: dict[tuple[str, int], list[str]] = {}
-    for i, j in np.argwhere(total):
-        shade = max(2, int(np.ceil(_SHADES * np.log1p(total[i, j]) / np.log1p(total.max()))))
-        where = f"M{plot.left + i * width:.1f} {plot.bottom - (j + 1) * height:.1f}"
-        found.setdefault((ink(int(group_of[i, j])), shade), []).append(
-            f"{where}h{width:.2f}v{height:.2f}h-{width:.2f}z"
-        )
-    return [
-        f'<path fill="{fill}" opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>'
-        for (fill, shade), paths in found.items()
-    ]
+def window(low: Floats, high: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """The corners of what is drawn of many rows: all of them, but for those that are very far out."""
+    return np.maximum(low, mean - _FAR * deviation), np.minimum(high, mean + _FAR * deviation)
+
+
+def with_room(low: Floats, high: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ends of both axes, with some room beyond two corners."""
+    room = 0.04 * float((high - low).max()) or 0.5
+    return (float(low[0]) - room, float(high[0]) + room), (float(low[1]) - room, float(high[1]) + room)
+
+
+class Grid:
+    """Counts of rows on a grid of square cells from the corner `low` on, by group; what lies beyond `high` is counted apart."""
+
+    def __init__(self, low: Floats, high: Floats, groups: int) -> None:
+        self._low, self._high = low, high
+        self._size = float((high - low).max()) / CELLS or 1.0
+        self._counts = np.zeros((groups, CELLS, CELLS), dtype=np.int32)
+        self._beyond: Counter[tuple[int, int]] = Counter()
+
+    def add(self, places: Floats, groups: NDArray[Any]) -> None:
+        """Count rows."""
+        inside = ((places >= self._low) & (places <= self._high)).all(axis=1)
+        cells = np.clip((places[inside] - self._low) / self._size, 0, CELLS - 1).astype(int)
+        np.add.at(self._counts, (groups[inside], cells[:, 0], cells[:, 1]), 1)
+        far, last = places[~inside], np.ceil((self._high - self._low) / self._size)
+        cells = np.clip((far - self._low) / self._size, 0, last)
+        cells = np.where(far < self._low, -1, np.where(far > self._high, last, cells)).astype(int)
+        self._beyond.update((int(i), int(j)) for i, j in cells)
+
+    def draw(self, plot: Plot, ink: Callable[[int], str]) -> None:
+        """A cell has the colour of the group with the most rows there, and is the darker the more rows there are."""
+        total, group_of = self._counts.sum(axis=0), self._counts.argmax(axis=0)
+        found: dict[tuple[str, int], list[str]] = {}
+        for i, j in np.argwhere(total):
+            (x, y), (end_x, end_y) = self._corner(plot, i, j), self._corner(plot, i + 1, j + 1)
+            shade = max(2, int(np.ceil(_SHADES * np.log1p(total[i, j]) / np.log1p(total.max()))))
+            path = f"M{x:.1f} {y:.1f}H{end_x:.1f}V{end_y:.1f}H{x:.1f}z"
+            found.setdefault((ink(int(group_of[i, j])), shade), []).append(path)
+        for (used, shade), paths in found.items():
+            plot.add(f'<path {fill(used)} opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>')
+        low, high = self._corner(plot, 0, 0), (plot.x(self._high[0]), plot.y(self._high[1]))
+        box = low[0], high[1], high[0], low[1]
+        for (i, j), rows in self._beyond.items():
+            x, y = self._low + self._size * (np.array([i, j]) + 0.5)
+            plot.arrow(float(x), float(y), MUTED, f"{rows:,} rows" if rows > 1 else "1 row", many=rows, box=box)
+
+    def _corner(self, plot: Plot, i: int, j: int) -> tuple[float, float]:
+        return plot.x(self._low[0] + i * self._size), plot.y(self._low[1] + j * self._size)
 
 
 def scatter(
     places: Floats, groups: NDArray[np.intp] | None, names: Sequence[str], below: str, beside: str, size: int = 480
 ) -> str:
     """Rows at places in a plane, in the colours of their groups (-1: grey), which are named above."""
-    low, high = _ends(places)
-    legend = 26.0 * bool(names)
-    plot = Plot(
-        (low[0], high[0]), (low[1], high[1]), below, size, size + int(legend), beside=beside, top=14 + legend, clip=True
-    )
-    _legend(plot, names)
-    numbers = np.zeros(len(places), dtype=np.intp) if groups is None else groups
+    low, high = places.min(axis=0), places.max(axis=0)
+    few = len(places) <= MOST_POINTS
+    if not few:
+        low, high = window(low, high, places.mean(axis=0), places.std(axis=0))
+    named, tall = legend([(name, colour(place)) for place, name in enumerate(names)], size)
+    plot = Plot(*with_room(low, high), below, size, beside=beside, top=14 + tall, equal=True)
+    plot.add(named)
+    numbers = np.zeros(len(places), dtype=np.intp) if groups is None else np.where(groups < 0, len(names), groups)
 
     def ink(group: int) -> str:
-        return BLUE if groups is None else colour(group) if group < len(names) else "#9aa5b1"
+        return BLUE if groups is None else colour(group) if group < len(names) else MUTED
 
-    if len(places) <= MOST_POINTS:
+    if few:
         for group in np.unique(numbers):
             xs, ys = places[numbers == group].T
-            plot.dots(xs, ys, ink(int(group) if group >= 0 else len(names)), 3, opacity=0.55)
+            plot.dots(xs, ys, ink(int(group)), 3, opacity=0.55)
         return plot.svg()
-    counts = np.zeros((max(len(names), 0) + 1, CELLS, CELLS), dtype=np.int32)
-    room = np.where(high > low, high - low, 1.0)
-    inside = ((places >= low) & (places <= high)).all(axis=1)
-    cells = np.clip((places[inside] - low) / room * CELLS, 0, CELLS - 1).astype(int)
-    np.add.at(counts, (np.where(numbers < 0, len(names), numbers)[inside], cells[:, 0], cells[:, 1]), 1)
-    plot.add(*squares(plot, counts, ink))
+    grid = Grid(low, high, len(names) + 1)
+    grid.add(places, numbers)
+    grid.draw(plot, ink)
     return plot.svg()
-
-
-def _ends(places: Floats) -> tuple[Floats, Floats]:
-    """The frame: all points of few rows; of many rows all but the outermost in a thousand, which lie beyond it."""
-    cut = 0.0 if len(places) <= MOST_POINTS else 0.001
-    low, high = np.quantile(places, [cut, 1 - cut], axis=0)
-    room = 0.04 * (high - low)
-    return low - room, high + room
-
-
-def _legend(plot: Plot, names: Sequence[str]) -> None:
-    across = plot.left
-    for place, name in enumerate(names):
-        wide = 22.0 + 7 * len(name)
-        if across + wide > plot.right and place:
-            plot.add(text(across, 18, "…", "start"))
-            return
-        plot.add(f'<circle cx="{across + 5:.1f}" cy="14" r="5" fill="{colour(place)}"/>')
-        plot.add(text(across + 13, 18, name, "start"))
-        across += wide

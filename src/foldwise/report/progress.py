@@ -40,7 +40,7 @@ def progress() -> Iterator[None]:
     )
     with bar:
         task = bar.add_task("reading", total=None, rows="")
-        figures, counted, read_since = "", "rows", False
+        figures, counted, read_since, stage = "", "rows", False, ""
 
         def count(what: str) -> None:
             """Count rows or, where steps read none, steps or what they are made of; the time left is told by these."""
@@ -50,14 +50,19 @@ def progress() -> Iterator[None]:
                 task, counted = bar.add_task("", total=None, rows=""), what
 
         def listen(event: events.Event) -> None:
-            nonlocal figures, read_since
+            nonlocal figures, read_since, stage
+            if isinstance(event, events.Stage):
+                stage, figures, read_since = f"{event.number} of {event.of}: {event.name}", "", False
+                count(stage)
+                bar.update(task, description=stage)
+                return
             if isinstance(event, events.RowsRead):
                 read_since = True
                 count("rows")
                 of = f" of {event.total:,}" if event.total else ""
                 bar.update(
                     task,
-                    description=f"pass {event.number_of_pass}{figures}",
+                    description=f"{stage}{', ' if stage else ''}pass {event.number_of_pass}{figures}",
                     completed=event.done,
                     total=event.total,
                     rows=f"{event.done:,}{of} rows",
@@ -74,7 +79,8 @@ def progress() -> Iterator[None]:
                 count(what)
                 of = f" of {total:,}" if total < UNLIMITED else ""
                 known = total if total < UNLIMITED else None
-                bar.update(task, description=shown, completed=done, total=known, rows=f"{done:,}{of} {what}")
+                told = ", ".join(filter(None, (stage, shown)))
+                bar.update(task, description=told, completed=done, total=known, rows=f"{done:,}{of} {what}")
             read_since = False
 
         with events.listening(listen):

@@ -75,7 +75,7 @@ def run_table(ran: Manifest, **more: str) -> Table:
         return f"{value:.2f}" if isinstance(value, float) else str(value)
 
     names, values = Column("", list(entries), left=True), Column("", list(entries.values()), written, left=True)
-    return Table("What ran", [names, values], wide=True, only="page")
+    return Table("What ran", [names, values], wide=True, only="page", collapsed=True)
 
 
 def column_names(model: Any) -> list[str]:

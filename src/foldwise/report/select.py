@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foldwise.data.source import Source
 from foldwise.report.charts import path_chart
 from foldwise.report.formats import counted, percent
+from foldwise.report.leads import names_of
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from foldwise.selection.features.path import SelectionStep
 
 _MOST_STEPS = 100
+_MOST_NAMED = 6
 _WIDTH = 70  # characters of names
 _WEAK = 0.2  # correlations below this are hardly a reason to name a column
 _QUICK = 2_000_000  # subsets, which take a few seconds at most
@@ -46,6 +48,8 @@ def select_report(model: Any, source: Source, target: Target | None = None, task
             run_table(model.manifest_),
         ],
         told(source),
+        made.lead,
+        "page",
     )
 
 
@@ -67,6 +71,30 @@ class _Parts:
         if self.model.criterion == "cluster" and self.model.n_clusters is not None:
             return f"{words} for {self.model.n_clusters} clusters"
         return words if self.target is None else f"{words} to predict {self.target.name}"
+
+    @property
+    def lead(self) -> list[str]:
+        """What the columns are, and what they are worth."""
+        model, k = self.model, self.model.n_features_
+        shown = list(self.order[:_MOST_NAMED])
+        named = names_of(self.names, shown) + (f" and {k - len(shown):,} more" if k > len(shown) else "")
+        kept = f"{counted(k, 'column')} of {len(self.names)} {'is' if k == 1 else 'are'} kept: {named}."
+        they = "It" if k == 1 else "Together they"
+        if self.direct:
+            most = f"the most that {counted(k, 'column')} could explain is {percent(model.bound_)}"
+            verb = "explains" if k == 1 else "explain"
+            return [kept, f"{they} {verb} {percent(model.score_)} of the variance of all columns; {most}."]
+        everything = model.path_.by_size().get(len(self.names))
+        beside = f"; all columns reach {self.show(everything.score)}" if everything is not None and self.rest else ""
+        verb = "reaches" if k == 1 else "reach"
+        return [kept, f"{they} {verb} {self._score_in_words} of {self.show(model.score_)}{beside}."]
+
+    @property
+    def _score_in_words(self) -> str:
+        named = {"between clusters": "a share of variance between clusters", "silhouette": "a mean silhouette"}
+        if self.target is not None and self.score_name in ("accuracy", "R²"):
+            return f"a cross-validated {self.score_name}"
+        return named.get(self.score_name, f"a {self.score_name}")
 
     # ---------------------------------------------------------------- what the scores are
 
@@ -309,7 +337,8 @@ class _Parts:
 
         title = "How much the columns explain" if self.direct else f"{self.score_name[0].upper()}{self.score_name[1:]}"
         caption = "The best subset of each size on the path. Ring: the number of columns kept."
-        return Chart(title if self.direct else f"{title} by the number of columns", draw, caption, wide=True)
+        title = title if self.direct else f"{title} by the number of columns"
+        return Chart(title, draw, caption, wide=True, alt=f"{title}. {self.lead[-1]}")
 
     @property
     def hints(self) -> list[Part]:

@@ -19,11 +19,13 @@ def with_stability(report: Report, found: Stability) -> Report:
     """The report with a section on the stability of its clusters, after the table of the clusters."""
     parts = list(report.parts)
     place = next((i + 1 for i, part in enumerate(parts) if getattr(part, "title", "") == "The clusters"), len(parts))
-    return replace(report, parts=[*parts[:place], *stability_parts(found), *parts[place:]])
+    lead = [*report.lead, found.sentence] if report.lead else report.lead
+    parts[place:place] = stability_parts(found, said=bool(report.lead))
+    return replace(report, parts=parts, lead=lead)
 
 
-def stability_parts(found: Stability) -> list[Part]:
-    """A table, what it means, and on a page how confident the rows are."""
+def stability_parts(found: Stability, *, said: bool = False) -> list[Part]:
+    """A table, what it means (unless a page has `said` it at its head), and on a page how confident the rows are."""
     figures, corrected = found.table, not np.isnan(found.one_group)
     columns = [
         Column("cluster", range(found.n_clusters), left=True),
@@ -56,4 +58,4 @@ def stability_parts(found: Stability) -> list[Part]:
         return share_histogram(counts / counts.sum(), "confidence")
 
     chart = Chart("How surely the rows keep their clusters", drawn, "Rows by confidence.", only="page")
-    return [table, Note(found.sentence), chart]
+    return [table, Note(found.sentence, only="text" if said else None), chart]

@@ -147,6 +147,7 @@ class Report:
     parts: Sequence[Part] = ()
     data: Sequence[str] = ()  # what was read, and what was decided about the columns
     lead: Sequence[str] = ()  # the answer in a few plain sentences
+    lead_only: Only = None  # where it is shown
 
     def for_(self, where: Literal["text", "page"]) -> tuple[list[Fact], list[Part]]:
         """The facts and parts that are shown there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +24,28 @@ def write_transformed(
     path: str | os.PathLike[str],
     *,
     keep: str = "ids",
-    beside: tuple[str, NDArray[Any]] | None = None,
+    beside: Sequence[tuple[str, NDArray[Any]]] = (),
+    place: int | None = None,
 ) -> int:
     """Stream scores, or clusters with distances or probabilities, to `path`; returns the number of rows written.
 
     Of a table, each row comes with its number in the table (from 0), its identifiers and labels, or, with keep="all", with all
-    its columns. `beside` is a further figure of each row, and its name.
+    its columns. `beside` are further figures of each row, with their names: after all others, or from `place` on.
     """
     told = row_output(model, with_missing(model, source))
-    if beside is not None:
-        told = _with_figure(told, *beside)
+    for number, (name, values) in enumerate(beside):
+        told = _with_figure(told, name, values, len(told.names) if place is None else place + number)
     with open_writer(path, told.names, told.dtype, carried(source, keep, path)) as writer:
         Passes(told.source, n_threads=model.n_threads).in_order(told.of, writer.write)
     return writer.rows
 
 
-def _with_figure(told: RowOutput, name: str, values: NDArray[Any]) -> RowOutput:
-    """The output, which has fields, with one more."""
+def _with_figure(told: RowOutput, name: str, values: NDArray[Any], place: int) -> RowOutput:
+    """The output, which has fields, with one more at that place."""
     name = unused(name, told.names)
-    dtype = np.dtype([*((one, told.dtype[one]) for one in told.names), (name, values.dtype)])
-    return RowOutput(told.source, (*told.names, name), dtype, WithRowArray(_AddField(told.of, dtype), values))
+    names = (*told.names[:place], name, *told.names[place:])
+    dtype = np.dtype([(one, values.dtype if one == name else told.dtype[one]) for one in names])
+    return RowOutput(told.source, names, dtype, WithRowArray(_AddField(told.of, dtype, name), values))
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,13 @@ class _AddField:
 
     of: Callable[[Block], NDArray[Any]]
     dtype: np.dtype[Any]
+    name: str
 
     def __call__(self, block: Block, values: NDArray[Any]) -> NDArray[Any]:
         """One record per row."""
         found, out = self.of(block), np.empty(block.n_rows, self.dtype)
-        names = self.dtype.names or ()
-        for one in names[:-1]:
-            out[one] = found[one]
-        out[names[-1]] = values
+        for one in self.dtype.names or ():
+            out[one] = values if one == self.name else found[one]
         return out
 
 

@@ -83,8 +83,8 @@ def _sentence(agreed: int, said: list[int]) -> str:
     return f"{head}; the other{'s' * (len(others) > 1)} {listed(others)}"
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Numbers as they are said.
+def listed(numbers: Iterable[object]) -> str:
+    """Numbers or names as they are said.
 
     >>> listed([2, 5]), listed([1, 2, 2])
     ('2 and 5', '1, 2 and 2')

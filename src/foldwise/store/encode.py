@@ -19,6 +19,7 @@ MODELS = {
     "Autoencoder": "foldwise.models.autoencoder",
     "BisectingKMeans": "foldwise.models.kmeans",
     "ClusterEnsemble": "foldwise.models.ensemble",
+    "ExplorationModel": "foldwise.models.exploration",
     "FeatureSelector": "foldwise.selection.features",
     "GaussianMixture": "foldwise.models.mixture",
     "KMeans": "foldwise.models.kmeans",

@@ -22,6 +22,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | {"cluster_weights_": "f k", "cluster_consensus_": "f k"}
     | {"cluster_sums_": "f k l", "table_": "f l g", "offset_": "f g", "merged_": "i g", "directions_": "f l e"}
     | {"consensus_cdf_": "f 101", "known_rows_": "i u t", "known_labels_": "i u"},
+    "ExplorationModel": _COLUMNS,
     "FeatureSelector": _COLUMNS
     | {"support_": "b d", "selected_": "m", "explained_": "f d", "coefficients_": "f m d"}
     | {"correlations_": "f m d", "losses_": "f m"},

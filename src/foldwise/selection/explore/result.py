@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.models.ensemble import ClusterEnsemble
+from foldwise.models.exploration import ExplorationModel
 from foldwise.models.kmeans import KMeans
 from foldwise.models.mixture import GaussianMixture
 from foldwise.models.pca import PCA
@@ -70,7 +71,8 @@ class Comparison:
 
     `kmeans` and `mixture` are mean log-densities of held-out rows (k-means as round clusters of equal size), `gain` is
     mixture minus k-means with its standard `error`; `agreement` is the adjusted Rand index of both labelings; `chosen` is
-    "k-means" or "mixture", and `reason` says why in a sentence.
+    "k-means" or "mixture", and `reason` says why in a sentence. `kmeans_stability` and `mixture_stability` are the mean
+    corrected stabilities of their clusters, where these had to decide.
     """
 
     kmeans: float
@@ -82,6 +84,8 @@ class Comparison:
     agreement: float
     chosen: str
     reason: str
+    kmeans_stability: float = float("nan")
+    mixture_stability: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -238,12 +242,25 @@ class Exploration(Reportable):
     summaries: tuple[ClusterSummary, ...] = ()
     categories: tuple[Any, ...] = ()  # CategoryCounts, labels first
     outliers: Outliers | None = None
+    distances: NDArray[np.float32] | None = None  # T2 and residual of every row
     points: Points | None = None
     unfinished: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each step
     settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of the call
     source: Any = None  # the rows, as they were opened
     command: str = ""  # what repeats it, on the command line or in Python
+
+    @property
+    def model(self) -> ExplorationModel:
+        """What is kept for new rows: `predict` gives clusters, `transform` scores; `fw.save` keeps it in a file."""
+        pca = self.pca
+        made = ExplorationModel(missing=pca.missing, n_threads=pca.n_threads)
+        made.pca_, made.cluster_model_ = pca, self.clusters
+        made.n_components_ = min(max(self.n_components or 0, 2), pca.n_components_)
+        for name in ("n_features_in_", "feature_names_in_", "recipe_", "indicators_", "fill_values_", "manifest_"):
+            if hasattr(pca, name):
+                setattr(made, name, getattr(pca, name))
+        return made
 
     @property
     def n_components(self) -> int | None:
@@ -253,4 +270,6 @@ class Exploration(Reportable):
     @property
     def n_clusters(self) -> int | None:
         """How many groups there are; 1 if none were found, None if that was not reached."""
+        if self.settings.get("n_clusters") is not None:
+            return int(self.settings["n_clusters"])
         return None if self.number is None else self.number.n_clusters

@@ -1,0 +1,127 @@
+"""What the table holds, column by column, and which of the columns that are used go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.block import Floats
+from foldwise.prepare.prepared import prepared_of
+from foldwise.selection.explore.result import ColumnSummary, Overview
+from foldwise.selection.explore.sample import Sample
+
+_MOST_CORRELATED = 60
+_MOST_DRAWN = 2000  # columns with a histogram
+_MOST_LEVELS = 20
+_BINS = 20
+
+
+def overview_of(source: Any, sample: Sample) -> Overview:
+    """The overview of all columns, from the rows of the sample."""
+    prepared = prepared_of(source)
+    names = used_names(source)
+    if prepared is None:
+        cells = sample.dense() if not source.sparse else None
+        columns = tuple(
+            _number(name, "used", "numbers", None if cells is None else cells[:, j], drawn=j < _MOST_DRAWN)
+            for j, name in enumerate(names)
+        )
+        lines, notes = tuple[str, ...](), tuple[str, ...]()
+    else:
+        columns = tuple(_column(one, sample, drawn=j < _MOST_DRAWN) for j, one in enumerate(prepared.recipe.columns))
+        lines, notes = tuple(prepared.recipe.lines()), tuple(note.text for note in prepared.recipe.notes)
+    correlated, correlation = _correlations(source, sample)
+    return Overview(
+        source.where, sample.total, len(sample.rows), columns, correlated, correlation, lines=lines, notes=notes
+    )
+
+
+def used_names(source: Any) -> tuple[str, ...]:
+    """The names of the columns that the models see, or x0, x1, ..."""
+    return (
+        tuple(map(str, source.names)) if source.names is not None else tuple(f"x{j}" for j in range(source.n_columns))
+    )
+
+
+def _column(one: Any, sample: Sample, *, drawn: bool) -> ColumnSummary:
+    cells = sample.cells.get(one.name)
+    if cells is None:
+        return ColumnSummary(one.name, one.kind, one.role, one.reason, 0)
+    if one.kind == "number":
+        return _number(one.name, one.role, one.reason, cells, drawn=drawn)
+    known = np.array([cell for cell in cells if cell is not None], dtype=object)
+    texts, counts = np.unique(known.astype(str), return_counts=True)
+    order = np.lexsort((texts, -counts))[:_MOST_LEVELS]
+    levels = tuple((str(texts[j]), int(counts[j])) for j in order)
+    return ColumnSummary(
+        one.name,
+        one.kind,
+        one.role,
+        one.reason,
+        len(cells) - len(known),
+        distinct=len(texts),
+        levels=levels if one.kind in ("category", "boolean") else (),
+    )
+
+
+def _number(name: str, role: str, why: str, cells: NDArray[Any] | None, *, drawn: bool) -> ColumnSummary:
+    if cells is None:
+        return ColumnSummary(name, "number", role, why, 0)
+    known = cells[np.isfinite(cells)]
+    if not len(known):
+        return ColumnSummary(name, "number", role, why, len(cells), distinct=0)
+    low, high = float(known.min()), float(known.max())
+    size = max(abs(low), abs(high), 1e-300)
+    scaled = known / size
+    edges, counts = None, None
+    if drawn and np.isfinite(high - low):
+        counts, edges = np.histogram(
+            known, _bins(known, low, high), (low, high) if high > low else (low - 0.5, low + 0.5)
+        )
+    return ColumnSummary(
+        name,
+        "number",
+        role,
+        why,
+        len(cells) - len(known),
+        distinct=len(np.unique(known)) if drawn else None,
+        low=low,
+        mean=float(scaled.mean()) * size,
+        high=high,
+        deviation=float(scaled.std()) * size,
+        edges=edges,
+        counts=counts,
+    )
+
+
+def _bins(known: Floats, low: float, high: float) -> int:
+    """Bars of equal width; of few whole numbers one for each."""
+    span = high - low
+    return max(1, int(span) + 1) if span < _BINS and (known == np.round(known)).all() else _BINS
+
+
+def _correlations(source: Any, sample: Sample) -> tuple[tuple[int, ...], Floats | None]:
+    """Correlations over the rows where both cells are known, of the columns that vary; at most 60 of them."""
+    if source.sparse or source.n_columns < 2 or len(sample.rows) < 3:
+        return (), None
+    cells = sample.dense()
+    size = np.nanmax(np.abs(cells), axis=0, initial=1e-300)
+    cells = cells / size
+    known = np.isfinite(cells)
+    counts = known.sum(axis=0)
+    mean = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    away = np.where(known, cells - mean, 0.0)
+    variance = (away**2).sum(axis=0) / np.maximum(counts, 1)
+    varies = np.flatnonzero(variance > 1e-24)
+    if len(varies) < 2:
+        return (), None
+    if len(varies) > _MOST_CORRELATED:
+        worth = variance[varies] * size[varies] ** 2
+        varies = np.sort(varies[np.argsort(-worth, kind="stable")[:_MOST_CORRELATED]])
+    x, seen = away[:, varies], known[:, varies].astype(np.float64)
+    both = x.T @ x
+    scale = np.sqrt((x**2).T @ seen * (seen.T @ (x**2)))
+    found = np.divide(both, scale, out=np.full_like(both, np.nan), where=scale > 0)
+    return tuple(int(j) for j in varies), np.clip(found, -1.0, 1.0)

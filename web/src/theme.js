@@ -1,0 +1,54 @@
+// Light or dark as the reader chose, else as the system is; for print, folded parts open.
+import { ready } from "./dom.js";
+
+const KEY = "foldwise-theme";
+const root = document.documentElement;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// Storage is refused in some browsers for pages opened from a file; then the choice lasts as long as the page.
+function stored() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+function store(theme) {
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // Not remembered.
+  }
+}
+
+const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+
+const first = stored();
+if (first === "dark" || first === "light") root.dataset.theme = first;
+
+ready(() => {
+  const button = document.querySelector("button.theme");
+  if (!button) return;
+  const tell = () => {
+    button.textContent = isDark() ? "Light theme" : "Dark theme";
+    document.dispatchEvent(new CustomEvent("foldwise-theme"));
+  };
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    store(root.dataset.theme);
+    tell();
+  });
+  dark.addEventListener("change", tell);
+  button.hidden = false;
+  tell();
+});
+
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details:not([open])")];
+  for (const one of opened) one.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const one of opened) one.open = false;
+});
