@@ -24,7 +24,8 @@ def plain(ink: str) -> str:
 
 
 PALETTE = tuple(plain(one) for one in svg.PALETTE)
-INK, MUTED, FAINT, BLUE, ORANGE, PALE = map(plain, (svg.INK, svg.MUTED, svg.FAINT, svg.BLUE, svg.ORANGE, svg.PALE))
+INK, MUTED, FAINT, BLUE, ORANGE = map(plain, (svg.INK, svg.MUTED, svg.FAINT, svg.BLUE, svg.ORANGE))
+PALE = "#c9d8ea"
 
 
 def ink_of(group: int) -> str:

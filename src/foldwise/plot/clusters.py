@@ -193,4 +193,4 @@ def profiles(model: Any, X: Any = None, ax: Any = None) -> Any:
     for number, word in enumerate(ax.get_xticklabels()):
         word.set_color(ink_of(number))
         word.set_fontweight("bold")
-    return titled(ax, title, "cluster, and its share of the rows\n(figures: standard deviations from the mean of all)")
+    return titled(ax, title, "cluster, and its share of the rows\n(figures: standard deviations)")

@@ -53,6 +53,8 @@ def trace(model: Any, ax: Any = None) -> Any:
         look = {"color": BLUE if ours else MUTED, "linewidth": 1.8 if ours else 0.8, "zorder": 3 if ours else 2}
         ax.plot(xs, ys, marker="o" if len(steps) <= 60 else None, markersize=3, **look)
     whole_ticks(ax.xaxis)
+    if len(steps) == 1:
+        ax.set_xlim(0.5, 1.5)
     ax.grid(axis="y", color=FAINT, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.margins(y=0.08)

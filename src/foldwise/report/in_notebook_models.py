@@ -10,6 +10,7 @@ import numpy as np
 
 from foldwise.models.base import n_clusters_of
 from foldwise.report.choice import choice_parts
+from foldwise.report.explore.sentences import sentences
 from foldwise.report.formats import counted, number, percent
 from foldwise.report.pca import top_loadings, votes_of
 from foldwise.report.results import result_report
@@ -262,7 +263,7 @@ def _comparison(found: Any) -> Report | None:
 
 
 def _exploration(found: Any) -> Report:
-    """In short; fw.report has all of it."""
+    """In short; its report has all of it."""
     parts: list[Part] = []
     if found.summaries:
         columns = [
@@ -274,11 +275,11 @@ def _exploration(found: Any) -> Report:
         inks = [colour(one.number) for one in found.summaries]
         parts.append(Table("Clusters", columns, colours=inks))
     parts += list(_pca(found.pca).parts[1:])
-    known = {"components": found.n_components, "clusters": found.n_clusters}
-    facts = [Fact(name, value, "not known" if value is None else f"{value}") for name, value in known.items()]
-    size = f"{counted(found.overview.rows, 'row')}, {counted(len(found.overview.columns), 'column')}"
     stopped = [f"not finished: {', '.join(found.unfinished)}"] if found.unfinished else []
-    return Report(f"Exploration of {found.overview.where}", [size, *stopped], facts, parts)
+    advice = 'The whole report, as a page: .report("report.html")'
+    return Report(
+        f"Exploration of {found.overview.where}", stopped, parts=[*parts, Note(advice)], lead=sentences(found)
+    )
 
 
 _BRIEFS: dict[str, Callable[[Any], Report | None]] = {
