@@ -129,12 +129,8 @@ export class Scatter {
   place() {
     const { width, height } = this.size();
     this.box = { width, height };
-    for (const style of [this.stage.style]) {
-      style.left = `${MARGIN.left}px`;
-      style.top = `${MARGIN.top}px`;
-      style.width = `${width}px`;
-      style.height = `${height}px`;
-    }
+    const at = { left: MARGIN.left, top: MARGIN.top, width, height };
+    for (const [name, pixels] of Object.entries(at)) this.stage.style[name] = `${pixels}px`;
     this.plot.style.height = `${height + MARGIN.top + MARGIN.bottom}px`;
     const ways = ["across", "up"].map((way) => this.data.components[this.chosen[way]].values());
     const [[left, right], [bottom, top]] = ways.map(extent);
