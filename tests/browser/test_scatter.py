@@ -68,6 +68,7 @@ def test_pointing_at_a_row(show, report, points):
     shown = points()
     page = show(report(shown))
     settled(page)
+    assert not page.get_by_text("Drawn without WebGL").count()  # or these tests would be of the other view
     x, y = place(page, 42)
     page.mouse.move(x + 30, y + 30)
     page.mouse.move(x, y, steps=4)
@@ -211,6 +212,10 @@ def test_zoom_and_pan(show, report, points):
     page.mouse.up()
     page.wait_for_timeout(100)
     assert page.evaluate(ends)[0][0] < -0.6 * box["width"] / box["height"]
+    page.locator(".stage").press("-")
+    page.wait_for_function(f"{ends}[1][1] > 0.99")
+    page.locator(".stage").press("ArrowUp")
+    page.wait_for_function(f"{ends}[1][1] > 1.19")
 
 
 def test_without_webgl_it_says_so(show, report, points):
