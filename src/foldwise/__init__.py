@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from foldwise import forks
 
 if TYPE_CHECKING:
+    from foldwise import plot as plot
     from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
     from foldwise.fold.engine import engine as engine
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from foldwise.prepare.recipe import Recipe as Recipe
     from foldwise.report.look import Look as Look
     from foldwise.report.look import look as look
+    from foldwise.report.of import report as report
     from foldwise.report.progress import progress as progress
     from foldwise.selection.agreement import adjusted_rand as adjusted_rand
     from foldwise.selection.agreement import completeness as completeness
@@ -101,9 +103,11 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
+    "plot": "plot",
     "prepare": "prepare",
     "prepare.recipe": "Recipe",
     "report.look": "Look look",
+    "report": "report",
     "report.progress": "progress",
     "selection.agreement": "adjusted_rand completeness homogeneity normalized_mutual_info v_measure",
     "selection.clusters.choose": "choose_clusters",

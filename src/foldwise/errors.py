@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import warnings
+from types import FrameType
+
 
 class FoldwiseError(Exception):
     """Base class of every error that Foldwise raises deliberately."""
@@ -107,3 +113,32 @@ class NotFinishedWarning(FoldwiseWarning):
 
 class UncheckedFileWarning(FoldwiseWarning):
     """A saved file has no digest, since an older version wrote it, so that damage to it would not be noticed."""
+
+
+_HERE = os.path.dirname(__file__) + os.sep
+# What may stand between a line of the user and ours: wrappers of methods, context managers, and threads that work for a fit.
+_BETWEEN = {"sklearn", "joblib", "contextlib", "functools", "threading", "concurrent", "importlib"}
+
+
+def warn(message: str, category: type[Warning] = FoldwiseWarning) -> None:
+    """Warn, and point at the line outside Foldwise that led here, however deep below it we are.
+
+    A line in a thread that works for a fit was called by no line of the user: then it is that of the main thread.
+    """
+    frame = _outside(sys._getframe(1)) or _outside(sys._current_frames().get(threading.main_thread().ident or 0))
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__") or "<string>"
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
+
+
+def _outside(frame: FrameType | None) -> FrameType | None:
+    """The first of a frame and its callers that is neither ours nor a wrapper's."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if not frame.f_code.co_filename.startswith(_HERE) and package not in _BETWEEN:
+            return frame
+        frame = frame.f_back
+    return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
-from foldwise.cli.options import COMPUTE, STANDARD_INPUT, Compute, Input, OptionalCount, Seed
+from foldwise.cli.options import COMPUTE, EXPLORE_INPUT, STANDARD_INPUT, Compute, ExploreInput, OptionalCount, Seed
 
 if TYPE_CHECKING:
     from foldwise.selection.explore import Exploration
@@ -23,21 +23,7 @@ def _files(_: Any, tokens: Any) -> list[str]:
 Files = Annotated[list[str], Parameter(converter=_files, help=
     'One or more files of the same columns: CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or '
     '.npz; - for standard input; a quoted glob ("data/*.parquet"), or an SQL query over files.')]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class ExploreInput(Input):
-    """Which part of a file is read, and what each column is taken for."""
-
-    categories: Annotated[
-        Literal["auto", "describe", "encode"], Parameter(help=
-        "describe: categories are not used, but describe the result. encode: they are used together with the numbers "
-        "(factor analysis of mixed data). auto: only if there are fewer than two columns of numbers.")] = "auto"  # type: ignore[assignment]  # one more than elsewhere
 # fmt: on
-
-
-_INPUT = ExploreInput()
 
 
 def explore(
@@ -56,7 +42,7 @@ def explore(
     seed: Seed = 0,
     json: bool = False,
     keep: Literal["ids", "all"] = "ids",
-    given: ExploreInput = _INPUT,
+    given: ExploreInput = EXPLORE_INPUT,
     compute: Compute = COMPUTE,
 ) -> int:
     """Find out what is in a table: directions, groups, how many, how sure, what sets them apart; as a page to forward.

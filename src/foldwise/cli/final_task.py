@@ -5,7 +5,6 @@ To be imported when a command runs, since scikit-learn takes long to import.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldwise.cli.options import Input, split
-from foldwise.errors import FoldwiseWarning, ParameterError
+from foldwise.errors import FoldwiseWarning, ParameterError, warn
 from foldwise.prepare.prepared import prepared_of
 from foldwise.prepare.target import Target, target_of
 
@@ -73,10 +72,9 @@ def _check_levels(target: Target, folds: int) -> None:
         )
     if few:
         named = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
-        warnings.warn(
+        warn(
             f"levels of {target.name} with fewer rows than --folds {folds}: {named}; some folds know nothing of them",
             FoldwiseWarning,
-            stacklevel=3,
         )
 
 

@@ -63,7 +63,7 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
     recipe, needed = getattr(model, "recipe_", None), getattr(model, "columns_needed", None)
     if recipe is not None and not file.endswith(".npy"):
         source = recipe.only(needed).open(file, where=where, reading=reading if reading.given else None)
-        warn_of_unseen(source, stacklevel=1)
+        warn_of_unseen(source)
         return source
     names = getattr(model, "feature_names_in_", None) if needed is None else needed
     source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)

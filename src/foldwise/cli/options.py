@@ -122,6 +122,17 @@ class Input(FileOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
+class ExploreInput(Input):
+    """Which part of a file is read, and what each column is taken for."""
+
+    categories: Annotated[
+        Literal["auto", "describe", "encode"], Parameter(help=
+        "describe: categories are not used, but describe the result. encode: they are used together with the numbers "
+        "(factor analysis of mixed data). auto: only if there are fewer than two columns of numbers.")] = "auto"  # type: ignore[assignment]  # one more than elsewhere
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
 class Output:
     """What is written, and where."""
 
@@ -190,6 +201,7 @@ class Compute:
 
 
 INPUT, OUTPUT, RESUME, COMPUTE, FILE_OPTIONS = Input(), Output(), Resume(), Compute(), FileOptions()
+EXPLORE_INPUT = ExploreInput()
 
 
 # As in models/pca/rank.py, which takes long to import; and the number that these rules agree on.

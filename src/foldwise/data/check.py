@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.errors import DataError, DataTypeError
 
-MISSING_ADVICE = (
-    "missing='model' lets a model deal with missing cells, 'mean' fills them, "
-    "'drop' leaves their rows out"
-)
+MISSING_ADVICE = "missing='model' lets a model deal with missing cells, 'mean' fills them, 'drop' leaves their rows out"
 _SHAPE_ADVICE = "Rows are samples, columns are features"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from foldwise import forks
 from foldwise.data.arrays import ArraySource, open_array
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.source import Source
-from foldwise.errors import DataError, LeftOutWarning, ParameterError
+from foldwise.errors import DataError, LeftOutWarning, ParameterError, warn
 
 _SQL = re.compile(r"\s*(select|with|from)\s", re.IGNORECASE)
 
@@ -52,11 +51,10 @@ def scan(
     source = _opened(x, given, reading_options(reading, options))
     if columns is None and source.left_out and source is not x:
         shown = ", ".join(source.left_out[:5]) + (", ..." if len(source.left_out) > 5 else "")
-        warnings.warn(
+        warn(
             f"{source.where}: {len(source.left_out)} non-numeric column(s) left out: {shown}. "
             "fw.scan(..., columns='numeric'), or naming the columns there, silences this warning.",
             LeftOutWarning,
-            stacklevel=2,
         )
     return source
 

@@ -24,7 +24,6 @@ import os
 import re
 import tempfile
 import threading
-import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +42,7 @@ from foldwise.data.text_cells import is_total
 from foldwise.data.text_dialect import Tokens
 from foldwise.data.text_layout import Layout
 from foldwise.data.unpack_text import is_compressed, unpack
-from foldwise.errors import DataError, ReadingWarning
+from foldwise.errors import DataError, ReadingWarning, warn
 
 _COMPARED = 100  # rows of which DuckDB must give the same cells as the rules do
 _LONG = 500_000  # bytes of a line, above which DuckDB is told to expect long ones
@@ -282,7 +281,7 @@ class TextFiles:
                 raise other from None  # it explains the problem better
         for note in self.notes:
             if note not in before:
-                warnings.warn(f"{self.files.where}: {note.text}", ReadingWarning, stacklevel=3)
+                warn(f"{self.files.where}: {note.text}", ReadingWarning)
         return True
 
     def _is_layout(self, problem: str) -> bool:

@@ -66,7 +66,7 @@ class Checkpoint:
                 "Choose another file, or delete it to start again."
             )
         if not content.digest:
-            content.warn_unchecked(self.path, "The fit resumes from it; delete it to start again.", stacklevel=2)
+            content.warn_unchecked(self.path, "The fit resumes from it; delete it to start again.")
         return saved
 
     def save(self, saved: Saved, *, now: bool = False) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from foldwise.errors import NotFinishedWarning
+from foldwise.errors import NotFinishedWarning, warn
 
 
 class Reason(StrEnum):
@@ -39,10 +38,10 @@ class Outcome:
         """Whether the fit converged."""
         return self.reason is Reason.CONVERGED
 
-    def warn(self, what: str, category: type[NotFinishedWarning] = NotFinishedWarning, *, stacklevel: int = 3) -> None:
+    def warn(self, what: str, category: type[NotFinishedWarning] = NotFinishedWarning) -> None:
         """Warn, once, if the fit did not finish."""
         if not self.converged:
             message = (
                 f"{what} stopped before it converged ({self.reason} after {self.steps} steps): {_ADVICE[self.reason]}."
             )
-            warnings.warn(message, category, stacklevel=stacklevel)
+            warn(message, category)

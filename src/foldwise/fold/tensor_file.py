@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.data.atomic import replacing
-from foldwise.errors import UncheckedFileWarning
+from foldwise.errors import UncheckedFileWarning, warn
 
 _NOTHING = b"0" * 64
 _DTYPES = {
@@ -49,13 +48,12 @@ class TensorFile:
         if not self.digest:
             raise DamagedError("its digest is missing")
 
-    def warn_unchecked(self, path: Path, advice: str, stacklevel: int) -> None:
+    def warn_unchecked(self, path: Path, advice: str) -> None:
         """Tell that the file is from an older version, and that nobody can say whether it is intact."""
-        warnings.warn(
+        warn(
             f"{path}: written by an older version of Foldwise, without a digest, so damage to it would not be noticed. "
             f"{advice}",
             UncheckedFileWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

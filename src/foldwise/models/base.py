@@ -17,7 +17,8 @@ from foldwise.data.block import Block
 from foldwise.data.missing import allow_missing, fill_missing
 from foldwise.data.scan import is_table, is_table_or_frame, scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, LeftOutWarning, ParameterError, warn
+from foldwise.models.fitted_rows import forget_rows
 from foldwise.prepare.encode import at_centre
 
 
@@ -93,14 +94,13 @@ def row_output(model: Any, source: Source) -> RowOutput:
     return output
 
 
-def warn_of_shares(weight: float, rows: int, what: str, stacklevel: int = 2) -> None:
+def warn_of_shares(weight: float, rows: int, what: str) -> None:
     """Warn if weights, which mean repetition, seem to be shares of 1, or nearly so; `what` says what comes of it."""
     if weight < 0.1 * rows or (rows > 1 and weight <= 1.001):
-        warnings.warn(
+        warn(
             f"weights are numbers of repetitions, but these add up to {weight:.4g} for {rows} rows: {what}. Multiply them so "
             "that their mean is 1, or leave them out.",
             FoldwiseWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -111,6 +111,7 @@ def n_clusters_of(model: Any) -> int:
 
 def remember_columns(estimator: Any, source: Source) -> None:
     """Record the columns of the data; called after a fit has succeeded, so that a failed fit changes nothing."""
+    forget_rows(estimator)
     estimator.n_features_in_ = source.n_columns
     if source.names is not None:
         estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -160,7 +161,7 @@ def open_as_given(estimator: Any, X: Any, weights: Any = None, *, needed: Sequen
     recipe = getattr(estimator, "recipe_", None)
     if recipe is not None and is_table_or_frame(X):
         source: Source = recipe.only(needed).open(X, weights=weights)
-        warn_of_unseen(source, stacklevel=4)
+        warn_of_unseen(source)
         return source
     known = getattr(estimator, "feature_names_in_", None) if needed is None else needed
     if known is not None and is_table(X, known):
@@ -172,15 +173,14 @@ def open_as_given(estimator: Any, X: Any, weights: Any = None, *, needed: Sequen
     return source
 
 
-def warn_of_unseen(source: Any, stacklevel: int) -> None:
+def warn_of_unseen(source: Any) -> None:
     """Warn of levels of categories that the fit did not see: such a cell says nothing about its row."""
     for column, levels, cells in source.unseen():
         shown = ", ".join(repr(level) for level in levels[:5]) + (", ..." if len(levels) > 5 else "")
-        warnings.warn(
+        warn(
             f"{column}: {cells:,} cell{'s' * (cells != 1)} with levels that were not there in the fit ({shown}): they count as "
             "neutral, neither near to nor far from any level.",
             FoldwiseWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -200,14 +200,10 @@ def _check_names(estimator: Any, known: Any, source: Source) -> None:
     name = type(estimator).__name__
     if known is None:
         if source.names is not None:
-            warnings.warn(
-                f"X has feature names, but {name} was fitted without feature names", UserWarning, stacklevel=4
-            )
+            warn(f"X has feature names, but {name} was fitted without feature names", UserWarning)
         return
     if source.names is None:
-        warnings.warn(
-            f"X does not have valid feature names, but {name} was fitted with feature names", UserWarning, stacklevel=4
-        )
+        warn(f"X does not have valid feature names, but {name} was fitted with feature names", UserWarning)
         return
     given, wanted = list(source.names), list(known)
     if given == wanted:

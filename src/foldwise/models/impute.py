@@ -22,13 +22,14 @@ from foldwise.data.source import Source
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import open_for_use, with_missing
+from foldwise.reportable import Reportable
 from foldwise.stats.array_sum import ArraySum
 
 _SHOWN = 8  # columns in the printed form
 
 
 @dataclass(frozen=True, repr=False)
-class Imputed:
+class Imputed(Reportable):
     """A completed table.
 
     `values` has the observed cells as they were given, bit by bit, and a value for each missing one; `deviations` the standard

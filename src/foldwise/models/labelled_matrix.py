@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.reportable import Reportable
+
 
 @dataclass(frozen=True, repr=False)
-class LabelledMatrix:
+class LabelledMatrix(Reportable):
     """Values with names; NumPy functions treat it as an array, and `frame()` returns a pandas DataFrame.
 
     >>> LabelledMatrix(np.array([[0.5, -0.25]]), ("height",), ("pc0", "pc1"))

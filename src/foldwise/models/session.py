@@ -24,6 +24,7 @@ from foldwise.fold.engine import current, use
 from foldwise.fold.outcome import Outcome
 from foldwise.fold.passes import Passes
 from foldwise.models.base import opened_for_fit, remember_columns
+from foldwise.models.fitted_rows import remember_rows
 from foldwise.models.parameters import identity, seed_of
 from foldwise.models.standardise import deviation, mean_and_deviation, standardises
 from foldwise.prepare.encode import IndicatorGroup, in_groups
@@ -55,6 +56,7 @@ class Session:
     observed: ObservedColumns | None = None  # what is missing in the rows as given, however it is dealt with
     missing: ObservedColumns | None = None  # the same if the model has to deal with NaN in its blocks
     fill: Floats | None = None  # what is put into missing cells, also of rows to come
+    given: tuple[Any, Any] | None = None  # the rows and the weights as they were given to fit
 
     @property
     def source(self) -> Source:
@@ -116,10 +118,12 @@ class Session:
         self.model.manifest_ = manifest if spooled_bytes is None else replace(manifest, spooled_bytes=spooled_bytes)
         self.model.outcome_ = outcome
         remember_columns(self.model, self.data)
+        if self.given is not None:
+            remember_rows(self.model, *self.given, self.data.n_rows)
         if self.fill is not None:
             self.model.fill_values_ = self.fill
         if not quiet:
-            outcome.warn(warning or type(self.model).__name__, category, stacklevel=4)  # the caller of fit
+            outcome.warn(warning or type(self.model).__name__, category)
 
 
 @contextmanager
@@ -150,7 +154,7 @@ def session(
     keep = spool if isinstance(spool, bool) else spool(source)
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
-        opened = Session(model, passes.source, passes, seed_of(model.random_state))
+        opened = Session(model, passes.source, passes, seed_of(model.random_state), given=(X, sample_weight))
         seen, complete = opened.data, passes
         if policy != "error" and not source.sparse:
             found = passes.fold(ObservedColumns.of)

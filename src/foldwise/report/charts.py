@@ -55,7 +55,7 @@ def difference_bars(names: Sequence[str], values: Floats, reach: float, ink: str
 
     A name too long for half of the width is set in two lines, or shortened with the whole of it under the pointer.
     """
-    left = min(max(text_width(name) for name in names) + 12, 0.48 * width)
+    left = min(1.1 * max(text_width(name) for name in names) + 12, 0.48 * width)
     lines = [wrapped(name, left - 10) for name in names]
     tops = np.cumsum([3, *(20 if len(each) == 1 else 34 for each in lines)])
     height = float(tops[-1]) + 3

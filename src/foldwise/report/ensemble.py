@@ -187,7 +187,7 @@ def _heat_map(model: Any) -> Chart:
         if len(shown) < 2:
             return None
         matrix = Coassociation(model.clusterings.some(shown)).toarray()
-        places = _neighbours_together(matrix, model.labels_[shown])
+        places = neighbours_together(matrix, model.labels_[shown])
         return heat_map(matrix[np.ix_(places, places)], model.labels_[shown][places].tolist())
 
     which = "All rows" if few else f"{counted(_MOST_DRAWN, 'row')}, evenly from all"
@@ -199,7 +199,7 @@ def _heat_map(model: Any) -> Chart:
     return Chart("The consensus matrix", draw, caption, alt=alt.strip())
 
 
-def _neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
+def neighbours_together(matrix: Floats, labels: NDArray[np.int32]) -> NDArray[np.intp]:
     """The rows of a cluster in an order in which those that are often together are side by side."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

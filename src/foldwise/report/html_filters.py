@@ -8,10 +8,10 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from foldwise.report import svg
+from foldwise.report import labels
 
 _MOST = 300  # characters of a cell or a title: a table with names of 10 kB stays a page
-_CLUSTER = re.compile(r"var\(--c(\d+)(,.*)?\)")
+_CLUSTER = re.compile(r"var\(--c(\d+)\b")
 
 
 def filters() -> dict[str, Callable[..., Any]]:
@@ -21,7 +21,7 @@ def filters() -> dict[str, Callable[..., Any]]:
 
 def cut(words: Any, most: int = _MOST) -> str:
     """Words, shortened if they are very long."""
-    return svg.cut(str(words), most)
+    return labels.cut(str(words), most)
 
 
 def name(part: Any) -> str:
@@ -65,5 +65,5 @@ def cluster(colour: str) -> str:
     >>> cluster("var(--c3, #cc79a7)"), cluster("#2f6db3")
     ('3', '')
     """
-    found = _CLUSTER.fullmatch(colour)
+    found = _CLUSTER.match(colour)
     return found[1] if found else ""

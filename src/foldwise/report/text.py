@@ -23,7 +23,11 @@ def as_text(report: Report) -> str:
     widest = max((len(fact.name) for fact in facts), default=0)
     lines = [f"{fact.name:<{widest}}  {fact.text} {fact.remark}".rstrip() for fact in facts]
     lead = report.lead if report.lead_only in (None, "text") else []
-    heads = ["\n".join([*report.data, *report.about]), "\n".join(lead), "\n".join(lines)]
+    heads = [
+        "\n".join([*report.data, *report.about]),
+        "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lead),
+        "\n".join(lines),
+    ]
     blocks = [*heads, *(_block(part) for part in parts)]
     return "\n\n".join(block for block in blocks if block)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -157,6 +158,12 @@ class Report:
         from foldwise.report.text import as_text
 
         return as_text(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a web page that needs nothing else, whole or not at all."""
+        from foldwise.report.html import write_html
+
+        write_html(self, path)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

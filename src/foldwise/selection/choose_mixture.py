@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +12,12 @@ import numpy as np
 from foldwise.data.missing import allow_missing, drop_incomplete
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.base import warn_of_shares
+from foldwise.models.fitted_rows import remember_rows
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture import GaussianMixture, MixtureStart, TooFewRowsError
 from foldwise.models.mixture.collinear import Collinear, collinear_columns
@@ -25,6 +25,7 @@ from foldwise.models.mixture.covariance import COVARIANCE_TYPES, TooFewColumnsEr
 from foldwise.models.mixture.em import ILL_DEFINED
 from foldwise.models.parameters import is_whole, seed_of
 from foldwise.models.session import open_passes
+from foldwise.reportable import Reportable
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.observed import ObservedColumns
 
@@ -53,7 +54,7 @@ class MixtureEntry:
 
 
 @dataclass(frozen=True)
-class MixtureChoice:
+class MixtureChoice(Reportable):
     """The best model by one criterion (lower is better), and the figures of all fits.
 
     A fit with collapsed components is listed but never chosen unless there is no other, because its likelihood reflects a few
@@ -187,15 +188,16 @@ def choose_mixture(
         message = (
             f"choose_mixture: interrupted after {len(listed)} of {len(kinds) * len(numbers)} fits; chosen from these."
         )
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     if any(e.outcome != Reason.CONVERGED for e in usable):
         message = "choose_mixture: some of the fits stopped before they converged; raise max_iter, or loosen tol."
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     chosen = models[best.covariance_type, best.n_components]
     chosen.warn_of_constant_columns()
     names = passes.source.names
-    collinear.warn(names, stacklevel=2)
+    collinear.warn(names)
     told = () if collinear.few_rows else tuple(names[j] if names else f"x{j}" for j in collinear.columns)
+    remember_rows(chosen, X, sample_weight, scanned.n_rows)
     return MixtureChoice(criterion, listed, best, chosen, interrupted, told)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.reportable import Reportable
 
 _SURE = 2.0  # standard errors by which a difference is told from chance
 _ROUNDING = 1e-4  # of an error, worked out in float32
 
 
 @dataclass(frozen=True, repr=False)
-class CodeComparison:
+class CodeComparison(Reportable):
     """How much of held-out rows is lost by codes of each size: by an autoencoder, and by as many principal components.
 
     Errors are mean squared distances of held-out rows from their reconstructions, as shares of the held-out variance
@@ -127,15 +127,6 @@ class CodeComparison:
     def __repr__(self) -> str:
         """The table and the sentence."""
         return f"{self.table}\n{self.sentence}"
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("size", *self.table.columns))
-        lines = "".join(
-            f"<tr><th>{name}</th>{''.join(f'<td>{value:.4g}</td>' for value in values)}</tr>"
-            for name, values in zip(self.table.rows, self.table.values, strict=True)
-        )
-        return f"<table><tr>{head}</tr>{lines}</table><p>{escape(self.sentence)}</p>"
 
 
 def _listed(numbers: list[int]) -> str:

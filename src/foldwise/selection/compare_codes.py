@@ -18,7 +18,7 @@ from foldwise.data.mapped import MappedSource
 from foldwise.data.missing import allow_missing, incomplete_rows
 from foldwise.data.source import Source
 from foldwise.data.subset import RowSubset
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import use
 from foldwise.fold.iterate import Figures, State, iterate
@@ -115,9 +115,7 @@ def compare_codes(
     if outcome.reason is Reason.INTERRUPTED:
         if done == 0:
             raise KeyboardInterrupt
-        warnings.warn(
-            f"compare_codes: interrupted; {done} of {len(asked)} sizes are finished.", NotFinishedWarning, stacklevel=2
-        )
+        warn(f"compare_codes: interrupted; {done} of {len(asked)} sizes are finished.", NotFinishedWarning)
     found = fits.result(state)
     return replace(found, interrupted=outcome.reason is Reason.INTERRUPTED)
 

@@ -13,11 +13,12 @@ from foldwise.errors import ParameterError
 from foldwise.fold.engine import use
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.pca import PCA
+from foldwise.reportable import Reportable
 from foldwise.selection.votes import Vote
 
 
 @dataclass(frozen=True)
-class TaskScores:
+class TaskScores(Reportable):
     """The scores of a downstream task for each number of components.
 
     `best` has the highest mean score; `simplest` is the smallest number within one standard error of it, and the one to use

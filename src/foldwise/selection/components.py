@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 from foldwise.data.source import Source, count_rows
-from foldwise.errors import NotFinishedWarning, ParameterError
+from foldwise.errors import NotFinishedWarning, ParameterError, warn
 from foldwise.fold.outcome import Reason
 from foldwise.models.pca import PCA
 from foldwise.models.pca.rank import RULES
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.models.session import Session, session
+from foldwise.reportable import Reportable
 from foldwise.selection.component_task import TaskScores, task_scores
 from foldwise.selection.component_votes import ALL, SHARE, held_out_vote, label, spectral_vote, without_answer
 from foldwise.selection.votes import Vote, tally, vote_table
@@ -26,7 +26,7 @@ _MOST_FOR_CELLS = 500  # columns: there is a matrix of columns by columns for ea
 
 
 @dataclass(frozen=True, repr=False)
-class ComponentChoice:
+class ComponentChoice(Reportable):
     """Each rule's vote, and the number they agree on (0: no component stands out from noise; None: no rule has an answer).
 
     `strength` is the share of the votes for it, of which parallel analysis has two, and the share of variance and the task
@@ -122,7 +122,7 @@ def choose_components(
         message = (
             f"choose_components: interrupted; {done} of {len(asked) + (estimator is not None)} rules have answered."
         )
-        warnings.warn(message, NotFinishedWarning, stacklevel=2)
+        warn(message, NotFinishedWarning)
     return ComponentChoice.of(votes, task, interrupted=interrupted)
 
 
@@ -160,7 +160,7 @@ def _votes(
         spectrum, observed, _ = model.solve(opened)
         if spectrum.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
-        spectrum.outcome.warn("choose_components", NotFinishedWarning, stacklevel=4)  # the caller of choose_components
+        spectrum.outcome.warn("choose_components", NotFinishedWarning)
         spectrum, done, interrupted = spectrum.settled(), {}, False
         try:
             for rule in sorted(rules, key=lambda rule: rule == "held-out"):  # what takes longest comes last

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.models.kmeans import KMeans
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import is_whole
 from foldwise.models.session import session
+from foldwise.reportable import Reportable
 from foldwise.selection.curve_fits import CurveFits
 
 
@@ -24,7 +24,7 @@ def _nothing() -> Floats:
 
 
 @dataclass(frozen=True)
-class InertiaCurve:
+class InertiaCurve(Reportable):
     """For each number of clusters: the inertia, the mean silhouette (NaN for one cluster), and the centres.
 
     `silhouette_errors` are standard errors, or 0 where the silhouette was computed from all rows. `depths` is the depth of the
@@ -117,11 +117,11 @@ def inertia_curve(
 def _warn(finished: int, asked: int, fits: CurveFits, *, interrupted: bool, converged: bool) -> None:
     if interrupted:
         message = f"inertia_curve: interrupted; the curve has {finished} of {asked} numbers of clusters."
-        warnings.warn(message, NotFinishedWarning, stacklevel=3)
+        warn(message, NotFinishedWarning)
     if not converged:
         message = "inertia_curve: some of the fits stopped before they converged; raise max_iter, or loosen tol."
-        warnings.warn(message, NotFinishedWarning, stacklevel=3)
-    fits.warn_of_empty(stacklevel=4)
+        warn(message, NotFinishedWarning)
+    fits.warn_of_empty()
 
 
 def depths_below_chord(numbers: Floats, inertias: Floats) -> Floats:

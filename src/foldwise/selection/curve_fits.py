@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.errors import warn
 from foldwise.fold.outcome import Reason
 from foldwise.models.kmeans import KMeans
 from foldwise.models.kmeans.assignment import Assignment
@@ -103,15 +103,14 @@ class CurveFits:
             return found, True
         return found, False
 
-    def warn_of_empty(self, stacklevel: int) -> None:
+    def warn_of_empty(self) -> None:
         """Warn if there were fewer distinct points than clusters."""
         if self._distinct is not None:
             found, k = self._distinct
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters ({k}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=stacklevel,
             )
 
     # ------------------------------------------------------------ starts

@@ -10,6 +10,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.errors import DataError
 from foldwise.kernels import _core
+from foldwise.reportable import Reportable
 
 # Of the dip times the root of n, for n uniform values: what it exceeds with these probabilities. Simulated by
 # benchmarks/accuracy/dip_table.py, with 60,000 samples of the small sizes and 8,000 of the largest.
@@ -33,7 +34,7 @@ _LEAST = 8  # fewer values never prove anything
 
 
 @dataclass(frozen=True)
-class DipTest:
+class DipTest(Reportable):
     """The dip (0 to 0.25), and the probability that as many uniform values have one as large.
 
     Among distributions with one peak the uniform one has the largest dips, so that the probability is an upper bound.

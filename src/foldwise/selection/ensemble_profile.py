@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
+from foldwise.models.base import n_clusters_of
 from foldwise.selection.cluster_moments import grouped
 from foldwise.selection.profile import as_fitted
 from foldwise.stats.two_part_mean import distance
@@ -30,7 +31,7 @@ class EnsembleProfile:
 
 
 def ensemble_profile(model: Any, source: Source) -> EnsembleProfile:
-    """Profile a fitted ClusterEnsemble; `source` has the rows it was fitted to. Takes one pass.
+    """Profile a fitted ClusterEnsemble, or any model with labels; `source` has the rows it was fitted to. Takes one pass.
 
     >>> import foldwise as fw
     >>> source = fw.scan([[1.0, 5.0], [3.0, 5.0], [11.0, 6.0], [13.0, 6.0]])
@@ -39,8 +40,8 @@ def ensemble_profile(model: Any, source: Source) -> EnsembleProfile:
            [12.,  6.]])
     """
     passes = Passes(as_fitted(model, source), n_threads=model.n_threads)
-    observed = bool((model.labels_ < 0).any()) or model.missing == "model"
-    raw, scale = grouped(passes, model.labels_, model.n_clusters_, observed=observed and not source.sparse)
+    observed = bool((model.labels_ < 0).any()) or getattr(model, "missing", "error") == "model"
+    raw, scale = grouped(passes, model.labels_, n_clusters_of(model), observed=observed and not source.sparse)
     whole, some = raw.whole(), raw.weight > 0
     deviation = np.sqrt(whole.squares / whole.weight)
     gaps = distance(whole.centre[:, None, :], raw.centre)

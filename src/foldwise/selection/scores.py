@@ -9,6 +9,7 @@ import numpy as np
 
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import seed_of
+from foldwise.reportable import Reportable
 from foldwise.selection.agreement import (
     adjusted_rand_of,
     compared,
@@ -24,7 +25,7 @@ from foldwise.selection.silhouette import silhouette_of
 from foldwise.selection.silhouette_result import labelled_rows
 from foldwise.selection.squared_silhouette import squared_silhouette_of
 
-_READ = {
+MEANINGS = {
     "silhouette": "-1 to 1, higher is better",
     "squared_silhouette": "-1 to 1, higher is better; compare only with itself",
     "calinski_harabasz": "higher is better",
@@ -40,7 +41,7 @@ _NAN = float("nan")
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterScores:
+class ClusterScores(Reportable):
     """The scores of one clustering; NaN for those that do not apply.
 
     `silhouette_error` is the standard error of the silhouette if it was estimated from a sample of the rows, else 0.
@@ -62,7 +63,7 @@ class ClusterScores:
     @property
     def table(self) -> LabelledMatrix:
         """One row per score that applies."""
-        known = {one.name: float(getattr(self, one.name)) for one in fields(self) if one.name in _READ}
+        known = {one.name: float(getattr(self, one.name)) for one in fields(self) if one.name in MEANINGS}
         known = {name: value for name, value in known.items() if not np.isnan(value)}
         return LabelledMatrix(np.array(list(known.values())).reshape(-1, 1), tuple(known), ("score",))
 
@@ -75,7 +76,7 @@ class ClusterScores:
         for name, cell in zip(table.rows, cells, strict=True):
             sampled = name == "silhouette" and self.silhouette_error > 0
             error = f" (standard error {self.silhouette_error:.1g})" if sampled else ""
-            lines.append(f"  {name:<{left}}  {cell:>{wide}}  {_READ[name]}{error}")
+            lines.append(f"  {name:<{left}}  {cell:>{wide}}  {MEANINGS[name]}{error}")
         return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats, join
 from foldwise.data.recut import RecutSource
 from foldwise.data.row_pairs import distance_sums, observed_distance_sums
-from foldwise.errors import FoldwiseWarning, ParameterError
+from foldwise.errors import FoldwiseWarning, ParameterError, warn
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.geometry import Geometry
 from foldwise.models.parameters import is_whole, seed_of
@@ -116,11 +115,10 @@ def silhouette_of(
     check_row_count(labels, len(weights))
     weights[labels < 0] = 0.0
     if weights.sum() < 0.999 * np.count_nonzero(weights):
-        warnings.warn(
+        warn(
             "sample_weight is taken as a number of repetitions, but adds up to less than the number of rows: rows seem to have "
             "hardly any others in their cluster. Multiply the weights so that their mean is 1, or leave them out.",
             FoldwiseWarning,
-            stacklevel=3,
         )
     size = sample_size
     if size == "auto":

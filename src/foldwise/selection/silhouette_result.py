@@ -21,6 +21,7 @@ from foldwise.models.base import n_clusters_of, open_for_use
 from foldwise.models.kmeans.geometry import GEOMETRIES, Geometry
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.session import open_passes
+from foldwise.reportable import Reportable
 from foldwise.selection.cluster_moments import has_gaps, without_blank
 from foldwise.selection.label_numbers import not_ignored, numbered
 
@@ -32,7 +33,7 @@ def _nothing() -> Floats:
 
 
 @dataclass(frozen=True)
-class Silhouette:
+class Silhouette(Reportable):
     """Silhouettes range from -1 (nearer to another cluster) through 0 (between two) to 1 (far from all others).
 
     `mean` is over all rows, `cluster_means` over the rows of each of `clusters`. If they were estimated from a sample,

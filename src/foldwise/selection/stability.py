@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats, join
 from foldwise.data.source import Source
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError, warn
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.parameters import is_whole, seed_of
@@ -101,7 +100,7 @@ def stability(
         raise DataError("the time budget was over before the first repeat was finished", advice="Raise time_budget")
     if not outcome.converged:
         done = f"{len(state['overlaps'])} of {n_repeats} repeats and {len(state['one_group'])} tables without clusters"
-        warnings.warn(f"stability: {outcome.reason}; the result is from {done}.", NotFinishedWarning, stacklevel=2)
+        warn(f"stability: {outcome.reason}; the result is from {done}.", NotFinishedWarning)
     return repeats.result(state, outcome, method, int(n_repeats), () if tables is None else tables.notes)
 
 

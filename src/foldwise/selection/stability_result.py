@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.fold.outcome import Outcome
 from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.reportable import Reportable
 
 DISSOLVES, DOUBTFUL, STABLE = 0.6, 0.75, 0.85
 LOST = 0.5  # below this Jaccard, a cluster was not found again in a repeat (Hennig 2007)
@@ -18,7 +19,7 @@ _LARGER = 2.0  # the most that a base allows for a smaller cluster: those of a f
 
 
 @dataclass(frozen=True, repr=False)
-class Stability:
+class Stability(Reportable):
     """What became of k clusters in fits to rows drawn at random from the same rows.
 
     For each cluster: `jaccard` (the mean over the repeats of its overlap with the most similar cluster of the repeat: rows in

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldwise.reportable import Reportable
+
 
 @dataclass(frozen=True)
-class Vote:
+class Vote(Reportable):
     """One rule's answer: a number with the range it would also accept, and why.
 
     `chosen` is None if the rule has no answer; `reason` then says why not. `figures` holds what the rule looked at. A vote with

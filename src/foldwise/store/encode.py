@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.errors import FoldwiseWarning, StoreError
+from foldwise.errors import FoldwiseWarning, StoreError, warn
 from foldwise.store.shapes import check_shapes
 
 # The classes that can be saved, alone or as part of another, by their names in files. Loading creates no others.
@@ -125,11 +124,10 @@ def encode_model(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     ]
     if unsaved:  # objects that only a fit needs: a loaded model is applied without them
         parameters |= dict.fromkeys(unsaved)
-        warnings.warn(
+        warn(
             f"the parameters {', '.join(unsaved)} of this {type(model).__name__} are objects and not saved; a loaded model is "
             "applied without them, and needs them only to be fitted again.",
             FoldwiseWarning,
-            stacklevel=3,
         )
     return {"parameters": encode(parameters, arrays), "fitted": encode(fitted, arrays)}
 

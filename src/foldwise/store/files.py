@@ -60,5 +60,5 @@ def load(path: str | os.PathLike[str]) -> Any:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StoreError(f"{target}: this file is damaged ({error!r}).") from error
     if not content.digest:
-        content.warn_unchecked(target, "Save it again with fw.save to add one.", stacklevel=2)
+        content.warn_unchecked(target, "Save it again with fw.save to add one.")
     return loaded

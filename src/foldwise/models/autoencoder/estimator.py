@@ -18,11 +18,13 @@ from foldwise.models.autoencoder.parameters import PARAMETERS
 from foldwise.models.autoencoder.row_output import Coder, record_dtype
 from foldwise.models.autoencoder.torch_network import import_torch, one_thread_each
 from foldwise.models.base import KnownParameters, RowOutput
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.session import session
 
 
 class Autoencoder(
+    ShownModel,
     KnownParameters,
     CodedRows,
     BaseEstimator,  # type: ignore[misc]

@@ -20,6 +20,7 @@ from foldwise.models.autoencoder.coded_rows import CodedRows
 from foldwise.models.autoencoder.linear_descent import LinearDescent
 from foldwise.models.autoencoder.linear_rows import LinearCode
 from foldwise.models.base import KnownParameters, RowOutput, remember_columns
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.parameters import Parameter, constraints, one_of, shared, whole
 from foldwise.models.pca import PCA
 from foldwise.models.pca.covariance import folded, from_moments
@@ -39,6 +40,7 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 class LinearAutoencoder(
+    ShownModel,
     KnownParameters,
     CodedRows,
     BaseEstimator,  # type: ignore[misc]

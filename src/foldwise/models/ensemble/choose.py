@@ -16,6 +16,7 @@ from foldwise.kernels import _core
 from foldwise.models.ensemble.agreement import distribution, pac_of
 from foldwise.models.ensemble.consensus import normalised_spectrum
 from foldwise.models.ensemble.label_rows import LabelRows, draw_repeated
+from foldwise.reportable import Reportable
 
 _RANGES = ((15, 400), (30, 600))  # largest number tried, and rows sampled; the second if the first does not do
 _CLUSTERINGS = 20  # of subsamples, for each number
@@ -25,7 +26,7 @@ _MOST_SHUFFLED = 8000  # label rows in the null of given labels
 
 
 @dataclass(frozen=True)
-class ConsensusChoice:
+class ConsensusChoice(Reportable):
     """For each number of clusters: how ambiguous the consensus is (PAC), and how much less so than without clusters.
 
     `gain` is log(mean PAC of the null sets / PAC); `threshold` is the largest gain that any null set reaches at any number. If

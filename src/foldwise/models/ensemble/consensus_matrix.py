@@ -11,13 +11,14 @@ from scipy.sparse.linalg import LinearOperator
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError
 from foldwise.models.ensemble.clusterings import Clusterings, read_clusterings
+from foldwise.reportable import Reportable
 
 _MOST_DENSE = 20_000  # rows: 3.2 GB
 _MOST_MULTIPLIED = 50_000  # rows with missing labels, whose products take n^2 steps
 _AT_ONCE = 1 << 23  # entries computed at a time
 
 
-class Coassociation(LinearOperator):  # type: ignore[misc]
+class Coassociation(Reportable, LinearOperator):  # type: ignore[misc]
     """M(i, j): the share of clusterings in which rows i and j are in the same cluster, of those in which both have a label.
 
     For soft clusterings, the mean of sum_l P(l | i) P(l | j). It is an operator, as of `scipy.sparse.linalg`: `M @ v` never

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +17,7 @@ from foldwise.data.block import Floats
 from foldwise.data.check import weights as checked_weights
 from foldwise.data.mapped import standardised, widened
 from foldwise.data.source import Source
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, ParameterError, warn
 from foldwise.fold import blas
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
@@ -38,6 +37,7 @@ from foldwise.models.ensemble.predict import (
     MeanCoassociation,
     confidence,
 )
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kmeans.centre_model import FewerClustersWarning, check_count
 from foldwise.models.kmeans.geometry import EUCLIDEAN
 from foldwise.models.kmeans.observed_data import data_of
@@ -54,7 +54,7 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
-class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class ClusterEnsemble(ShownModel, KnownParameters, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Several clusterings of the same rows, and the one clustering that they agree on.
 
     What counts is M(i, j), the share of the base clusterings in which rows i and j are together. It is never formed: time and
@@ -206,7 +206,7 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
         manifest = passes.manifest(algorithm, rows=given.n_rows, notes=notes)
         self.manifest_ = replace(manifest, source="labels", columns=given.count)
         self.outcome_ = replace(outcome, seconds=passes.seconds)
-        self.outcome_.warn("ClusterEnsemble", stacklevel=3)
+        self.outcome_.warn("ClusterEnsemble")
         return self
 
     def _combine(
@@ -250,11 +250,10 @@ class ClusterEnsemble(KnownParameters, ClusterMixin, BaseEstimator):  # type: ig
 
     def _warn_of_empty(self, found: int, k: int) -> None:
         if found < k:
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters ({k}): the base clusterings tell no more "
                 "groups of rows apart. Use more clusters in them (diversity='k-range').",
                 FewerClustersWarning,
-                stacklevel=5,
             )
 
     # ---------------------------------------------------------------- rows
@@ -355,4 +354,4 @@ def _refuse_shares(weight: float, rows: int, where: str | None) -> None:
             where=where,
             advice="Weights mean repetition: scale them to add up to the number of rows",
         )
-    warn_of_shares(weight, rows, "shares of pairs, and the number of clusters, are those of so few rows", stacklevel=3)
+    warn_of_shares(weight, rows, "shares of pairs, and the number of clusters, are those of so few rows")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.source import Source
-from foldwise.errors import DataError
+from foldwise.errors import DataError, warn
 from foldwise.models.base import KnownParameters, RowOutput
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kernel import approximate, exact, predict
 from foldwise.models.kernel.fit_data import KernelFitData
 from foldwise.models.kernel.functions import kernel_class
@@ -25,6 +25,7 @@ from foldwise.models.session import Session, session
 
 
 class KernelKMeans(
+    ShownModel,
     KnownParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -172,11 +173,10 @@ class KernelKMeans(
     def _warn_of_fewer_clusters(self) -> None:
         distinct = len(np.unique(self.labels_))
         if distinct < self.n_clusters:
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=3,
             )
 
     # ---------------------------------------------------------------- new rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.errors import FoldwiseWarning, ParameterError
+from foldwise.errors import FoldwiseWarning, ParameterError, warn
 from foldwise.fold import blas
 from foldwise.fold.deadline import OutOfTimeError
 from foldwise.fold.outcome import Outcome, Reason
@@ -241,10 +240,9 @@ def _check_kernel(matrix: Floats, *, normalize: bool) -> None:
     few = matrix[:: max(len(matrix) // 500, 1), :: max(len(matrix) // 500, 1)]
     values = eigvalsh((few + few.T) / 2)
     if len(values) and values[0] < -1e-8 * max(abs(values[-1]), 1e-300) * len(values):
-        warnings.warn(
+        warn(
             f"the kernel matrix is not positive semi-definite (an eigenvalue of a sample is {values[0]:.3g}, the largest "
             f"{values[-1]:.3g}): squared distances and their sum may be negative (transform gives 0 for them), steps may "
             "raise the sum, and the fit may end without converging.",
             NotPositiveWarning,
-            stacklevel=2,
         )

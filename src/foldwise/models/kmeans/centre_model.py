@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.mapped import standardised, widened
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseWarning, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, ParameterError, warn
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels, rescaling_around, targets_of
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.kmeans.descent import Clusters
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import EUCLIDEAN, GEOMETRIES, Geometry
@@ -46,6 +46,7 @@ def check_count(n_clusters: int, n: int, with_weight: int, where: str | None) ->
 
 
 class CentreModel(
+    ShownModel,
     KnownParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -79,11 +80,10 @@ class CentreModel(
         if n_init == "auto":
             return many if callable(self.init) or (not given and self.init == "random") else 1
         if given and not callable(self.init) and n_init != 1:
-            warnings.warn(
+            warn(
                 f"Explicit initial center position passed: performing only one init in {type(self).__name__} instead "
                 f"of n_init={n_init}.",
                 RuntimeWarning,
-                stacklevel=3,  # the caller of fit
             )
             return 1
         return int(n_init)
@@ -150,21 +150,19 @@ class CentreModel(
     def _warn_of_range(self, scaled: float) -> None:
         """Warn if the inertia, which is `scaled` in units of the rescaled data, cannot be expressed in those of the data."""
         if scaled > 0 and not 0 < self.inertia_ < np.inf:
-            warnings.warn(
+            warn(
                 f"the inertia leaves the range of float64 and is reported as {self.inertia_}; labels and centres are "
                 "correct. Divide the data by a constant to obtain it.",
                 FoldwiseWarning,
-                stacklevel=5,
             )
 
     def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
         distinct = int(np.count_nonzero(counts))
         if distinct < self.n_clusters:
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
                 "Possibly due to duplicate points in X.",
                 FewerClustersWarning,
-                stacklevel=5,
             )
 
     # ---------------------------------------------------------------- for rows

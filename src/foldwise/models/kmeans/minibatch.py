@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.source import Source
 from foldwise.data.subset import TakeRows, collect, gather
+from foldwise.errors import warn
 from foldwise.fold.iterate import Figures, State
 from foldwise.fold.multistart import Best, Value, best_of
 from foldwise.fold.outcome import Reason
@@ -155,11 +155,10 @@ class MiniBatchKMeans(CentreModel):
         if self.init_size >= self.n_clusters:
             return int(self.init_size)
         rows = min(3 * self.n_clusters, n)
-        warnings.warn(
+        warn(
             f"init_size={self.init_size} should be at least n_clusters={self.n_clusters}: {rows} rows are used for "
             "initialisation.",
             RuntimeWarning,
-            stacklevel=3,
         )
         return rows
 

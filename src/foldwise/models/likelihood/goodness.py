@@ -19,6 +19,7 @@ from foldwise.models.likelihood.families.base import Family, RefusalError
 from foldwise.models.likelihood.probabilities import interval
 from foldwise.models.likelihood.solve import estimate
 from foldwise.models.session import open_passes
+from foldwise.reportable import Reportable
 from foldwise.stats.rounding import Rounding
 from foldwise.stats.term_sums import BinWeights
 from foldwise.stats.univariate import values_and_weights
@@ -29,7 +30,7 @@ _SMALLEST = 1e-6  # the least probability below or above a value that Anderson a
 
 
 @dataclass(frozen=True)
-class Goodness:
+class Goodness(Reportable):
     """Statistics and p-values by the name of the test, of `n` values; `note` says what they rest on.
 
     A small p-value says that values from the family would hardly ever lie this far from it. With very many values any family

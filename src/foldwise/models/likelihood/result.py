@@ -24,10 +24,11 @@ from foldwise.models.likelihood.ranking import score
 from foldwise.models.likelihood.repr import described
 from foldwise.models.likelihood.sufficient_statistics import log_likelihoods
 from foldwise.models.session import open_passes
+from foldwise.reportable import Reportable
 
 
 @dataclass(frozen=True, repr=False)
-class FittedDistribution:
+class FittedDistribution(Reportable):
     """One family, fitted.
 
     `parameters` has all of them by name, `fixed` names those that were given. `standard_errors`, `intervals` and `covariance`
@@ -196,7 +197,7 @@ class FittedDistribution:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Reportable):
     """Several families fitted to the same values: `fits`, best first by `score`, and why others were `refused`.
 
     `comparison["gamma"]` is one of the fits, `best` the first. Scores are AIC or BIC (`criterion`) made comparable: a limit of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.data.missing import drop_incomplete, fill_missing
-from foldwise.errors import FoldwiseWarning
+from foldwise.errors import FoldwiseWarning, warn
 from foldwise.fold.passes import Passes
 from foldwise.models.mixture import gaps
 from foldwise.stats.moments import Moments
@@ -53,10 +52,10 @@ class Collinear:
             "but not covariance types. Leave them out."
         )
 
-    def warn(self, names: Sequence[str] | None, stacklevel: int) -> None:
+    def warn(self, names: Sequence[str] | None) -> None:
         """Warn, if there is reason to."""
         if self:
-            warnings.warn(self.message(names), CollinearColumnsWarning, stacklevel=stacklevel + 1)
+            warn(self.message(names), CollinearColumnsWarning)
 
 
 def collinear_columns(passes: Passes, observed: ObservedColumns | None = None, missing: str = "error") -> Collinear:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from foldwise.data.scan import scan
 from foldwise.data.spool import spooled
-from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning
+from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, warn
 from foldwise.fold import blas
 from foldwise.fold.multistart import Best, best_of
 from foldwise.models.mixture import gaps, merging, warm_start
@@ -283,10 +282,9 @@ class GaussianMixture(FittedMixture):
 
     def _warn_of_collapse(self, repairs: tuple[str, ...]) -> None:
         if self.collapsed_:
-            warnings.warn(
+            warn(
                 f"{'; '.join(repairs)}. Ask for fewer components, a simpler covariance_type or a larger reg_covar.",
                 CollapsedWarning,
-                stacklevel=4,
             )
 
     def warn_of_constant_columns(self) -> None:
@@ -295,11 +293,10 @@ class GaussianMixture(FittedMixture):
             return
         names = getattr(self, "feature_names_in_", None)
         shown = ", ".join(str(names[j]) if names is not None else f"number {j}" for j in self.constant_columns_[:5])
-        warnings.warn(
+        warn(
             f"{len(self.constant_columns_)} column(s) have one value in all rows ({shown}): they say nothing about groups, and "
             "raise every density by what reg_covar makes of them. Leave them out.",
             ConstantColumnsWarning,
-            stacklevel=4,
         )
 
     # ---------------------------------------------------------------- clusters of several components

@@ -20,6 +20,7 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
 from foldwise.kernels.mixture_gaps import GapComponents
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
 from foldwise.models.parameters import is_whole
@@ -101,7 +102,7 @@ def sums(posterior: Posterior, block: Block) -> ArraySum:
     return ArraySum(np.array([w @ density, w @ surest, w.sum(), w @ entropy]))
 
 
-class FittedMixture(KnownParameters, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class FittedMixture(ShownModel, KnownParameters, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Reads `weights_`, `means_`, `precisions_cholesky_` and, if components were merged, `clusters_`."""
 
     n_components: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldwise.data.block import Block, Floats
 from foldwise.data.cache import cached
+from foldwise.errors import warn
 from foldwise.fold.multistart import Best, best_of
 from foldwise.fold.passes import Passes
 from foldwise.kernels.mixture import Components
@@ -152,11 +152,10 @@ class SoftKMeans(CentreModel):
     def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
         distinct = int(np.count_nonzero(counts))
         if distinct < self.n_clusters:
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}): centres that "
                 "coincide share their rows. Raise beta; or there are too few distinct rows.",
                 FewerClustersWarning,
-                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -16,11 +15,12 @@ from foldwise.data.block import Floats
 from foldwise.data.missing import UnknownIfBlank, refuse_missing
 from foldwise.data.scan import scan
 from foldwise.data.source import Source
-from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError
+from foldwise.errors import DataError, FoldwiseError, FoldwiseWarning, ParameterError, UnavailableError, warn
 from foldwise.fold.checkpoint import Checkpoint
 from foldwise.fold.partial_fold import PartialFold
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use, remember_columns
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.parameters import Parameter, constraints, seed_of
 from foldwise.models.pca.categories import CategoryOutputs
@@ -50,6 +50,7 @@ _LAZY = {
 
 
 class PCA(
+    ShownModel,
     KnownParameters,
     CategoryOutputs,
     DensityOutputs,
@@ -186,10 +187,9 @@ class PCA(
         if stream is None:
             self._validate_params()
             if "components_" in vars(self):
-                warnings.warn(
+                warn(
                     "partial_fit starts anew: fit() keeps no state to go on from, so its rows are not part of this model.",
                     FoldwiseWarning,
-                    stacklevel=2,
                 )
             source = scan(X, weights=sample_weight)
             stream = PartialFold(Moments.of_wide if self._wide else Moments.of, source)

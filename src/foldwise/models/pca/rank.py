@@ -14,6 +14,7 @@ from foldwise.errors import ParameterError
 from foldwise.models.pca.noise_edge import TRACY_WIDOM, NoiseEdge
 from foldwise.models.pca.solver import dimensions
 from foldwise.models.pca.spectrum import Spectrum
+from foldwise.reportable import Reportable
 
 RULES = ("parallel", "held-out", "mle", "gavish-donoho", "broken-stick")  # "held-out" looks at rows: held_out.py
 
@@ -21,7 +22,7 @@ _AHEAD = 1  # components of parallel analysis that may look like noise before on
 
 
 @dataclass(frozen=True)
-class RankChoice:
+class RankChoice(Reportable):
     """The number a rule arrived at, and the range it would also defend: `low` to `high`.
 
     `figures` holds what the rule looked at, one value for each number of components or for each component.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from foldwise.errors import NotFinishedWarning, ParameterError
+from foldwise.errors import NotFinishedWarning, ParameterError, warn
 from foldwise.fold import blas
 from foldwise.fold.iterate import State, iterate
 from foldwise.fold.outcome import Outcome, Reason
@@ -116,11 +116,10 @@ def choose_clusters(
             state, outcome = _computed(rows, tried, fit.seed, asked, time_budget, place, threads)
         found = _judged(Sweep(rows, tried, fit.seed, state), asked, outcome)
     if found.interrupted:
-        warnings.warn(
+        warn(
             f"choose_clusters: {outcome.reason}; not finished: {', '.join(found.unfinished) or 'nothing'}. "
             "The number is that of the other criteria; with a checkpoint the rest can be done later.",
             NotFinishedWarning,
-            stacklevel=2,
         )
     return found
 

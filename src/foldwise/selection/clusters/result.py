@@ -9,6 +9,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.models.labelled_matrix import LabelledMatrix
+from foldwise.reportable import Reportable
 from foldwise.selection.clusters.criterion import Judgement
 from foldwise.selection.votes import Vote, listed, vote_table
 
@@ -16,7 +17,7 @@ _HALF, _CLEARLY = 0.5, 0.75  # shares of the votes
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterChoice:
+class ClusterChoice(Reportable):
     """How many clusters there are, and how sure that is.
 
     `n_clusters` is the number chosen; 1 means that no clusters were found, None that a run was stopped before anything was

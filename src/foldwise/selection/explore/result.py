@@ -15,6 +15,7 @@ from foldwise.models.exploration import ExplorationModel
 from foldwise.models.kmeans import KMeans
 from foldwise.models.mixture import GaussianMixture
 from foldwise.models.pca import PCA
+from foldwise.reportable import Reportable
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.components import ComponentChoice
 from foldwise.selection.mixture_profile import MixtureProfile
@@ -209,7 +210,7 @@ class Points:
 
 
 @dataclass(frozen=True, repr=False)
-class Exploration:
+class Exploration(Reportable):
     """Everything that `fw.explore` found. What was not reached, because it was stopped, is None and named in `unfinished`.
 
     `clusters` is the model that was chosen, `kmeans` or `mixture`; None if there is only one group (`number.n_clusters`

@@ -17,6 +17,7 @@ from foldwise.selection.explore.result import Condition, Rule
 
 _MOST_CONDITIONS = 3
 _LEAST_GAIN = 0.02  # in the F measure, for which another condition is worth reading
+_WORTH_A_DIGIT = 0.003  # in the F measure: digits of a threshold that gain less are rounded away
 _THRESHOLDS = 64  # that are tried in a column
 _MOST_COLUMNS = 40
 
@@ -133,6 +134,28 @@ def _best_threshold(
         if best is None or measure[at] > best[0] + 1e-12:
             low, high = float(ordered[last[at]]), float(ordered[last[at] + 1])
             best = float(measure[at]), sign, round_between(low, high)
+    return None if best is None else _rounded(best, ordered, both, taken, total)
+
+
+def _rounded(
+    best: tuple[float, str, float], ordered: Floats, both: Floats, taken: Floats, total: float
+) -> tuple[float, str, float]:
+    """The condition with as few digits in its threshold as cost hardly anything."""
+    measure, sign, threshold = best
+    spread = float(ordered[-1] / 2 - ordered[0] / 2)
+    if not (math.isfinite(spread) and spread > 0):
+        return best
+    for digits in range(3):
+        rounded = round(threshold, digits - math.floor(math.log10(spread)))
+        under = int(np.searchsorted(ordered, rounded, side="right"))
+        if not 0 < under < len(ordered):
+            continue
+        hit, size = both[under - 1], taken[under - 1]
+        if sign == ">":
+            hit, size = both[-1] - hit, taken[-1] - size
+        found = float(2 * hit / (size + total))
+        if found >= measure - _WORTH_A_DIGIT:
+            return found, sign, float(rounded)
     return best
 
 

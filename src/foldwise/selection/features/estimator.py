@@ -21,6 +21,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_as_given
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.parameters import Parameter, constraints
 from foldwise.models.pca.rank import RankChoice
 from foldwise.models.session import session
@@ -31,7 +32,7 @@ from foldwise.selection.features.found import Found
 from foldwise.selection.features.parameters import CLUSTER_SCORES, PARAMETERS
 
 
-class FeatureSelector(KnownParameters, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class FeatureSelector(ShownModel, KnownParameters, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Chooses columns that stand for all: a subset, found by a search, that is best by a criterion.
 
     Parameters

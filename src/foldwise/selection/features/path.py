@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.reportable import Reportable
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def subsets_of(steps: Iterable[SelectionStep]) -> Iterator[tuple[int, ...]]:
 
 
 @dataclass(frozen=True, repr=False)
-class SelectionPath:
+class SelectionPath(Reportable):
     """All steps of a search, from no columns (or, going backward, from all of them) to the last subset that it looked at.
 
     `names` are those of all columns, `criterion` says what the scores are. Printed, it is a table; `frame()` is one of pandas.

@@ -1,0 +1,51 @@
+"""The report on an exploration, for a page and for a terminal."""
+
+from __future__ import annotations
+
+from foldwise.report.explore.directions import direction_parts
+from foldwise.report.explore.groups import group_parts, group_total
+from foldwise.report.explore.made import made_part
+from foldwise.report.explore.overview import overview_parts
+from foldwise.report.explore.rows import row_table, scatter_parts
+from foldwise.report.explore.sentences import sentences
+from foldwise.report.explore.sureness import sureness_parts
+from foldwise.report.explore.terminal import terminal_parts
+from foldwise.report.explore.words import group_count, place_of
+from foldwise.report.values import Fact, Report
+from foldwise.selection.explore.result import Exploration
+
+
+def explore_report(found: Exploration) -> Report:
+    """Five sentences, then the data, the rows, the directions, the groups, the rows worth a look and how it was made.
+
+    What an exploration did not reach is left out of the report, and named in its sentences.
+    """
+    return Report(
+        f"What is in {place_of(found.overview.where, 80)}?",
+        facts=_facts(found),
+        parts=[
+            *terminal_parts(found),
+            *overview_parts(found),
+            *scatter_parts(found),
+            *direction_parts(found),
+            *group_parts(found),
+            *sureness_parts(found),
+            *row_table(found),
+            made_part(found),
+        ],
+        lead=sentences(found),
+    )
+
+
+def _facts(found: Exploration) -> list[Fact]:
+    used, agreed, k = len(found.names), found.n_components, group_count(found)
+    facts = [
+        Fact("rows", found.overview.rows, f"{found.overview.rows:,}", only="page"),
+        Fact("columns compared", used, f"{used:,}", f"of {len(found.overview.columns):,}", only="page"),
+        Fact("directions that matter", agreed, "not known" if agreed is None else f"{agreed:,}", only="page"),
+        Fact("groups", k, group_total(found), only="page"),
+    ]
+    if found.outliers is not None:
+        far = max(found.outliers.t2_count, found.outliers.residual_count)
+        facts.append(Fact("unusual rows", far, f"{far:,}", "far from the others", only="page"))
+    return facts

@@ -1,0 +1,185 @@
+"""The exploration in five plain sentences: the data, the directions, the groups, what sets them apart, what to mind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foldwise.report.explore.cautions import BAD, GOOD, caution_sentence
+from foldwise.report.explore.meaning import directions_of, mainly
+from foldwise.report.explore.votes import vote_words
+from foldwise.report.explore.words import (
+    NUMBERS,
+    ORDINALS,
+    deviations,
+    group_count,
+    listed,
+    name_of,
+    of_hundred,
+    place_of,
+    rows_words,
+    rule_words,
+    share_of,
+    trait_words,
+)
+from foldwise.report.formats import counted
+from foldwise.selection.clusters.result import ClusterChoice
+from foldwise.selection.explore.result import ClusterSummary, Exploration
+
+HALF, CLEARLY = 0.5, 0.75  # shares of the votes
+_TOLD = 3  # groups that the sentence tells
+_STRONG = 1.0  # deviations: a second difference as large as this is told, too
+_TELLING = 0.85  # a rule is told if it is right, and finds its rows, this often
+
+
+def sentences(found: Exploration) -> list[str]:
+    """Five sentences."""
+    return [_data(found), _directions(found), _groups(found), _differences(found), caution_sentence(found)]
+
+
+def _data(found: Exploration) -> str:
+    seen, columns = found.overview, found.overview.columns
+    size = f"The data ({place_of(seen.where)}) have {rows_words(seen.rows)} and {counted(len(columns), 'column')}"
+    by_role: dict[str, list[str]] = {}
+    for one in columns:
+        by_role.setdefault(one.role, []).append(name_of(one.name, 30))
+    used, describing = by_role.get("used", []), by_role.get("describing", []) + by_role.get("label", [])
+    out = by_role.get("left out", []) + by_role.get("identifier", []) + by_role.get("weight", [])
+    if len(used) == len(columns):
+        which = "which is used" if len(used) == 1 else f"all of which are used ({listed(used)})"
+        return f"{size}, {which}." if columns else f"{size}."
+    parts = [f"{len(used):,} {'is' if len(used) == 1 else 'are'} used to compare the rows ({listed(used)})"]
+    if describing:
+        verb = "describes" if len(describing) == 1 else "describe"
+        parts.append(f"{len(describing):,} only {verb} them ({listed(describing)})")
+    if out:
+        parts.append(f"{len(out):,} {'is' if len(out) == 1 else 'are'} left out of the comparison ({listed(out)})")
+    return f"{size}: {listed(parts)}."
+
+
+def _directions(found: Exploration) -> str:
+    shares, vectors = found.pca.explained_variance_ratio_, directions_of(found)
+    agreed, columns = found.n_components, len(found.names)
+    if columns == 1:
+        return "There is a single column to compare, so rows differ in one direction only."
+    if not len(shares) or not float(found.pca.explained_variance_.sum()) > 0:
+        return "No direction matters, for the rows do not vary in the columns used."
+    first = f"{share_of(float(shares[0]))} of the variation"
+    about = mainly(vectors[0], found.names)
+    if found.components is None and columns == 2:
+        return f"With two columns there are two directions: the first holds {first} and is {about}."
+    if agreed is None:
+        why = "was not worked out" if found.components is None else "could not be told"
+        return f"How many directions matter {why}; the strongest one holds {first} and is {about}."
+    if agreed == 0:
+        return f"No direction stands out from chance: the strongest one, {about}, holds only {first}."
+    if agreed == 1:
+        return f"One direction matters: it holds {first} and is {about}."
+    known = min(agreed, len(shares))
+    held = share_of(float(shares[:known].sum()))
+    held = held if known == agreed else f"at least {held}"
+    told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
+    more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
+    head = f"{NUMBERS[agreed].capitalize()} directions" if agreed < len(NUMBERS) else f"The first {agreed:,} directions"
+    return f"{head} hold {held} of the variation: {'; '.join(told)}{more}."
+
+
+def _groups(found: Exploration) -> str:
+    number, k = found.number, group_count(found)
+    if number is None:
+        if k is None:
+            return "How many groups there are was not worked out."
+        return f"The rows were divided into {counted(k, 'group')}, as asked, {_again(found)}."
+    if k is None:
+        return "How many groups there are was not worked out: there was not enough time to judge any number."
+    if not any(one.counts for one in number.votes):
+        return "No groups can be told apart: there are too few different rows to look for any."
+    if k == 1:
+        return _one_cloud(number)
+    most = ", the most that was tried" if number.n_clusters == number.ks[-1] else ""
+    rest = "but which rows belong to which was not worked out" if found.labels is None else _again(found)
+    return f"There are {_sure(found, number)} {k:,} groups{most} ({vote_words(number)}), {rest}."
+
+
+def _one_cloud(number: ClusterChoice) -> str:
+    if number.strength >= HALF:
+        return f"There are no separate groups: the rows form one cloud ({vote_words(number)})."
+    counted_ = [one for one in number.votes if one.counts]
+    others = sum(one.chosen != 1 for one in counted_)
+    return (
+        "There are no clear groups, since no gaps part the rows; yet "
+        f"{others} of {len(counted_)} ways of counting see groups, most often {number.runner_up}."
+    )
+
+
+def _sure(found: Exploration, number: ClusterChoice) -> str:
+    """How sure the number is: by the votes, and less so if groups are not found again."""
+    words = ("perhaps", "probably", "clearly")
+    by_votes = 2 if number.strength >= CLEARLY else 1 if number.strength >= HALF else 0
+    verdicts = () if found.stability is None else found.stability.verdicts
+    good = sum(one in GOOD for one in verdicts)
+    by_verdicts = 2 if good == len(verdicts) else 0 if all(one in BAD for one in verdicts) else 1
+    return words[min(by_votes, by_verdicts)]
+
+
+def _again(found: Exploration) -> str:
+    """Whether the groups are found again, after a comma."""
+    if found.stability is None:
+        return "but whether other rows would give the same was not checked"
+    verdicts = found.stability.verdicts
+    k, good, bad = len(verdicts), sum(one in GOOD for one in verdicts), sum(one in BAD for one in verdicts)
+    which = "both" if k == 2 else f"all {k:,}"
+    if good == k:
+        return f"and {which} are found again when other rows are drawn"
+    if good + bad == 0:
+        return f"and {which} are found again, if not quite the same, when other rows are drawn"
+    if bad == k:
+        lost = all(one == "dissolves" for one in verdicts)
+        return "but other rows would give other groups" if lost else "but parts of a single cloud could look the same"
+    parts = [f"{good:,} {'is' if good == 1 else 'are'} found again"] if good else []
+    parts += [f"{k - good - bad:,} {'is' if k - good - bad == 1 else 'are'} found roughly"] if k > good + bad else []
+    parts += [f"{bad:,} could be chance"] if bad else []
+    return f"of which, when other rows are drawn, {listed(parts)}"
+
+
+def _differences(found: Exploration) -> str:
+    if not found.summaries:
+        return _in_degree(found)
+    spread = deviations(found)
+    order = sorted(found.summaries, key=lambda one: -_strength(one))[:_TOLD]
+    told = sorted((one for one in order if one.traits or one.categories), key=lambda one: one.number)
+    if not told:
+        return "No single column sets a group apart from the others."
+    parts = [_told(one, spread, len(told)) for one in told]
+    head = "Most distinct are these: " if len(found.summaries) > _TOLD else ""
+    telling = [one for one in told if one.rule is not None and min(one.rule.precision, one.rule.recall) >= _TELLING]
+    more = ""
+    if telling:
+        best = max(telling, key=lambda one: 0.0 if one.rule is None else min(one.rule.precision, one.rule.recall))
+        assert best.rule is not None
+        more = f"; {of_hundred(best.rule.precision)} rows where {rule_words(best, spread)} are in group {best.number}"
+    text = f"{head}{'; '.join(parts)}{more}."
+    return text[0].upper() + text[1:]
+
+
+def _told(one: ClusterSummary, spread: dict[str, float], told: int) -> str:
+    traits = [trait_words(trait, spread) for trait in one.traits[:2]]
+    if told > 2 and len(one.traits) > 1 and abs(one.traits[1].difference) < _STRONG:
+        traits = traits[:1]
+    if not traits:
+        level = one.categories[0]
+        traits = [f"{share_of(level.share)} with {name_of(level.column)} {name_of(level.level)}"]
+    return f"group {one.number} ({rows_words(one.rows)}) has {listed(traits)}"
+
+
+def _strength(one: ClusterSummary) -> float:
+    return max([abs(trait.difference) for trait in one.traits], default=0.0)
+
+
+def _in_degree(found: Exploration) -> str:
+    """What rows differ in where there are no groups."""
+    if (found.n_clusters or 0) > 1 or found.number is None:
+        return "What sets groups apart is not known, because none were made."
+    vectors = directions_of(found)
+    if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
+        return "Nothing sets rows apart in the columns used."
+    return f"Rows differ by degree rather than in kind; what varies most is {mainly(vectors[0], found.names)}."
