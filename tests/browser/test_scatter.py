@@ -211,6 +211,10 @@ def test_zoom_and_pan(show, report, points):
     page.mouse.up()
     page.wait_for_timeout(100)
     assert page.evaluate(ends)[0][0] < -0.6 * box["width"] / box["height"]
+    page.locator(".stage").press("-")
+    page.wait_for_function(f"{ends}[1][1] > 0.99")
+    page.locator(".stage").press("ArrowUp")
+    page.wait_for_function(f"{ends}[1][1] > 1.19")
 
 
 def test_without_webgl_it_says_so(show, report, points):

@@ -2,10 +2,12 @@
 
 import re
 from importlib.resources import files
-from itertools import combinations
+from itertools import pairwise
 
 import numpy as np
 import pytest
+
+from foldwise.report.svg import PALETTE
 
 # Machado, Oliveira and Fernandes (2009), complete deficiency, on linear RGB.
 SEEN = {
@@ -36,12 +38,17 @@ def theme(name):
 def test_twenty_colours(name):
     colours = theme(name)
     clusters = [colours[f"c{i}"] for i in range(20)]
-    assert clusters[:6] == ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]
     assert len(set(clusters)) == 20
+    assert clusters[:6] == ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]  # Okabe and Ito's
     for how in SEEN.values():
         places = [lab(how @ linear(colour)) for colour in clusters]
-        apart = [np.linalg.norm(a - b) for a, b in combinations(places, 2)]
-        assert min(apart) > 7  # about 2.3 is just noticeable
+        assert min(np.linalg.norm(a - b) for a, b in pairwise(places)) > 12
+        assert min(np.linalg.norm(places[i] - places[j]) for i in range(20) for j in range(i)) > 7  # just noticeable: 2.3
+
+
+def test_the_light_theme_has_the_colours_that_drawings_fall_back_to():
+    for i, ink in enumerate(PALETTE):
+        assert ink == f"var(--c{i}, {theme('light')[f'c{i}']})"
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
@@ -49,9 +56,7 @@ def test_words_and_dots_stand_out_from_the_paper(name):
     colours = theme(name)
 
     def contrast(colour, paper="paper"):
-        bright, dim = sorted(
-            (float(linear(colours[one]) @ [0.2126, 0.7152, 0.0722]) for one in (colour, paper)), reverse=True
-        )
+        bright, dim = sorted((float(linear(colours[one]) @ [0.2126, 0.7152, 0.0722]) for one in (colour, paper)), reverse=True)
         return (bright + 0.05) / (dim + 0.05)
 
     for ground in ("paper", "ground"):
