@@ -61,7 +61,9 @@ _VERDICTS = {
 
 
 def numbers_of(found: Exploration) -> list[int]:
-    """The numbers of the groups."""
+    """The numbers of the groups; none if there is only one."""
+    if found.n_clusters == 1:
+        return []
     if found.summaries:
         return [one.number for one in found.summaries]
     if found.profile is not None:
@@ -83,7 +85,9 @@ def group_parts(found: Exploration) -> list[Part]:
         parts.append(_votes(found.number))
     if not numbers_of(found):
         why = (
-            "The rows form one cloud, so no groups were made."
+            "There is one group, so no groups were made."
+            if found.settings.get("n_clusters") == 1
+            else "The rows form one cloud, so no groups were made."
             if found.n_clusters == 1
             else "No groups were made: the exploration ended before that."
         )

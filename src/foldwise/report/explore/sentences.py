@@ -85,10 +85,12 @@ def _directions(found: Exploration) -> str:
 
 def _groups(found: Exploration) -> str:
     number, k = found.number, group_count(found)
+    if found.settings.get("n_clusters") is not None:
+        return _asked(found, int(found.settings["n_clusters"]))
+    if number is None and k is None:
+        return "How many groups there are was not worked out."
     if number is None:
-        if k is None:
-            return "How many groups there are was not worked out."
-        return f"The rows were divided into {counted(k, 'group')}, as asked, {_again(found)}."
+        return f"The rows are in {counted(k or 0, 'group')}, {_again(found)}."
     if k is None:
         return "How many groups there are was not worked out: there was not enough time to judge any number."
     if not any(one.counts for one in number.votes):
@@ -98,6 +100,18 @@ def _groups(found: Exploration) -> str:
     most = ", the most that was tried" if number.n_clusters == number.ks[-1] else ""
     rest = "but which rows belong to which was not worked out" if found.labels is None else _again(found)
     return f"There are {_sure(found, number)} {k:,} groups{most} ({vote_words(number)}), {rest}."
+
+
+def _asked(found: Exploration, k: int) -> str:
+    """The groups, if their number was given."""
+    if k == 1:
+        return "The rows were taken as one group, as asked, so no groups were looked for."
+    if found.labels is None:
+        return f"{NUMBERS[k].capitalize() if k < len(NUMBERS) else f'{k:,}'} groups were asked for, but they were not made."
+    voted = None if found.number is None else found.number.n_clusters
+    other = "no groups" if voted == 1 else f"{voted:,}" if voted is not None else ""
+    but = f" (the ways of counting would say {other})" if voted not in (None, k) else ""
+    return f"The rows were divided into {k:,} groups, as asked{but}, {_again(found)}."
 
 
 def _one_cloud(number: ClusterChoice) -> str:
@@ -177,7 +191,7 @@ def _strength(one: ClusterSummary) -> float:
 
 def _in_degree(found: Exploration) -> str:
     """What rows differ in where there are no groups."""
-    if (found.n_clusters or 0) > 1 or found.number is None:
+    if (found.n_clusters or 0) != 1:
         return "What sets groups apart is not known, because none were made."
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:

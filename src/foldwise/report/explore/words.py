@@ -138,9 +138,7 @@ def group_name(one: ClusterSummary, most: int = 60) -> str:
 
 def group_count(found: Exploration) -> int | None:
     """How many groups the rows are in: those that were made, else the number chosen; None if neither is known."""
-    if found.summaries:
-        return len(found.summaries)
-    return found.n_clusters
+    return len(found.summaries) if len(found.summaries) > 1 else found.n_clusters
 
 
 def rows_words(count: int) -> str:
