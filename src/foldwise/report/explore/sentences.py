@@ -196,4 +196,6 @@ def _in_degree(found: Exploration) -> str:
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
-    return f"Rows differ by degree rather than in kind; what varies most is {mainly(vectors[0], found.names)}."
+    words = mainly(vectors[0], found.names)
+    what = f"most of all in {words.removeprefix('mainly ')}" if words.startswith("mainly ") else f"in {words}"
+    return f"Rows differ by degree rather than in kind, {what}."
