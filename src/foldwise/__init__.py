@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from foldwise import forks
 
 if TYPE_CHECKING:
+    from foldwise import plot as plot
     from foldwise.data.scan import scan as scan
     from foldwise.fold import fold as fold
     from foldwise.fold.engine import engine as engine
@@ -102,6 +103,7 @@ _HOMES = {
     "models.mixture": "GaussianMixture SoftKMeans",
     "models.pca": "PCA",
     "models.pca.rank": "RankChoice",
+    "plot": "plot",
     "prepare": "prepare",
     "prepare.recipe": "Recipe",
     "report.look": "Look look",

@@ -77,7 +77,8 @@ class ShownModel(Reportable):
     def _repr_html_(self) -> str | None:
         if get_config()["display"] != "diagram":
             return None
-        shown = super()._repr_html_() if "n_features_in_" in vars(self) else None
+        fitted = not {"manifest_", "n_features_in_"}.isdisjoint(vars(self))
+        shown = super()._repr_html_() if fitted else None
         return str(estimator_html_repr(self)) if shown is None else shown
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

@@ -16,7 +16,7 @@ def _report(*arguments: Any, **options: Any) -> Any:
 
 def brief(shown: Any) -> str | None:
     """What a notebook shows of a fitted model or a result."""
-    from foldwise.report.brief import brief
+    from foldwise.report.in_notebook import brief
 
     return brief(shown)
 

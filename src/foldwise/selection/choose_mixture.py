@@ -17,6 +17,7 @@ from foldwise.fold import blas
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.base import warn_of_shares
+from foldwise.models.fitted_rows import remember_rows
 from foldwise.models.labelled_matrix import LabelledMatrix
 from foldwise.models.mixture import GaussianMixture, MixtureStart, TooFewRowsError
 from foldwise.models.mixture.collinear import Collinear, collinear_columns
@@ -196,6 +197,7 @@ def choose_mixture(
     names = passes.source.names
     collinear.warn(names)
     told = () if collinear.few_rows else tuple(names[j] if names else f"x{j}" for j in collinear.columns)
+    remember_rows(chosen, X, sample_weight, scanned.n_rows)
     return MixtureChoice(criterion, listed, best, chosen, interrupted, told)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from foldwise.report.brief_models import brief_of_model
+from foldwise.report.in_notebook_models import brief_of_model
 from foldwise.report.results import result_report
 from foldwise.report.values import Chart, Column, Group, Note, Part, Report, Table
 
@@ -19,6 +19,7 @@ _STYLE = """
 .foldwise-brief{font:13px/1.45 system-ui,sans-serif;max-width:960px}
 .foldwise-brief{--ink:currentColor;--muted:#7b8794;--faint:#8883;--paper:transparent}
 .foldwise-brief .fw-head{font-weight:600}.foldwise-brief .fw-note{opacity:.75}
+.foldwise-brief ul{margin:4px 0;padding-left:1.3em}
 .foldwise-brief .fw-row{display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start;margin-top:4px}
 .foldwise-brief table{border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums;font-size:13px}
 .foldwise-brief th,.foldwise-brief td{padding:1px 12px 1px 0;text-align:right;vertical-align:top;border:0;background:none}
@@ -44,13 +45,18 @@ def _element(report: Report) -> str:
         f"{escape(fact.name)} <b>{escape(fact.text)}</b> <span class='fw-note'>{escape(fact.remark)}</span>"
         for fact in report.facts[:_MOST_FACTS]
     )
+    lead = "".join(f"<li>{escape(_cut(one, 600))}</li>" for one in report.lead)
     parts = list(_flat(report.parts))
     notes = "".join(f"<div>{escape(_cut(one.text, 400))}</div>" for one in parts if isinstance(one, Note))
     tables = [_table(one) for one in parts if isinstance(one, Table)][:1]
     picture = next(filter(None, (one.draw() for one in parts if isinstance(one, Chart))), None)
     row = "".join(f"<div>{one}</div>" for one in [*tables, *([picture] if picture else [])])
-    body = f"{head}{lines}{f'<div>{facts}</div>' if facts else ''}{notes}<div class='fw-row'>{row}</div>"
-    return f'<div class="foldwise-brief"><style>{_STYLE}</style>{body}</div>'
+    body = [head, lines, _inside("div", facts), _inside("ul", lead), notes, f"<div class='fw-row'>{row}</div>"]
+    return f'<div class="foldwise-brief"><style>{_STYLE}</style>{"".join(body)}</div>'
+
+
+def _inside(element: str, content: str) -> str:
+    return f"<{element}>{content}</{element}>" if content else ""
 
 
 def _flat(parts: Any) -> Iterator[Part]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from foldwise.models.base import n_clusters_of
+from foldwise.report.choice import choice_parts
+from foldwise.report.explore.sentences import sentences
 from foldwise.report.formats import counted, number, percent
-from foldwise.report.pca import top_loadings
+from foldwise.report.pca import top_loadings, votes_of
+from foldwise.report.results import result_report
 from foldwise.report.run_header import column_names
 from foldwise.report.small_bars import small_bars
-from foldwise.report.svg import BLUE, colour
+from foldwise.report.svg import BLUE, ORANGE, colour
 from foldwise.report.values import Chart, Column, Fact, Note, Part, Report, Table
 
 _MOST_BARS = 12
@@ -37,7 +41,8 @@ def _size(model: Any) -> list[str]:
     if ran is None:
         return [counted(model.n_features_in_, "column")]
     words = [counted(ran.rows, "row"), counted(ran.columns, "column")]
-    words += ["scaled columns"] if getattr(model, "scale_", None) is not None else []
+    scaled = getattr(model, "scale_", None) is not None and getattr(model, "scale", True)
+    words += ["scaled columns"] if scaled or getattr(model, "indicators_", None) is not None else []
     lines = [f"{', '.join(words)}; {ran.algorithm}, {ran.seconds:.2f} s"]
     outcome = getattr(model, "outcome_", None)
     if outcome is not None and not outcome.converged:
@@ -187,6 +192,39 @@ def _ensemble(model: Any) -> Report:
     return Report(_title(model, counted(k, "consensus cluster")), _size(model), facts, [table, _sizes(weights)])
 
 
+# ---------------------------------------------------------------- votes
+
+
+def _votes(choice: Any, what: str) -> Chart:
+    """How much weight the votes for each number have."""
+    weights: dict[int, float] = {}
+    for vote in choice.votes:
+        if vote.counts:
+            weights[vote.chosen] = weights.get(vote.chosen, 0.0) + vote.weight
+    numbers = sorted(weights)
+    agreed = choice.agreed if hasattr(choice, "agreed") else choice.n_clusters
+    inks = [ORANGE if one == agreed else BLUE for one in numbers]
+    figures = [f"{weights[one]:g} vote{'s' * (weights[one] != 1)}" for one in numbers]
+    return _bars([counted(one, what) for one in numbers], [weights[one] for one in numbers], figures, inks, "Votes")
+
+
+def _cluster_choice(choice: Any) -> Report | None:
+    told = result_report(choice)
+    return told and replace(told, parts=[*choice_parts(choice), *([_votes(choice, "cluster")] if choice.votes else [])])
+
+
+def _component_choice(choice: Any) -> Report | None:
+    told = result_report(choice)
+    return told and replace(told, parts=[*votes_of(choice), _votes(choice, "component")])
+
+
+def _silhouette(found: Any) -> Report | None:
+    told, means = result_report(found), np.asarray(found.cluster_means)
+    names, inks = [f"cluster {one}" for one in found.clusters], [colour(i) for i in range(len(means))]
+    figures = [f"{one:.2f}" for one in means]
+    return told and replace(told, parts=[_bars(names, means, figures, inks, "Mean silhouette")])
+
+
 # ---------------------------------------------------------------- distributions
 
 
@@ -225,7 +263,7 @@ def _comparison(found: Any) -> Report | None:
 
 
 def _exploration(found: Any) -> Report:
-    """In short; fw.report has all of it."""
+    """In short; its report has all of it."""
     parts: list[Part] = []
     if found.summaries:
         columns = [
@@ -237,11 +275,11 @@ def _exploration(found: Any) -> Report:
         inks = [colour(one.number) for one in found.summaries]
         parts.append(Table("Clusters", columns, colours=inks))
     parts += list(_pca(found.pca).parts[1:])
-    known = {"components": found.n_components, "clusters": found.n_clusters}
-    facts = [Fact(name, value, "not known" if value is None else f"{value}") for name, value in known.items()]
-    size = f"{counted(found.overview.rows, 'row')}, {counted(len(found.overview.columns), 'column')}"
     stopped = [f"not finished: {', '.join(found.unfinished)}"] if found.unfinished else []
-    return Report(f"Exploration of {found.overview.where}", [size, *stopped], facts, parts)
+    advice = 'The whole report, as a page: .report("report.html")'
+    return Report(
+        f"Exploration of {found.overview.where}", stopped, parts=[*parts, Note(advice)], lead=sentences(found)
+    )
 
 
 _BRIEFS: dict[str, Callable[[Any], Report | None]] = {
@@ -255,5 +293,8 @@ _BRIEFS: dict[str, Callable[[Any], Report | None]] = {
     "models.ensemble.estimator.ClusterEnsemble": _ensemble,
     "models.likelihood.result.FittedDistribution": _fit,
     "models.likelihood.result.Comparison": _comparison,
+    "selection.clusters.result.ClusterChoice": _cluster_choice,
+    "selection.components.ComponentChoice": _component_choice,
+    "selection.silhouette_result.Silhouette": _silhouette,
     "selection.explore.result.Exploration": _exploration,
 }
