@@ -164,13 +164,17 @@ def test_copies_do_not_remember(tmp_path: Path) -> None:
         clone(model).report()
 
 
-def test_partial_fit_forgets() -> None:
+def test_models_that_grew_by_parts_tell_of_themselves() -> None:
     model = fw.PCA(2).fit(ROWS)
     with pytest.warns(FoldwiseWarning, match="starts anew"):
         model.partial_fit(ROWS)
+    assert "_fitted_rows" not in vars(model)
+    assert model.report().title == "PCA: 2 components"
+    assert "weight" in str(model.report())
+    grown = fw.MiniBatchKMeans(3, random_state=0).partial_fit(np.array(ROWS))
     with pytest.raises(DataError, match="Give them"):
-        model.report()
-    assert model.report(X=ROWS).title
+        grown.report()
+    assert "3 clusters of 60 rows" in grown.report(X=np.array(ROWS)).title
 
 
 # ---------------------------------------------------------------- wrong arguments

@@ -14,6 +14,7 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.models.base import open_as_given
 from foldwise.models.fitted_rows import rows_of_fit
 from foldwise.report.html import write_html
+from foldwise.report.in_notebook_models import brief_of_model
 from foldwise.report.results import result_report
 from foldwise.report.values import Note, Part, Report
 
@@ -44,7 +45,8 @@ def _made(found: Any, X: Any, weights: Any) -> Report:
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("foldwise.")
         if name in _MODELS:
             check_is_fitted(found)
-            return _MODELS[name](found, X, weights)
+            grown = brief_of_model(found) if not hasattr(found, "manifest_") else None
+            return grown or _MODELS[name](found, X, weights)  # of parts that were not kept, only the model is left
         if name in _WITH_MODELS:
             return _WITH_MODELS[name](found, X, weights)
     told = result_report(found)
