@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard cpp/*)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench web clean
 
 demo: $(VENV)/.installed
 	@mkdir -p demo-output
@@ -17,7 +17,7 @@ demo: $(VENV)/.installed
 	@echo
 	@echo "The report is demo-output/report.html (directions), and demo-output/clusters.html (groups): open them in a browser."
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test $(VENV)/.chromium
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.installed-test
@@ -27,6 +27,14 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# The scripts of report pages are in the repository: only who changes web/ needs Node, and this.
+web:
+	cd web && npm ci --ignore-scripts && npm run build
+
+# Without a browser its tests are skipped, but never where CI is true.
+$(VENV)/.chromium: scripts/install-chromium | $(VENV)/bin/python
+	@if scripts/install-chromium; then touch $@; else [ "$$CI" != true ]; fi
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

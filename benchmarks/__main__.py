@@ -32,6 +32,7 @@ _ALL = (
     "benchmarks.speed.scores",
     "benchmarks.speed.stability",
     "benchmarks.accuracy.ensemble",
+    "benchmarks.accuracy.explore",
     "benchmarks.speed.ensemble",
     "benchmarks.accuracy.feature_selection",
     "benchmarks.speed.feature_selection",

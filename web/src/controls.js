@@ -4,7 +4,7 @@ import { make } from "./dom.js";
 const option = (value, text) => make("option", { value }, text);
 
 function choice(label, options, change) {
-  const select = make("select", { onchange: () => change(select.value) }, ...options);
+  const select = make("select", { "aria-label": label, onchange: () => change(select.value) }, ...options);
   return { element: make("label", { class: "choice" }, make("span", {}, label), select), select };
 }
 

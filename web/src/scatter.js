@@ -251,10 +251,14 @@ export class Scatter {
     this.view.show(...this.home);
   }
 
+  // Without the 1 % of the rows that are furthest from the middle (the median both ways).
   middle() {
+    const [[x], [y]] = [quantiles(this.x, [0.5]), quantiles(this.y, [0.5])];
+    const away = Float64Array.from(this.x, (value, i) => Math.hypot(value - x, this.y[i] - y));
+    const most = Float64Array.from(away).sort()[Math.floor(0.99 * (away.length - 1))];
     this.view.show(...[this.x, this.y].map((values) => {
-      const [low, high] = quantiles(values, [0.0025, 0.9975]);
-      const room = ((high - low) / 2 || 0.01) * (ROOM - 1);
+      const [low, high] = extent(values.filter((_, i) => away[i] <= most));
+      const room = (high - low || 0.01) * (ROOM - 1);
       return [low - room, high + room];
     }));
   }

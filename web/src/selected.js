@@ -36,7 +36,7 @@ function histogram({ column, apart, mean, rest }, marks) {
     width: 280, height: 130, marginLeft: 8, marginBottom: 26, marginRight: 8, y: { axis: null }, x: { label: null, ticks: 4 },
     style: { background: "transparent", color: "var(--ink)", fontSize: "11px" },
     marks: [
-      Plot.rectY(drawn.filter((bar) => !bar.chosen), { x1: "x1", x2: "x2", y: "share", fill: "var(--faint)", inset: 0 }),
+      Plot.rectY(drawn.filter((bar) => !bar.chosen), { x1: "x1", x2: "x2", y: "share", fill: "var(--muted)", fillOpacity: 0.35, inset: 0 }),
       Plot.rectY(drawn.filter((bar) => bar.chosen), { x1: "x1", x2: "x2", y: "share", fill: "var(--accent)", fillOpacity: 0.65,
         inset: 0 }),
       Plot.ruleY([0], { stroke: "var(--muted)" }),

@@ -180,4 +180,4 @@ def _usable(path: str) -> None:
         )
     if os.path.getsize(path) == 0:
         format_of(path)
-        raise DataError("the file is empty (0 bytes): 0 sample(s)", where=path)
+        raise DataError("the file is empty (0 bytes): 0 sample(s)", where=path, advice="Was it written completely?")

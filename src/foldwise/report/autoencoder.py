@@ -269,7 +269,7 @@ def _training(model: Any) -> Chart:
         )  # a start far above says little
         room = 0.08 * (high - low) or high or 1.0
         inks = (("training", ORANGE), (_judged(model), BLUE), ("PCA (dashed)", MUTED))
-        named, tall = legend(inks, 520)
+        named, tall = legend(inks, 460)
         ends = (0, epochs[-1]), (max(low - room, 0.0), high + room)
         plot = Plot(*ends, "epoch", whole=True, percent=True, top=16 + tall)
         plot.add(named)
@@ -284,4 +284,4 @@ def _training(model: Any) -> Chart:
     caption = (
         f"The share of the variance that is lost, after every epoch. Ring: epoch {model.best_epoch_:,}, which was kept."
     )
-    return Chart("Training", draw, caption, only="page", collapsed=True)
+    return Chart("Training", draw, caption, wide=True, only="page", collapsed=True)

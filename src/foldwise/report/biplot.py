@@ -34,7 +34,7 @@ def biplot(
     ends = arrows * (max(reach, 1e-300) / longest) if longest > 0 else arrows
     both = np.vstack([places, ends * 1.12, [[0.0, 0.0]]])
     plot = equal_plot(ends_of(both[:, 0]), ends_of(both[:, 1]), *axes)
-    draw_points(plot, places, groups, ink, 0.35)
+    draw_points(plot, places, groups, ink, 0.45)
     cross(plot)
     _arrows(plot, ends, names)
     return plot.svg()

@@ -55,11 +55,12 @@ def difference_bars(names: Sequence[str], values: Floats, reach: float, ink: str
 
     A name too long for half of the width is set in two lines, or shortened with the whole of it under the pointer.
     """
-    left = min(max(text_width(name) for name in names) + 12, 0.48 * width)
+    left = min(1.1 * max(text_width(name) for name in names) + 12, 0.48 * width)
     lines = [wrapped(name, left - 10) for name in names]
     tops = np.cumsum([3, *(20 if len(each) == 1 else 34 for each in lines)])
     height = float(tops[-1]) + 3
-    middle, half = left + (width - left) / 2, (width - left) / 2 - 34  # room for the figures at both ends
+    figures = max(text_width(f"{value:+.1f}") for value in values) + 8
+    middle, half = left + (width - left) / 2, (width - left) / 2 - figures
     parts = [start(width, height)]
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         top, tall = float(tops[i]), float(tops[i + 1] - tops[i])
@@ -82,7 +83,7 @@ def criterion_chart(numbers: Sequence[int], series: Mapping[str, Sequence[float]
     low, high = values[0], values[(6 * (len(values) - 1)) // 10]
     room = 0.08 * (high - low) or abs(high) or 1.0
     ends, below = (low - room, high + room), "number of components"
-    named, tall = legend([(name, colour(place)) for place, name in enumerate(series)], 520)
+    named, tall = legend([(name, colour(place)) for place, name in enumerate(series)], 460)
     plot = Plot((numbers[0], numbers[-1]), ends, below, height=280 + int(tall), whole=True, top=16 + tall)
     plot.add(named)
     for place, (name, each) in enumerate(series.items()):
@@ -117,7 +118,7 @@ def density_chart(
     tops = [float(_finite(ys).max(initial=0.0)) for _, _, ys in curves]
     least = max(float(heights.max(initial=0.0)), tops[0])
     top = 1.08 * min(max(least, *tops), 2.5 * least)
-    named, tall = legend([(name, colour(number)) for number, (name, _, _) in enumerate(curves)], 520)
+    named, tall = legend([(name, colour(number)) for number, (name, _, _) in enumerate(curves)], 460)
     plot = Plot((float(edges[0]), float(edges[-1])), (0.0, top or 1.0), below, height=290 + int(tall), top=16 + tall)
     plot.add(named)
     plot.bars(edges.tolist(), heights, PALE)

@@ -53,18 +53,13 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
     if model.search == "breathing":
         caption += " Grey: with more centres than asked for, to leave a poor solution. Dots: ends of attempts."
     # A small table is searched before the first step, and nothing is left to draw.
-    convergence = (
-        [
-            Chart(
-                "Convergence",
-                lambda: convergence_chart(model.trace_, "inertia", k),
-                caption,
-                only="page",
-                collapsed=True,
-            )
-        ]
-        if len(model.trace_) > 2
-        else []
+    convergence = Chart(
+        "Convergence",
+        lambda: convergence_chart(model.trace_, "inertia", k) if len(model.trace_) > 2 else None,
+        caption,
+        wide=True,
+        only="page",
+        collapsed=True,
     )
     rings = "Numbered rings are the centres." if k <= MOST_MARKED else ""
     plane = plane_chart(model, source, model.labels_, k, lambda seen: _draw_plane(model, seen), rings)
@@ -82,8 +77,8 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
             means_table(found, names, "Centres, in the units of the data"),
             Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
             *([] if choice is None else choice_charts(choice)),
-            *convergence,
-            run_table(model.manifest_),
+            convergence,
+            run_table(model.manifest_, inertia=f"{number(model.inertia_)} {scaled(model)}".strip()),
         ],
         told(source),
         [
@@ -105,7 +100,7 @@ def _work(model: Any) -> str:
 
 
 def _facts(model: Any, found: Profile) -> list[Fact]:
-    facts = [Fact("inertia", float(model.inertia_), number(model.inertia_), scaled(model))]
+    facts = [Fact("inertia", float(model.inertia_), number(model.inertia_), scaled(model), "text")]
     if model.geometry.similarity is not None:
         similarity = float(1.0 - model.inertia_ / (2.0 * found.weights.sum()))
         facts.append(Fact(model.geometry.similarity, similarity, f"{similarity:.3f}", "of a row with its centre"))

@@ -183,7 +183,7 @@ def plane_chart(
         return draw(Projection(pca, compared, labels, groups))
 
     few = len(labels) <= MOST_POINTS
-    caption = "Each point is a row." if few else "The darker, the more rows; the colour is that of most of them."
+    caption = "Each point is a row." if few else "The stronger the colour, the more rows; it is that of most of them."
     more = f" Colours repeat from cluster {len(PALETTE)} on: go by the numbers." if groups > len(PALETTE) else ""
     how = " Columns are scaled for the picture." if scale and model.scale_ is None else ""
     title = "The rows on their first two principal components"

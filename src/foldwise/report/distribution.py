@@ -49,6 +49,7 @@ def distribution_report(found: FittedDistribution | Comparison, goodness: Goodne
         "Convergence",
         lambda: convergence_chart(best.trace, "log_likelihood"),
         "The log-likelihood after every iteration.",
+        wide=True,
         only="page",
         collapsed=True,
     )
@@ -164,7 +165,7 @@ def _criteria(fit: FittedDistribution) -> Table:
     figures = _figures(fit)
     columns = [Column("", list(figures), left=True), Column("", list(figures.values()), "{:.3f}".format)]
     caption = "To compare distributions of the same values: the log-likelihood should be high, AIC and BIC low."
-    return Table("Criteria", columns, caption, only="page", collapsed=True)
+    return Table("Criteria", columns, caption, wide=True, only="page", collapsed=True)
 
 
 def _comparison(found: Comparison) -> Group:

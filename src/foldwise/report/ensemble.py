@@ -192,8 +192,8 @@ def _heat_map(model: Any) -> Chart:
 
     which = "All rows" if few else f"{counted(_MOST_DRAWN, 'row')}, evenly from all"
     caption = (
-        f"{which}, by cluster. The darker, the more often two rows are together: clear clusters are dark squares, "
-        "and dark places outside them are rows between two clusters."
+        f"{which}, by cluster. The stronger the colour, the more often two rows are together: clear clusters are full squares, "
+        "and coloured places outside them are rows between two clusters."
     )
     alt = f"How often pairs of rows are together, in {counted(model.n_clusters_, 'cluster')}. {' '.join(_sure(model))}"
     return Chart("The consensus matrix", draw, caption, alt=alt.strip())

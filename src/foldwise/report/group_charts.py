@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.report.labels import shortened
 from foldwise.report.svg import INK, MUTED, ORANGE, colour, fill, line, short, start, stroke, text, ticks
 
 _STEPS = 90  # points of an outline
@@ -20,7 +19,7 @@ def _across(
     x: tuple[float, float], left: float, width: int, height: float, below: str
 ) -> tuple[list[str], float, float]:
     """A drawing with a scale below only: its first parts, the pixel of 0 and pixels per unit."""
-    right, bottom = width - 16.0, height - 40.0
+    right, bottom = width - 16.0, height - (40.0 if below else 24.0)
     unit = (right - left) / (x[1] - x[0])
     parts = [start(width, height)]
     for value in ticks(*x, 6):
@@ -82,7 +81,7 @@ def found_again(jaccard: Floats, base: Floats, verdicts: Sequence[str], numbers:
     return "".join([*parts, "</svg>"])
 
 
-def ridgelines(values: Floats, labels: NDArray[np.int32], numbers: Sequence[int], below: str) -> str | None:
+def ridgelines(values: Floats, labels: NDArray[np.int32], numbers: Sequence[int]) -> str | None:
     """The distribution of one column in each group as smooth outlines, one below the other, over the whole range."""
     known = np.isfinite(values)
     values, labels = values[known], labels[known]
@@ -90,8 +89,8 @@ def ridgelines(values: Floats, labels: NDArray[np.int32], numbers: Sequence[int]
         return None
     low, high = float(values.min()), float(values.max())
     row = 34.0 if len(numbers) <= 8 else 20.0
-    height = 30 + row * len(numbers) + 40
-    parts, zero, unit = _across((low, high), 34.0, 330, height, shortened(below, 290.0))
+    height = 30 + row * len(numbers) + 24
+    parts, zero, unit = _across((low, high), 34.0, 330, height, "")
     places = np.linspace(low, high, _BINS)
     for i, number in enumerate(numbers):
         y, own = 30 + row * (i + 1), values[labels == number]

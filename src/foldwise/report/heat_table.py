@@ -43,7 +43,7 @@ def heat_table(
     wide = max([44.0, *(text_width(words) + 12 for words in heads), *(text_width(words, 10) + 10 for words in second)])
     tall, top = (25.0 if below is None else 37.0), 30.0
     names = [shortened(row, _NAME) for row in rows]
-    left = 14 + max(map(text_width, names), default=0.0)
+    left = 14 + 1.08 * max(map(text_width, names), default=0.0)
     parts = [start(round(left + wide * len(columns) + 4), round(top + tall * len(rows) + 4))]
     for j, column in enumerate(columns):
         x = left + wide * j
@@ -82,7 +82,7 @@ def _plain(words: str, more: str = "") -> str:
 def heat_grid(values: Floats, rows: Sequence[str], reach: float) -> str:
     """Values of many rows and columns as colours only; cells of one shade are one path, so that the drawing stays small."""
     names = [shortened(row, _NAME) for row in rows]
-    left = 14 + max(map(text_width, names), default=0.0)
+    left = 14 + 1.08 * max(map(text_width, names), default=0.0)
     parts = [start(round(left + _SIDE * values.shape[1] + 4), round(_SIDE * len(rows) + 8))]
     for i, row in enumerate(rows):
         parts.append(f"<g>{_over(row)}{text(left - 8, 4 + _SIDE * (i + 0.5) + 4, names[i], 'end')}</g>")

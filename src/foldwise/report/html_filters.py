@@ -62,7 +62,7 @@ def share(value: Any, whole: float) -> float:
 def cluster(colour: str) -> str:
     """The number of the cluster whose colour this is.
 
-    >>> cluster("var(--c3)"), cluster("#2f6db3")
+    >>> cluster("var(--c3, #cc79a7)"), cluster("#2f6db3")
     ('3', '')
     """
     found = _CLUSTER.match(colour)

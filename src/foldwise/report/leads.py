@@ -9,12 +9,17 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.report.formats import counted
-from foldwise.report.labels import cut
+from foldwise.report.labels import shortened
 from foldwise.selection.votes import listed
 
-_LONGEST = 40  # characters of a name in a sentence
+_LONGEST = 280.0  # pixels of a name in a sentence
 _TELLING = 0.2  # share of a column's variance between the clusters, below which they hardly differ in it
 _APART = ((0.7, "far apart"), (0.5, "well separated"), (0.25, "overlap in part"), (-1.0, "run into each other"))
+
+
+def short_name(name: str) -> str:
+    """A name that is not too long for a sentence."""
+    return shortened(name, _LONGEST)
 
 
 def names_of(names: Sequence[str], places: Sequence[int]) -> str:
@@ -23,7 +28,7 @@ def names_of(names: Sequence[str], places: Sequence[int]) -> str:
     >>> names_of(["ash", "hue", "proline"], [2, 0])
     'proline and ash'
     """
-    return listed([cut(" ".join(names[j].split()), _LONGEST) for j in places])
+    return listed([short_name(names[j]) for j in places])
 
 
 def fall_into(rows: int, clusters: int, names: Sequence[str], separation: Floats, *, said: str = "fall into") -> str:
@@ -62,7 +67,7 @@ def agreement(categories: Sequence[Any]) -> list[str]:
     for one in categories:
         if one.is_label:
             how = "closely" if one.agreement >= 0.8 else "in part" if one.agreement >= 0.3 else "hardly"
-            name = cut(one.name, _LONGEST)
+            name = short_name(one.name)
             found.append(
                 f"They agree {how} with {name} (adjusted Rand index {one.agreement:.2f}, 1 is the same groups)."
             )

@@ -75,14 +75,29 @@ def mixture_report(
         run_table(model.manifest_),
     ]
     title = f"{counted(k, 'cluster')} of {counted(model.manifest_.rows, 'row')}, by a mixture of Gaussians"
-    facts = [*([] if votes is None else [choice_fact(votes)]), *_facts(model, found), *agreement_facts(categories)]
+    known = (
+        [Fact("cluster" if k == 1 else "clusters", k, str(k), only="page")] if votes is None else [choice_fact(votes)]
+    )
+    facts = [*known, *_facts(model, found), *agreement_facts(categories)]
     lead = [
         *([] if votes is None else [votes.sentence]),
+        *([] if choice is None or votes is not None else _best_of(choice)),
         fall_into(int(found.rows.sum()), k, names, found.separation),
         *_sure(found),
         *agreement(categories),
     ]
     return Report(title, _about(model, choice), facts, parts, told(source), lead, "page")
+
+
+def _best_of(choice: MixtureChoice) -> list[str]:
+    """How the number was chosen, if several were tried."""
+    numbers = sorted({entry.n_components for entry in choice.entries})
+    if len(numbers) < 2:
+        return []
+    best, tried = choice.best.n_components, f"{numbers[0]} to {numbers[-1]}"
+    most = ", the most that was tried" if best == numbers[-1] else ""
+    describe = "describes" if best == 1 else "describe"
+    return [f"Of {tried} components, {best} {describe} the rows best by {choice.criterion.upper()}{most}."]
 
 
 def _sure(found: MixtureProfile) -> list[str]:
@@ -108,7 +123,7 @@ def _about(model: Any, choice: MixtureChoice | None) -> list[str]:
 def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
     facts, lower = found.criteria, "(lower is better)"
     parameters = f"({int(facts['parameters'])} parameters)"
-    k, clear = len(found.means), 1 - found.in_doubt
+    clear = 1 - found.in_doubt
     mean = float(np.average(np.nan_to_num(found.sureness), weights=found.rows)) if found.rows.sum() else float("nan")
     remark = f"(no cluster has a probability of {DOUBT:g})"
     return [
@@ -120,7 +135,6 @@ def _facts(model: Any, found: MixtureProfile) -> list[Fact]:
             only="text",
         ),
         *(Fact(name.upper(), facts[name], number(facts[name]), lower, "text") for name in ("bic", "icl", "aic")),
-        Fact("cluster" if k == 1 else "clusters", k, str(k), only="page"),
         Fact("rows clearly in one", clear, percent(clear), f"(probability {DOUBT:g} or more)", "page"),
         Fact("mean probability", mean, percent(mean), "(of the cluster of a row)", "page"),
         Fact("uncertain rows", found.in_doubt, percent(found.in_doubt), remark),
@@ -134,7 +148,7 @@ def _criteria(found: MixtureProfile) -> Table:
     values = [facts[key] for key in named.values()]
     columns = [Column("", list(named), left=True), Column("", values, number)]
     caption = "To compare mixtures of the same rows: the log-likelihood should be high, BIC, ICL and AIC low."
-    return Table("Criteria", columns, caption, only="page", collapsed=True)
+    return Table("Criteria", columns, caption, wide=True, only="page", collapsed=True)
 
 
 def _choice(choice: MixtureChoice) -> list[Part]:
@@ -159,7 +173,7 @@ def _choice(choice: MixtureChoice) -> list[Part]:
     shape = COVARIANCE_TYPES[best[0]].label
     alt = f"{name} by the number of components, a line for each shape. The best has {counted(best[1], 'component')} ({shape})."
     chart = Chart("How many components, of which shape?", draw, caption, alt=alt)
-    return [chart, replace(_all_fits(choice), only="text", collapsed=False)]
+    return [chart, replace(_all_fits(choice), only="text", wide=False, collapsed=False)]
 
 
 def _collapsed(choice: MixtureChoice) -> set[tuple[str, int]]:
@@ -181,7 +195,7 @@ def _all_fits(choice: MixtureChoice) -> Table:
         columns.append(Column(f"{kind} ", values, [cell(kind, k, v) for k, v in zip(numbers, values, strict=True)]))
     caption = f"{name}, lower is better. *: the best ({best[0]}, {best[1]})"
     caption += "; !: with collapsed components" if collapsed else ""
-    return Table(f"{name} of all fits", columns, caption, most=1000, only="page", collapsed=True)
+    return Table(f"{name} of all fits", columns, caption, most=1000, wide=True, only="page", collapsed=True)
 
 
 def _merging(model: Any) -> list[Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
             *_categories(pca, source),
             plane,
             scree_chart,
-            *([Group(advice, wide=True)] if advice else []),
+            *([Group([_in_text(part) for part in advice], wide=True)] if advice else []),
             run_table(pca.manifest_, **{"variances are right to within": residual}),
         ],
         data=told(source),
@@ -108,6 +109,11 @@ def _how_many(advice: list[Table | Note]) -> list[str]:
     """The sentence on the number of components, which closes the section on it."""
     said = [part.text for part in advice if isinstance(part, Note)]
     return [f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" for text in said]
+
+
+def _in_text(part: Table | Note) -> Table | Note:
+    """A part of the advice, without the sentence that a page begins with."""
+    return replace(part, only="text") if isinstance(part, Note) else part
 
 
 def _seen(pca: Any, names: list[str]) -> str:

@@ -31,12 +31,13 @@ def with_room(low: Floats, high: Floats) -> tuple[tuple[float, float], tuple[flo
 
 
 class Grid:
-    """Counts of rows on a grid of square cells from the corner `low` on, by group; what lies beyond `high` is counted apart."""
+    """Counts of rows on a grid of square cells from the corner `low` on, by group; what lies far out is kept apart."""
 
     def __init__(self, low: Floats, high: Floats, groups: int) -> None:
         self._low, self._high = low, high
         self._size = float((high - low).max()) / CELLS or 1.0
         self._counts = np.zeros((groups, CELLS, CELLS), dtype=np.int32)
+        self._far: list[tuple[Floats, NDArray[Any]]] = []
         self._beyond: Counter[tuple[int, int]] = Counter()
 
     def add(self, places: Floats, groups: NDArray[Any]) -> None:
@@ -44,7 +45,9 @@ class Grid:
         inside = ((places >= self._low) & (places <= self._high)).all(axis=1)
         cells = np.clip((places[inside] - self._low) / self._size, 0, CELLS - 1).astype(int)
         np.add.at(self._counts, (groups[inside], cells[:, 0], cells[:, 1]), 1)
-        far, last = places[~inside], np.ceil((self._high - self._low) / self._size)
+        kept = max(MOST_POINTS - sum(len(some) for some, _ in self._far), 0)
+        self._far.append((places[~inside][:kept], groups[~inside][:kept]))
+        far, last = places[~inside][kept:], np.ceil((self._high - self._low) / self._size)
         cells = np.clip((far - self._low) / self._size, 0, last)
         cells = np.where(far < self._low, -1, np.where(far > self._high, last, cells)).astype(int)
         self._beyond.update((int(i), int(j)) for i, j in cells)
@@ -60,6 +63,10 @@ class Grid:
             found.setdefault((ink(int(group_of[i, j])), shade), []).append(path)
         for (used, shade), paths in found.items():
             plot.add(f'<path {fill(used)} opacity="{shade / _SHADES:.2f}" d="{"".join(paths)}"/>')
+        for places, groups in self._far:  # in the frame if there is room on account of something else, arrows if not
+            for group in np.unique(groups):
+                xs, ys = places[groups == group].T
+                plot.dots(xs, ys, ink(int(group)), 3, opacity=0.55)
         low, high = self._corner(plot, 0, 0), (plot.x(self._high[0]), plot.y(self._high[1]))
         box = low[0], high[1], high[0], low[1]
         for (i, j), rows in self._beyond.items():
@@ -71,7 +78,7 @@ class Grid:
 
 
 def scatter(
-    places: Floats, groups: NDArray[np.intp] | None, names: Sequence[str], below: str, beside: str, size: int = 480
+    places: Floats, groups: NDArray[np.intp] | None, names: Sequence[str], below: str, beside: str, size: int = 460
 ) -> str:
     """Rows at places in a plane, in the colours of their groups (-1: grey), which are named above."""
     low, high = places.min(axis=0), places.max(axis=0)

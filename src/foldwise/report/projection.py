@@ -18,7 +18,7 @@ from foldwise.report.labels import shortened
 from foldwise.report.plane import MOST_POINTS, Grid, window, with_room
 from foldwise.report.svg import BLUE, MUTED, ORANGE, PAPER, Plot, colour, fill, line, over, stroke, text
 
-_SIZE = 520
+_SIZE = 460
 _LONGEST_NAME = 170.0  # pixels
 
 Ellipse = tuple[Floats, Floats, int]

@@ -41,16 +41,19 @@ def pack(scatter: Scatter, room: int) -> Packed:
     Coordinates have 16 bits, confidences 8; values are 32-bit floats, or places in a list of the few that occur.
     """
     points = _subset(scatter.points, MOST_POINTS)
+    clusters = [cut(name, _LONGEST_NAME) for name in scatter.clusters]
+    head = _HEAD + len(_script_safe(clusters))
     while True:
         needed, optional = _pieces(scatter, points)
-        used = _HEAD + sum(_size(piece) for _, piece in needed)
+        used = head + sum(_size(piece) for _, piece in needed)
         if used <= room or len(points.rows) <= 1:
             break
-        points = _subset(points, int(len(points.rows) * min(0.98 * room / used, 0.9)) or 1)
+        share = max(room - head, 0) / (used - head)
+        points = _subset(points, int(len(points.rows) * min(0.98 * share, 0.95)) or 1)
     told: dict[str, Any] = {
         "n": len(points.rows),
         "total": points.total,
-        "clusters": [cut(name, _LONGEST_NAME) for name in scatter.clusters],
+        "clusters": clusters,
         **{kind: [] for kind in ("ids", "components", "categories", "columns")},
     }
     for kind, piece in needed:

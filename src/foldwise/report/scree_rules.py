@@ -19,7 +19,7 @@ def scree_with_rules(shares: Sequence[float], rules: Sequence[tuple[str, int]], 
     by_number: dict[int, list[str]] = {}
     for name, number in rules:
         by_number.setdefault(number, []).append(name)
-    rows = sorted(by_number, reverse=True)
+    rows = sorted(by_number)  # from the top: no line runs through the name of a smaller number
     high = 1.06 * max(shares, default=0.0) or 1.0
     plot = Plot((0.5, n + 0.5), (0.0, high), "direction", 620, 300, whole=True, percent=True, top=20 + _ROW * len(rows))
     gap, done = 0.25 * (plot.x(1) - plot.x(0)), 0.0
@@ -33,7 +33,7 @@ def scree_with_rules(shares: Sequence[float], rules: Sequence[tuple[str, int]], 
         best, beyond = number == agreed, number > n
         at, x = 16 + _ROW * row, plot.x(min(number, n) + 0.5)
         words = f"{', '.join(by_number[number])}: {number}{' (agreed)' if best else ''}{' (beyond)' if beyond else ''}"
-        plot.add(line(x, at + 4, x, plot.bottom, ORANGE if best else MUTED, 2.2 if best else 1.0))
+        plot.add(line(x, at - 7, x, plot.bottom, ORANGE if best else MUTED, 2.2 if best else 1.0))
         left = x + text_width(words) + 8 > plot.right
         plot.add(text(x - 5 if left else x + 5, at + 4, words, "end" if left else "start", ORANGE if best else MUTED))
     return plot.svg()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
 
+from foldwise.report.labels import cut as cut  # charts elsewhere take it from here
 from foldwise.report.labels import shortened, text_width
 
 # A page defines the variables for light and for dark; where nobody does, the light colour holds.
@@ -131,8 +132,8 @@ class Plot:
         x: tuple[float, float],
         y: tuple[float, float],
         below: str,
-        width: int = 520,
-        height: int = 260,
+        width: int = 460,
+        height: int = 240,
         *,
         whole: bool = False,
         percent: bool = False,

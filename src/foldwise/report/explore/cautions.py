@@ -9,7 +9,7 @@ from foldwise.report.formats import counted
 from foldwise.selection.explore.result import Exploration
 
 _SAID = 3  # cautions in the sentence
-_GOOD = ("stable", "very stable")
+GOOD, BAD = ("stable", "very stable"), ("could be noise", "dissolves")  # verdicts on the stability of a group
 _FEW_ROWS = 5  # per column
 _MANY_OUTLIERS = 3.0  # times as many as chance would give
 _ALIKE = 0.95  # correlation of columns that say nearly the same
@@ -65,21 +65,24 @@ def _sample(found: Exploration) -> str:
 
 
 def _doubtful(found: Exploration) -> str:
-    doubtful = [one.number for one in found.summaries if one.verdict and one.verdict not in _GOOD]
-    if not doubtful or len(found.summaries) < 2:
+    if len(found.summaries) < 2:
         return ""
-    if len(doubtful) == len(found.summaries):
+    bad = [one.number for one in found.summaries if one.verdict in BAD]
+    if len(bad) == len(found.summaries):
         return "other rows of the same kind might give other groups"
-    groups = listed([str(one) for one in doubtful], 6)
-    return f"group {groups} may not be real" if len(doubtful) == 1 else f"groups {groups} may not be real"
+    if bad:
+        return f"group{'s' * (len(bad) > 1)} {listed([str(one) for one in bad], 6)} may not be real"
+    if any(one.verdict and one.verdict not in GOOD for one in found.summaries):
+        return "where one group ends and the next begins may shift with other rows"
+    return ""
 
 
 def _disagreement(found: Exploration) -> str:
     number = found.number
     if number is None or number.n_clusters is None or number.strength >= 0.5 or number.runner_up is None:
         return ""
-    other = "no groups at all" if number.runner_up == 1 else str(number.runner_up)
-    return f"the ways of counting groups disagree ({other} would do nearly as well)"
+    other = "no groups at all" if number.runner_up == 1 else f"{number.runner_up} groups"
+    return f"the ways of counting groups disagree (the next choice would be {other})"
 
 
 def _few_rows(found: Exploration) -> str:

@@ -8,14 +8,14 @@ from foldwise.data.block import Floats
 from foldwise.report.biplot import biplot, correlation_circle
 from foldwise.report.explore.groups import number_colour, numbers_of
 from foldwise.report.explore.meaning import directions_of, meaning
-from foldwise.report.explore.words import listed, name_of, share_of
+from foldwise.report.explore.words import also_plausible, listed, name_of, share_of
 from foldwise.report.formats import counted, percent, whole_percent
 from foldwise.report.heat_table import heat_table
 from foldwise.report.scree_rules import scree_with_rules
 from foldwise.report.values import Chart, Column, Group, Note, Part, Table
 from foldwise.selection.components import ComponentChoice
 from foldwise.selection.explore.result import Exploration
-from foldwise.selection.votes import accepted, said
+from foldwise.selection.votes import said
 
 _MOST_BARS = 30
 _MOST_ARROWS = 14
@@ -67,7 +67,7 @@ def _number(found: Exploration) -> Group:
         "",
         lambda: scree_with_rules(shares, rules, agreed),
         "Each bar is the share of the variation along one direction (scree plot). A line marks how many directions a rule "
-        "keeps; the dark bars are those most rules agree on.",
+        "keeps; bars in full colour are those that most rules agree on.",
         alt=f"Shares of the variation by direction: {words}. "
         + ("" if agreed is None else f"The rules agree on {agreed}."),
     )
@@ -87,7 +87,7 @@ def _votes(choice: ComponentChoice) -> Table:
             Column("rule", [one.rule for one in votes], left=True),
             Column("what it asks", [_RULES.get(one.rule.split()[0], "") for one in votes], left=True),
             Column("directions", [one.chosen for one in votes], [said(one) for one in votes]),
-            Column("also plausible", [accepted(one) for one in votes]),
+            Column("also plausible", [also_plausible(one) for one in votes]),
             Column("its answer", [one.reason for one in votes], left=True),
         ],
     )
@@ -105,8 +105,7 @@ def _meanings(found: Exploration) -> Table:
             Column("with those before", np.cumsum(shares)[:many].tolist(), percent),
             Column("mainly", [meaning(vectors[i], found.names) for i in range(many)], left=True),
         ],
-        '"A against B": rows with more of A have less of B.'
-        + (f" {counted(more, 'more')} not listed." if more > 0 else ""),
+        '"A against B": rows with more of A have less of B.' + (f" {more:,} more not listed." if more > 0 else ""),
         wide=True,
         only="page",
     )

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from foldwise.report.charts import difference_bars
+from foldwise.report.explore.votes import vote_words
 from foldwise.report.explore.words import (
+    also_plausible,
     deviations,
     group_count,
     group_name,
@@ -16,6 +18,7 @@ from foldwise.report.explore.words import (
     of_hundred,
     row_name,
     rule_words,
+    sentence_of,
     share_of,
     trait_words,
     values_in_units,
@@ -28,7 +31,7 @@ from foldwise.report.values import Chart, Column, Group, Note, Part, Table
 from foldwise.selection.clusters.criteria import CRITERIA
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.explore.result import ClusterSummary, Exploration
-from foldwise.selection.votes import accepted, said
+from foldwise.selection.votes import said
 
 _MOST_COLUMNS = 20  # in the heat table
 _TWO_LINES = 8  # groups up to which means stand below the differences
@@ -102,13 +105,13 @@ def _votes(number: ClusterChoice) -> Group:
             ),
             Column("what it asks", [_ASKS.get(v.rule, "") for v in votes], left=True),
             Column("groups", [v.chosen for v in votes], [said(v) for v in votes]),
-            Column("also plausible", [accepted(v) for v in votes]),
+            Column("also plausible", [also_plausible(v) for v in votes]),
             Column("counts", [v.weight for v in votes], "{:g}".format),
             Column("its answer", [v.reason for v in votes], left=True),
         ],
         "1 means no groups. "
         + (f"Not finished: {listed(list(number.unfinished), 9)}. " if number.unfinished else "")
-        + " ".join(f"{note[0].upper()}{note[1:]}." for note in number.notes if note),
+        + " ".join(map(sentence_of, number.notes)),
     )
     sums: dict[int, float] = {}
     for v in votes:
@@ -118,10 +121,11 @@ def _votes(number: ClusterChoice) -> Group:
     chart = Chart(
         "",
         lambda: _vote_bars(sums, number.n_clusters, number.ks),
-        "How many of the ways of counting are for each number; some count more than others, as the table says.",
+        "How many of the ways of counting are for each number; some count more than others, as the table says. "
+        f"Here {vote_words(number)}.",
         alt=f"Votes for the number of groups: {most}.",
     )
-    return Group([Note(number.sentence), chart, table], "How many groups?", wide=True, only="page")
+    return Group([chart, table], "How many groups?", wide=True, only="page")
 
 
 def _vote_bars(sums: dict[int, float], chosen: int | None, ks: Sequence[int]) -> str | None:
@@ -148,7 +152,7 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
     """A group: its name, its largest differences as bars, and what is known of it, a sentence to a line."""
     spread = deviations(found)
     lines = [f"{counted(one.rows, 'row')}, {share_of(one.share)} of all."]
-    if one.traits:
+    if one.traits and len(found.summaries) <= _TWO_LINES:  # of many groups the bars say enough
         told = listed([trait_words(trait, spread) for trait in one.traits[:3]])
         lines.append(f"{told[0].upper()}{told[1:]}.")
     lines += [
@@ -250,7 +254,7 @@ def _distributions(found: Exploration) -> Group | None:
         charts.append(
             Chart(
                 name,
-                lambda values=values: ridgelines(values, points.labels, numbers, ""),  # type: ignore[misc]
+                lambda values=values: ridgelines(values, points.labels, numbers),  # type: ignore[misc]
                 f"{share} of its variation lies between the groups.",
                 alt=f"Distribution of {name} in each group: {share} of its variation lies between the groups.",
             )
@@ -273,9 +277,8 @@ def comparison_words(found: Exploration) -> str:
         if sure
         else "A mixture of clouds of any shape and round groups of equal size (k-means) describe new rows equally well"
     )
-    return (
-        f"{head}. {one.reason} The groups shown are those of {'the mixture' if one.chosen == 'mixture' else 'k-means'}."
-    )
+    shown = "the mixture" if one.chosen == "mixture" else "k-means"
+    return f"{head}. {sentence_of(one.reason)} The groups shown are those of {shown}."
 
 
 def _comparison(found: Exploration) -> Group | None:

@@ -10,6 +10,7 @@ from foldwise.selection.explore.result import Exploration
 
 _NAMED = 3  # columns that a phrase names at most
 _SMALL = 0.35  # of the largest loading: less is not named
+_MIX = "a mix of many columns"
 _FEW = 0.4  # of a direction's variance: if the columns named hold less, it is spread over many
 
 
@@ -34,7 +35,13 @@ def meaning(vector: Floats, names: tuple[str, ...]) -> str:
     if not named:
         return "nothing in particular"
     if len(vector) > 3 and len(named) == _NAMED and float((vector[named] ** 2).sum()) < _FEW:
-        return f"a mix of many columns, most of all {listed([name_of(names[j]) for j in named])}"
+        return f"{_MIX}, above all {listed([name_of(names[j]) for j in named])}"
     along = [name_of(names[j]) for j in named if vector[j] > 0]
     against = [name_of(names[j]) for j in named if vector[j] < 0]
     return listed(along) + (f" against {listed(against)}" if against else "")
+
+
+def mainly(vector: Floats, names: tuple[str, ...]) -> str:
+    """The same as part of a sentence: "mainly length against depth", or "a mix of many columns, above all ..."."""
+    words = meaning(vector, names)
+    return words if words.startswith(_MIX) else f"mainly {words}"

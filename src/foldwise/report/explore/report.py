@@ -10,7 +10,7 @@ from foldwise.report.explore.rows import row_table, scatter_parts
 from foldwise.report.explore.sentences import sentences
 from foldwise.report.explore.sureness import sureness_parts
 from foldwise.report.explore.terminal import terminal_parts
-from foldwise.report.explore.words import group_count, name_of
+from foldwise.report.explore.words import group_count, place_of
 from foldwise.report.values import Fact, Report
 from foldwise.selection.explore.result import Exploration
 
@@ -21,7 +21,7 @@ def explore_report(found: Exploration) -> Report:
     What an exploration did not reach is left out of the report, and named in its sentences.
     """
     return Report(
-        f"What is in {name_of(found.overview.where, 80)}?",
+        f"What is in {place_of(found.overview.where, 80)}?",
         facts=_facts(found),
         parts=[
             *terminal_parts(found),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
-from foldwise.report.explore.cautions import caution_sentence
-from foldwise.report.explore.meaning import directions_of, meaning
+from foldwise.report.explore.cautions import BAD, GOOD, caution_sentence
+from foldwise.report.explore.meaning import directions_of, mainly
+from foldwise.report.explore.votes import vote_words
 from foldwise.report.explore.words import (
+    NUMBERS,
     ORDINALS,
     deviations,
     group_count,
     listed,
     name_of,
     of_hundred,
+    place_of,
     rows_words,
     rule_words,
     share_of,
@@ -23,10 +24,8 @@ from foldwise.report.explore.words import (
 from foldwise.report.formats import counted
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.explore.result import ClusterSummary, Exploration
-from foldwise.selection.votes import listed as listed_numbers
 
 HALF, CLEARLY = 0.5, 0.75  # shares of the votes
-GOOD = ("stable", "very stable")
 _TOLD = 3  # groups that the sentence tells
 _STRONG = 1.0  # deviations: a second difference as large as this is told, too
 _TELLING = 0.85  # a rule is told if it is right, and finds its rows, this often
@@ -39,7 +38,7 @@ def sentences(found: Exploration) -> list[str]:
 
 def _data(found: Exploration) -> str:
     seen, columns = found.overview, found.overview.columns
-    size = f"The data ({name_of(seen.where, 60)}) have {rows_words(seen.rows)} and {counted(len(columns), 'column')}"
+    size = f"The data ({place_of(seen.where)}) have {rows_words(seen.rows)} and {counted(len(columns), 'column')}"
     by_role: dict[str, list[str]] = {}
     for one in columns:
         by_role.setdefault(one.role, []).append(name_of(one.name, 30))
@@ -65,21 +64,23 @@ def _directions(found: Exploration) -> str:
     if not len(shares) or not float(found.pca.explained_variance_.sum()) > 0:
         return "No direction matters, for the rows do not vary in the columns used."
     first = f"{share_of(float(shares[0]))} of the variation"
-    about = meaning(vectors[0], found.names)
+    about = mainly(vectors[0], found.names)
+    if found.components is None and columns == 2:
+        return f"With two columns there are two directions: the first holds {first} and is {about}."
     if agreed is None:
         why = "was not worked out" if found.components is None else "could not be told"
-        return f"How many directions matter {why}; the strongest one holds {first} and is mainly {about}."
+        return f"How many directions matter {why}; the strongest one holds {first} and is {about}."
     if agreed == 0:
-        return f"No direction stands out from chance: the strongest one, mainly {about}, holds only {first}."
+        return f"No direction stands out from chance: the strongest one, {about}, holds only {first}."
     if agreed == 1:
-        return f"One direction matters: it holds {first} and is mainly {about}."
+        return f"One direction matters: it holds {first} and is {about}."
     known = min(agreed, len(shares))
     held = share_of(float(shares[:known].sum()))
     held = held if known == agreed else f"at least {held}"
-    told = [f"the {ORDINALS[i]} mainly {meaning(vectors[i], found.names)}" for i in range(min(known, 2))]
-    more = f", and {counted(agreed - 2, 'more')} add detail" if agreed > 3 else ""
-    more = ", and one more adds detail" if agreed == 3 else more.replace("mores", "more")
-    return f"{agreed:,} directions hold {held} of the variation: {' and '.join(told)}{more}."
+    told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
+    more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
+    head = f"{NUMBERS[agreed].capitalize()} directions" if agreed < len(NUMBERS) else f"The first {agreed:,} directions"
+    return f"{head} hold {held} of the variation: {'; '.join(told)}{more}."
 
 
 def _groups(found: Exploration) -> str:
@@ -94,10 +95,9 @@ def _groups(found: Exploration) -> str:
         return "No groups can be told apart: there are too few different rows to look for any."
     if k == 1:
         return _one_cloud(number)
-    sure = "clearly" if number.strength >= CLEARLY else "probably" if number.strength >= HALF else "perhaps"
     most = ", the most that was tried" if number.n_clusters == number.ks[-1] else ""
     rest = "but which rows belong to which was not worked out" if found.labels is None else _again(found)
-    return f"There are {sure} {k:,} groups{most} ({vote_words(number)}), {rest}."
+    return f"There are {_sure(found, number)} {k:,} groups{most} ({vote_words(number)}), {rest}."
 
 
 def _one_cloud(number: ClusterChoice) -> str:
@@ -111,18 +111,14 @@ def _one_cloud(number: ClusterChoice) -> str:
     )
 
 
-def vote_words(number: ClusterChoice) -> str:
-    """How the votes for a number of groups went, in plain words."""
-    said = [one.chosen for one in number.votes if one.counts and one.chosen is not None]
-    agree = sum(one == number.n_clusters for one in said)
-    if len(said) == 1:
-        return "by the only way of counting that was asked"
-    if agree == len(said):
-        return f"all {len(said)} ways of counting agree"
-    others = sorted({one for one in said if one != number.n_clusters})
-    some = listed_numbers(others) if len(others) <= 4 else f"{others[0]} to {others[-1]}"
-    head = f"{agree} of {len(said)} ways of counting say{'s' * (agree == 1)} so"
-    return f"{head}, {'the other says' if len(said) - agree == 1 else 'the others say'} {some}"
+def _sure(found: Exploration, number: ClusterChoice) -> str:
+    """How sure the number is: by the votes, and less so if groups are not found again."""
+    words = ("perhaps", "probably", "clearly")
+    by_votes = 2 if number.strength >= CLEARLY else 1 if number.strength >= HALF else 0
+    verdicts = () if found.stability is None else found.stability.verdicts
+    good = sum(one in GOOD for one in verdicts)
+    by_verdicts = 2 if good == len(verdicts) else 0 if all(one in BAD for one in verdicts) else 1
+    return words[min(by_votes, by_verdicts)]
 
 
 def _again(found: Exploration) -> str:
@@ -130,15 +126,19 @@ def _again(found: Exploration) -> str:
     if found.stability is None:
         return "but whether other rows would give the same was not checked"
     verdicts = found.stability.verdicts
-    good, k = sum(one in GOOD for one in verdicts), len(verdicts)
+    k, good, bad = len(verdicts), sum(one in GOOD for one in verdicts), sum(one in BAD for one in verdicts)
+    which = "both" if k == 2 else f"all {k:,}"
     if good == k:
-        which = "both" if k == 2 else f"all {k:,}"
         return f"and {which} are found again when other rows are drawn"
-    if good == 0:
-        return "but none of them is surely found again when other rows are drawn"
-    verb = "is" if good == 1 else "are"
-    rest = "the other one is in doubt" if k - good == 1 else f"the other {k - good:,} are in doubt"
-    return f"of which {good:,} {verb} found again when other rows are drawn; {rest}"
+    if good + bad == 0:
+        return f"and {which} are found again, if not quite the same, when other rows are drawn"
+    if bad == k:
+        lost = all(one == "dissolves" for one in verdicts)
+        return "but other rows would give other groups" if lost else "but parts of a single cloud could look the same"
+    parts = [f"{good:,} {'is' if good == 1 else 'are'} found again"] if good else []
+    parts += [f"{k - good - bad:,} {'is' if k - good - bad == 1 else 'are'} found roughly"] if k > good + bad else []
+    parts += [f"{bad:,} could be chance"] if bad else []
+    return f"of which, when other rows are drawn, {listed(parts)}"
 
 
 def _differences(found: Exploration) -> str:
@@ -182,9 +182,4 @@ def _in_degree(found: Exploration) -> str:
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
-    return f"Rows differ by degree rather than in kind, most of all in {meaning(vectors[0], found.names)}."
-
-
-def verdict_counts(found: Exploration) -> dict[str, int]:
-    """How many groups have each verdict."""
-    return dict(Counter(one.verdict for one in found.summaries if one.verdict))
+    return f"Rows differ by degree rather than in kind; what varies most is {mainly(vectors[0], found.names)}."

@@ -22,6 +22,7 @@ from foldwise.selection.explore.result import Exploration
 _MOST_DRAWN = 300  # rows of the consensus matrix
 _MOST_LEVELS = 8
 _MOST_CATEGORIES = 4
+_LEAST_ASSOCIATION = 0.1
 
 
 def sureness_parts(found: Exploration) -> list[Part]:
@@ -112,12 +113,18 @@ def _consensus(found: Exploration) -> Chart | None:
     closely = "the same groups" if agree > 0.9 else "much the same groups" if agree > 0.6 else "partly other groups"
     told = f" On the whole they find {closely} (agreement {agree:.2f}, 1 is the same)." if agree == agree else ""
     numbers = "" if same else " The numbers are those of the consensus, found from a sample."
+    sizes = sorted({int(size) for size in model.base_sizes_})
+    parts = (
+        f" They have {sizes[0]} to {sizes[-1]} parts, so that a group can show as several squares."
+        if len(sizes) > 1
+        else ""
+    )
     which = "all rows" if few else f"{counted(len(shown), 'row')}, evenly from all"
     return Chart(
         "Do many clusterings agree?",
         draw,
         f"For {which}, by group: the darker, the more often two rows are together in "
-        f"{counted(len(model.base_sizes_), 'clustering')} of different kinds. Dark squares are clear groups.{told}{numbers}",
+        f"{counted(len(model.base_sizes_), 'clustering')}. Dark squares are clear groups.{parts}{told}{numbers}",
         alt=f"Consensus of {len(model.base_sizes_)} clusterings.{told}",
         only="page",
     )
@@ -126,7 +133,8 @@ def _consensus(found: Exploration) -> Chart | None:
 def _categories(found: Exploration) -> list[Part]:
     """How labels and other categories are spread over the groups."""
     tables: list[Table | Chart] = []
-    for one in found.categories[:_MOST_CATEGORIES]:
+    close = [one for one in found.categories if one.is_label or one.association >= _LEAST_ASSOCIATION]
+    for one in close[:_MOST_CATEGORIES]:
         order = np.argsort(-one.overall, kind="stable")[:_MOST_LEVELS]
         numbers = [number for number in numbers_of(found) if number < len(one.counts)]
         columns = [Column("group", [*map(str, numbers), "all"], left=True)]
@@ -135,18 +143,21 @@ def _categories(found: Exploration) -> list[Part]:
             columns.append(Column(name_of(one.levels[j], 24), shares, whole_percent))
         hidden = len(one.levels) - len(order)
         rest = f" {counted(hidden, 'more level')} not listed." if hidden > 0 else ""
-        close = f"Agreement with the groups: {one.agreement:.2f} (adjusted Rand index; 1 is the same groups, 0 chance)."
+        agrees = (
+            f"Agreement with the groups: {one.agreement + 0.0:.2f} (adjusted Rand index; 1 is the same, 0 is chance)."
+        )
         tables.append(
             Table(
                 name_of(one.name, 24),
                 columns,
-                f"{close}{rest}",
+                f"{agrees}{rest}",
                 total=True,
                 colours=[*(colour(number) for number in numbers), "transparent"],
             )
         )
     if not tables:
         return []
-    names = listed([name_of(one.name, 24) for one in found.categories[:_MOST_CATEGORIES]])
-    caption = f"Shares of the rows of each group; {names} did not take part in finding the groups."
+    apart = [name_of(one.name, 24) for one in found.categories if not any(one is other for other in close)]
+    rest = f" Hardly related to the groups: {listed(apart)}." if apart else ""
+    caption = f"Shares of the rows of each group. Categories did not take part in finding the groups.{rest}"
     return [Group(tables, "Groups and categories", caption, wide=True, only="page")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 
 from foldwise.report.explore.cautions import cautions
+from foldwise.report.explore.groups import rule_quality
 from foldwise.report.explore.words import deviations, name_of, rows_words, rule_words, share_of
 from foldwise.report.formats import short_number
 from foldwise.report.text import WIDTH
@@ -13,17 +14,19 @@ from foldwise.selection.explore.result import Exploration
 
 _MOST_GROUPS = 20
 _MOST_NOTES = 4
+_MOST_RULES = 6
 _NAME, _RULE = 34, 18  # characters of a group's name, and of each column in its rule
 
 
 def terminal_parts(found: Exploration) -> list[Part]:
     """What a terminal shows below the sentences."""
-    table = [_table(found)] if found.summaries else []
-    lines = [fill(line, WIDTH, subsequent_indent="  ") for line in _lines(found)]
-    return [*table, *([Note("\n".join(lines), only="text")] if lines else [])]
+    table, rules = _table(found) if found.summaries else (None, [])
+    lines = [fill(line, WIDTH, subsequent_indent="  ") for line in [*rules, *_lines(found)]]
+    return [*([] if table is None else [table]), *([Note("\n".join(lines), only="text")] if lines else [])]
 
 
-def _table(found: Exploration) -> Table:
+def _table(found: Exploration) -> tuple[Table, list[str]]:
+    """The groups, and their rules as lines if the table has no room for them."""
     spread, groups = deviations(found), found.summaries
     rules = [rule_words(one, spread, _RULE, brief=True) for one in groups]
     shares = [
@@ -41,9 +44,12 @@ def _table(found: Exploration) -> Table:
     ]
     shown = [column for column in columns if any(cell for cell in column.cells)]
     wide = len("  ".join(max([column.name, *column.cells], key=len) for column in shown))
-    if wide > WIDTH:  # the rule is on the page
+    lines = []
+    if wide > WIDTH:
         shown = [column for column in shown if column.name not in ("rule", "right / found")]
-    return Table("The groups", shown, most=_MOST_GROUPS, only="text")
+        told = [one for one in groups if one.rule is not None and one.rule.conditions][:_MOST_RULES]
+        lines = [f"group {one.number}: {rule_words(one, spread)}. {rule_quality(one)}" for one in told]
+    return Table("The groups", shown, most=_MOST_GROUPS, only="text"), lines
 
 
 def _lines(found: Exploration) -> list[str]:
@@ -54,7 +60,7 @@ def _lines(found: Exploration) -> list[str]:
         limits = f"T2 above {short_number(out.t2_limit)}: {rows_words(out.t2_count)}"
         if out.residual_limit == out.residual_limit:
             limits += f"; residual above {short_number(out.residual_limit)}: {rows_words(out.residual_count)}"
-        first = [f"{row:,}" for row in out.rows[:5].tolist()]
+        first = [str(row) for row in out.rows[:5].tolist()]
         more = f"; the most extreme are rows {', '.join(first)}" if len(first) > 1 else ""
         lines.append(f"unusual rows: {limits} (by chance about {out.expected:.1f}){more}")
     lines += [f"note: {name_of(note, 300)}" for note in found.overview.notes[:_MOST_NOTES]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +11,10 @@ from foldwise.data.block import Floats
 from foldwise.report.formats import counted, in_units, short_number
 from foldwise.report.labels import cut
 from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
+from foldwise.selection.votes import Vote
 
 LONGEST = 40  # characters of a name that are shown
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -23,6 +26,16 @@ def name_of(words: str, most: int = LONGEST) -> str:
     """
     start = words[: 20 * most]  # the rest of a name of ten thousand characters is never looked at
     return cut(" ".join("".join(c if c.isprintable() else " " for c in start).split()) or "(no name)", most)
+
+
+def place_of(where: str, most: int = 60) -> str:
+    """Where the data are from; of a file its name without the folders.
+
+    >>> place_of("/data/2024/plants.csv"), place_of("an array")
+    ('plants.csv', 'an array')
+    """
+    file = re.fullmatch(r".*[/\\]([^/\\]+\.\w+)", where[:5000], re.DOTALL)
+    return name_of(file[1] if file else where, most)
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:
@@ -102,6 +115,20 @@ def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LON
             else f"{name_of(condition.column, longest)} is {sign} {value}"
         )
     return " and ".join(said)
+
+
+def also_plausible(vote: Vote) -> str:
+    """The range that a vote would accept, if it is more than its choice."""
+    return "" if vote.low == vote.high else f"{vote.low} to {vote.high}"
+
+
+def sentence_of(words: str) -> str:
+    """Words as a sentence.
+
+    >>> sentence_of("k-means is enough")
+    'K-means is enough.'
+    """
+    return words if not words else f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
 def group_name(one: ClusterSummary, most: int = 60) -> str:

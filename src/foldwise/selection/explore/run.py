@@ -44,6 +44,7 @@ from foldwise.selection.mixture_profile import mixture_profile
 from foldwise.selection.profile import profile
 from foldwise.selection.silhouette import silhouette
 from foldwise.selection.stability import stability
+from foldwise.selection.stability_result import Stability
 
 _LEAST_ROWS = 5
 _COMPONENTS = 50  # that are kept
@@ -273,15 +274,14 @@ class _Run:
 
     def directions(self) -> None:
         """PCA of all rows."""
-        most = min(_COMPONENTS, self.source.n_columns, self.sample.total)
+        lost = len(getattr(self.source, "indicators", None) or ())  # the columns of a category add up to a constant
+        most = min(_COMPONENTS, self.source.n_columns - lost, self.sample.total)
         pca = PCA(most, **self.common).fit(self.source)
         uninterrupted(pca)
         self.found |= {"pca": pca, "components": None}
 
     def number_of_directions(self) -> None:
         """The votes of the rules, over the sample."""
-        if self.source.n_columns < 3:
-            return
         choice = choose_components(self.sample.source, **self.common)
         self.found["components"] = choice
         if choice.interrupted:
@@ -419,6 +419,7 @@ class _Run:
             warnings.simplefilter("ignore", NotFinishedWarning)
             found = stability(model, rows, n_repeats=_REPEATS, random_state=self.seed, n_threads=self.n_threads)
         self.found["stability"] = found
+        verdicts = self._verdicts(found)
         if found.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
         if len(found.labels) == self.sample.total:
@@ -431,9 +432,15 @@ class _Run:
             np.bincount(labels[known], minlength=self.k), 1
         )
         self.found["summaries"] = tuple(
-            replace(one, confidence=float(means[i]), verdict=found.verdicts[i])
+            replace(one, confidence=float(means[i]), verdict=verdicts[i])
             for i, one in enumerate(self.found["summaries"])
         )
+
+    def _verdicts(self, found: Stability) -> tuple[str, ...]:
+        """The verdicts on the clusters; where there are gaps between all of them, nobody would take them for parts of one group."""
+        dip = self.found["number"].judgements.get("dip")
+        gaps = dip is not None and (dip.vote.chosen or 1) >= self.k
+        return replace(found, one_group=float("nan")).verdicts if gaps else found.verdicts
 
     def consensus(self) -> None:
         """Many clusterings of the sample, and what they agree on."""
