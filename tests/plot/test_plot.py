@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -288,7 +289,7 @@ def test_what_explore_found() -> None:
     assert spec.loader is not None
     helper = util.module_from_spec(spec)
     spec.loader.exec_module(helper)
-    found = helper.blobs(3)
+    found = dataclasses.replace(helper.blobs(3), settings={})
     for name in ("scree", "scores", "biplot", "loadings", "kvotes", "silhouette", "profiles", "trace"):
         drawn(getattr(fw.plot, name)(found))
         plt.close("all")

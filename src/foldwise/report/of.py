@@ -145,6 +145,11 @@ def _linear_autoencoder(model: Any, X: Any, weights: Any) -> Report:
     return linear_report(model)
 
 
+def _exploration_model(model: Any, X: Any, weights: Any) -> Report:
+    """That on its clusters or, if there are none, on its components."""
+    return _made(model.pca_ if model.cluster_model_ is None else model.cluster_model_, X, weights)
+
+
 def _mixture_choice(choice: Any, X: Any, weights: Any) -> Report:
     """With the best model if its rows are there, else the choice alone."""
     from foldwise.report.mixture import mixture_report
@@ -179,6 +184,7 @@ _MODELS: dict[str, Callable[[Any, Any, Any], Report]] = {
     "selection.features.estimator.FeatureSelector": _selector,
     "models.autoencoder.estimator.Autoencoder": _autoencoder,
     "models.autoencoder.linear.LinearAutoencoder": _linear_autoencoder,
+    "models.exploration.ExplorationModel": _exploration_model,
 }
 _WITH_MODELS: dict[str, Callable[[Any, Any, Any], Report]] = {
     "selection.choose_mixture.MixtureChoice": _mixture_choice,
