@@ -11,11 +11,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 demo: $(VENV)/.installed
 	@mkdir -p demo-output
-	@$(BIN)/foldwise pca examples/wine.csv --scale --out demo-output/scores.csv --model demo-output/wine.fw \
-	  --report demo-output/report.html
-	@$(BIN)/foldwise cluster examples/wine.csv --scale -k auto --out demo-output/clusters.csv --report demo-output/clusters.html
+	@$(BIN)/foldwise explore examples/penguins.csv --label species --out demo-output/report.html
 	@echo
-	@echo "The report is demo-output/report.html (directions), and demo-output/clusters.html (groups): open them in a browser."
+	@echo "Open this page in a browser: $(CURDIR)/demo-output/report.html"
 
 test: $(VENV)/.installed-test $(VENV)/.chromium
 	$(BIN)/python -m pytest -n 2 $(ARGS)
