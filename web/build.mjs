@@ -1,5 +1,6 @@
 // Bundles src/ into the scripts that report pages contain, and writes down the licences of what is inside.
 import { build } from "esbuild";
+import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -45,3 +46,10 @@ for (const name of ["theme", "sort", "page"]) {
   writeFileSync(join(assets, `${name}.js`), `${text}\n`);
   console.log(`${name}.js: ${(text.length / 1000).toFixed(1)} kB`);
 }
+
+// What the scripts were built from, so that a test without Node can tell whether they are up to date.
+const digest = createHash("sha256");
+for (const file of ["build.mjs", "package-lock.json", ...readdirSync(join(here, "src")).sort().map((name) => `src/${name}`)]) {
+  digest.update(file).update(readFileSync(join(here, file)));
+}
+writeFileSync(join(assets, "sources.sha256"), `${digest.digest("hex")}\n`);

@@ -17,7 +17,7 @@ export function glWorks() {
 
 export function glView(canvas, { width, height, size, opacity, on }) {
   const plot = createScatterplot({
-    canvas, width, height, pointSize: size, pointSizeSelected: 1, pointOutlineWidth: 1, opacity, opacityInactiveScale: 0.25,
+    canvas, width, height, pointSize: size, pointSizeSelected: 1, pointOutlineWidth: 0, opacity, opacityInactiveScale: 0.25,
     xScale: scaleLinear([-1, 1], [0, 1]), yScale: scaleLinear([-1, 1], [0, 1]), colorBy: "valueA",
     spatialIndexUseWorker: false, lassoOnLongPress: false, actionKeyMap: {}, deselectOnEscape: false, deselectOnDblClick: false,
   });

@@ -1,18 +1,23 @@
 // How numbers are written, and simple figures of many of them.
 
-const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
+const exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 }); // single precision has about seven digits
+const rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function count(n, word) {
   return `${whole.format(n)} ${word}${n === 1 ? "" : "s"}`;
 }
 
-export function number(value) {
+// A value as it is in the data.
+export function number(value, format = exact) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(3).replace("e+", "e");
-  return Number.isInteger(value) ? whole.format(value) : plain.format(value);
+  return Number.isInteger(value) ? whole.format(value) : format.format(value);
 }
+
+// A figure that was worked out, such as a mean or a score.
+export const about = (value) => number(value, rough);
 
 export const percent = (share) => (share > 0 && share < 0.01 ? "<1 %" : `${Math.round(100 * share)} %`);
 

@@ -50,7 +50,8 @@ export class Scatter {
     this.frame.setAttribute("class", "axes");
     this.frame.setAttribute("aria-hidden", "true");
     this.canvas = make("canvas", { "aria-hidden": "true" });
-    this.stage = make("div", { class: "stage", tabindex: "0", role: "img", "aria-label": label }, this.canvas);
+    this.stage = make("div", { class: "stage", tabindex: "0", role: "img", "aria-label": label,
+      title: "Drag to move, arrow keys too; + and - zoom, and so does the wheel after a click" }, this.canvas);
     this.plot = make("div", { class: "plot" }, this.frame, this.stage);
     this.legend = make("div", { class: "legend", role: "group", "aria-label": "What the colours mean" });
     this.said = make("p", { class: "unseen", "aria-live": "polite" });
@@ -92,6 +93,7 @@ export class Scatter {
     this.stage.addEventListener("wheel", (event) => {
       if (!this.stage.contains(document.activeElement) && !event.ctrlKey) event.stopPropagation();
     }, { capture: true, passive: true });
+    this.stage.addEventListener("keydown", (event) => this.key(event));
     this.stage.addEventListener("pointerdown", () => this.stage.focus({ preventScroll: true }));
     this.stage.addEventListener("pointerleave", () => this.tip.hide());
     addEventListener("scroll", () => this.tip.hide(), { passive: true });
@@ -129,12 +131,8 @@ export class Scatter {
   place() {
     const { width, height } = this.size();
     this.box = { width, height };
-    for (const style of [this.stage.style]) {
-      style.left = `${MARGIN.left}px`;
-      style.top = `${MARGIN.top}px`;
-      style.width = `${width}px`;
-      style.height = `${height}px`;
-    }
+    const at = { left: MARGIN.left, top: MARGIN.top, width, height };
+    for (const [name, pixels] of Object.entries(at)) this.stage.style[name] = `${pixels}px`;
     this.plot.style.height = `${height + MARGIN.top + MARGIN.bottom}px`;
     const ways = ["across", "up"].map((way) => this.data.components[this.chosen[way]].values());
     const [[left, right], [bottom, top]] = ways.map(extent);
@@ -245,6 +243,16 @@ export class Scatter {
       const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
       return [middle - half, middle + half];
     }));
+  }
+
+  // Arrows move the view by a tenth, + and - zoom.
+  key(event) {
+    const step = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowDown: [0, -0.1], ArrowUp: [0, 0.1] }[event.key];
+    const factor = { "+": 0.6, "=": 0.6, "-": 1 / 0.6 }[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || !(step || factor)) return;
+    event.preventDefault();
+    if (factor) this.zoom(factor);
+    else this.view.show(...this.view.ends().map(([low, high], k) => [low, high].map((end) => end + step[k] * (high - low))));
   }
 
   whole() {

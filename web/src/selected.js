@@ -4,7 +4,7 @@ import { byLevel } from "./colours.js";
 import { columnsApart, levelsApart } from "./differences.js";
 import { make } from "./dom.js";
 import { copy, csv, download } from "./export.js";
-import { count, extent, number, percent } from "./numbers.js";
+import { about, count, extent, number, percent } from "./numbers.js";
 import { sortable } from "./tables.js";
 
 const MOST_ROWS = 100;
@@ -42,12 +42,12 @@ function histogram({ column, apart, mean, rest }, marks) {
       Plot.ruleY([0], { stroke: "var(--muted)" }),
     ],
   });
-  const words = `${column.name}: mean ${number(mean)} of the selection, ${number(rest)} of the others`;
+  const words = `${column.name}: mean ${about(mean)} of the selection, ${about(rest)} of the others`;
   chart.setAttribute("role", "img");
   chart.setAttribute("aria-label", words);
   return make("figure", { class: "small" },
     make("figcaption", {}, make("b", {}, column.name),
-      ` ${number(mean)} against ${number(rest)} (${Math.abs(apart).toFixed(1)} deviations ${apart > 0 ? "higher" : "lower"})`), chart);
+      ` ${about(mean)} against ${about(rest)} (${Math.abs(apart).toFixed(1)} deviations ${apart > 0 ? "higher" : "lower"})`), chart);
 }
 
 function shares(data, rows, look) {
@@ -60,7 +60,7 @@ function shares(data, rows, look) {
     make("ul", {}, ...shown.sort((a, b) => b.count - a.count).slice(0, 12).map((entry) =>
       make("li", {}, make("span", { class: "dot", style: `background: ${entry.colour(look)}` }),
         make("span", { class: "word" }, entry.name),
-        make("span", { class: "count" }, `${percent(entry.count / rows.length)} of the selection, ${percent(entry.count / entry.all)} of the cluster`)))))];
+        make("span", { class: "count" }, `${percent(entry.count / rows.length)} (${percent(entry.count / entry.all)} of the cluster)`)))))];
 }
 
 function levels(data, rows) {
@@ -69,7 +69,7 @@ function levels(data, rows) {
   return [make("div", { class: "shares" }, make("h3", {}, "More often than elsewhere"),
     make("ul", {}, ...found.map(({ name, level, share, overall }) =>
       make("li", {}, make("span", { class: "word" }, `${name}: ${level}`),
-        make("span", { class: "count" }, `${percent(share)}, of all rows ${percent(overall)}`)))))];
+        make("span", { class: "count" }, `${percent(share)} (of all rows ${percent(overall)})`)))))];
 }
 
 function table(data, rows, apart) {

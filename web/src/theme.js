@@ -27,6 +27,12 @@ const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) =
 const first = stored();
 if (first === "dark" || first === "light") root.dataset.theme = first;
 
+// On a phone the contents of a long page would be all that is seen of it.
+ready(() => {
+  const contents = document.querySelector(".contents details");
+  if (contents && matchMedia("(max-width: 600px)").matches) contents.open = false;
+});
+
 ready(() => {
   const button = document.querySelector("button.theme");
   if (!button) return;
@@ -46,7 +52,7 @@ ready(() => {
 
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open])")];
+  opened = [...document.querySelectorAll("details.card:not([open])")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => {

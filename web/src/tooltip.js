@@ -1,6 +1,6 @@
 // What is known about the row under the pointer, in a box that stays inside the window.
 import { make } from "./dom.js";
-import { number, percent } from "./numbers.js";
+import { about, number, percent } from "./numbers.js";
 
 const MOST = 12;
 
@@ -10,7 +10,7 @@ export function factsOf(data, i, [across, up]) {
   if (data.confidence) facts.push(["confidence", Number.isFinite(data.confidence[i]) ? percent(data.confidence[i]) : "–"]);
   for (const { name, levels, codes } of data.categories.slice(0, MOST)) facts.push([name, levels[codes()[i]] ?? "–"]);
   for (const { name, values } of data.columns.slice(0, MOST)) facts.push([name, number(values()[i])]);
-  for (const { name, values } of across === up ? [across] : [across, up]) facts.push([name, number(values()[i])]);
+  for (const { name, values } of across === up ? [across] : [across, up]) facts.push([name, about(values()[i])]);
   return facts;
 }
 

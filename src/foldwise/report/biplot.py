@@ -12,7 +12,7 @@ from foldwise.data.block import Floats
 from foldwise.report.equal_plane import cross, draw_points, ends_of, equal_plot
 from foldwise.report.labels import shortened
 from foldwise.report.place_labels import Anchor, Box, draw_labels
-from foldwise.report.svg import INK, MUTED, ORANGE, Plot, fill
+from foldwise.report.svg import INK, MUTED, ORANGE, Plot, fill, over
 
 _LONGEST = 150.0  # pixels of a name
 _HEAD, _WING = 9.0, 0.42  # of an arrow: length in pixels, half its angle
@@ -37,7 +37,7 @@ def biplot(
     plot = equal_plot(ends_of(both[:, 0]), ends_of(both[:, 1]), *axes)
     draw_points(plot, places, groups, ink, 0.45)
     cross(plot)
-    _arrows(plot, ends, names)
+    draw_arrows(plot, ends, names)
     return plot.svg()
 
 
@@ -47,19 +47,19 @@ def correlation_circle(correlations: Floats, names: Sequence[str], axes: tuple[s
     turn = np.linspace(0.0, 2 * np.pi, 121)
     plot.line(np.cos(turn), np.sin(turn), MUTED, 1.2)
     cross(plot)
-    _arrows(plot, correlations, names)
+    draw_arrows(plot, correlations, names)
     return plot.svg()
 
 
-def _arrows(plot: Plot, ends: Floats, names: Sequence[str]) -> None:
-    """Arrows from the origin with heads, and their names."""
+def draw_arrows(plot: Plot, ends: Floats, names: Sequence[str]) -> None:
+    """Arrows from the origin with heads, and their names, which appear in full under the pointer."""
     anchors, shafts = [], list[Box]()
     x0, y0 = plot.x(0.0), plot.y(0.0)
     for (x, y), name in zip(ends, names, strict=True):
         x1, y1 = plot.x(float(x)), plot.y(float(y))
         length = math.hypot(x1 - x0, y1 - y0)
         anchors.append(Anchor(x1, y1, shortened(name, _LONGEST), x1 - x0 if length else 1.0, y1 - y0))
-        plot.add(_arrow(x0, y0, x1, y1))
+        plot.add(f"<g>{over(name)}{_arrow(x0, y0, x1, y1)}</g>")
         for share in np.arange(_EVERY / 2, length - _HEAD, _EVERY) / max(length, 1.0):
             at = x0 + (x1 - x0) * share, y0 + (y1 - y0) * share
             shafts.append(Box(at[0] - 2, at[1] - 2, at[0] + 2, at[1] + 2))

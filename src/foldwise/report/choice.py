@@ -88,7 +88,9 @@ def _by_number(choice: ClusterChoice) -> Table:
 def _chart(name: str, one: Judgement) -> Chart:
     label = CRITERIA[name].label
     draw = partial(_draw, one)
-    return Chart(label[0].upper() + label[1:], draw)
+    title = label[0].upper() + label[1:]
+    chosen = "no number" if one.vote.chosen is None else f"{one.vote.chosen}"
+    return Chart(title, draw, alt=f"{title} by the number of clusters; it votes for {chosen}: {one.vote.reason}.")
 
 
 def _draw(one: Judgement) -> str | None:

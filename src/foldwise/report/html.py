@@ -13,6 +13,7 @@ import foldwise
 from foldwise.data.atomic import replacing
 from foldwise.report.html_filters import filters
 from foldwise.report.scatter import pack
+from foldwise.report.svg import PALETTE
 from foldwise.report.values import Group, Part, Report, Scatter, Table
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def as_html(report: Report, *, page: bool = True) -> str:
         facts=facts,
         parts=parts,
         page=page,
-        linked=linked,
+        lead=report.lead if report.lead_only in (None, "page") else (),
+        points=linked,
+        linked=linked and all(len(part.clusters) <= len(PALETTE) for part in scatters),  # beyond, colours repeat
         place=lambda part: places[id(part)],
         scripts=_scripts(linked, any(isinstance(part, Table) and part.searchable for part in shown)) if page else (),
         version=foldwise.__version__,

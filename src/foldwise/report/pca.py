@@ -11,7 +11,7 @@ from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.report.charts import scree
-from foldwise.report.formats import counted, number, percent, whole_percent
+from foldwise.report.formats import number, percent, whole_percent
 from foldwise.report.leads import names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -118,7 +118,7 @@ def _in_text(part: Table | Note) -> Table | Note:
 
 def _seen(pca: Any, names: list[str]) -> str:
     told = "" if pca.n_components_ < 2 else " ".join(["", _held(pca.explained_variance_ratio_), *_made_of(pca, names)])
-    return f"{counted(pca.manifest_.rows, 'row')} as points on the first two components, with columns as arrows.{told}"
+    return f"The rows as points on the first two components, with columns as arrows.{told}"
 
 
 def _categories(pca: Any, source: Source) -> list[Table]:

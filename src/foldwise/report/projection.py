@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
-from foldwise.report.arrow_labels import place_names
+from foldwise.report.biplot import draw_arrows
 from foldwise.report.formats import percent
-from foldwise.report.labels import shortened
 from foldwise.report.plane import MOST_POINTS, Grid, window, with_room
-from foldwise.report.svg import BLUE, MUTED, ORANGE, PAPER, Plot, colour, fill, line, over, stroke, text
+from foldwise.report.svg import BLUE, MUTED, PAPER, Plot, colour, line, stroke, text
 
 _SIZE = 460
-_LONGEST_NAME = 170.0  # pixels
 
 Ellipse = tuple[Floats, Floats, int]
 
@@ -111,7 +109,7 @@ class Projection:
             ring = f'fill-opacity="0.9" {stroke(colour(number), 2, PAPER)}'
             plot.add(f'<circle cx="{plot.x(x):.1f}" cy="{plot.y(y):.1f}" r="10" {ring}/>')
             plot.add(text(plot.x(x), plot.y(y) + 4, str(number), "middle"))
-        _draw_arrows(plot, ends, [name for _, _, name in arrows])
+        draw_arrows(plot, ends, [name for _, _, name in arrows])
         return plot.svg()
 
     def _plot(self, low: Floats, high: Floats) -> Plot:
@@ -136,19 +134,3 @@ def _outline(mean: Floats, covariance: Floats) -> Floats:
     turn = np.linspace(0.0, 2 * np.pi, 61)
     circle = np.column_stack([np.cos(turn), np.sin(turn)]) * (2 * np.sqrt(np.maximum(values, 0.0)))
     return np.asarray(mean + circle @ vectors.T)
-
-
-def _draw_arrows(plot: Plot, ends: Floats, names: Sequence[str]) -> None:
-    """Arrows from the middle with their names beside the heads, or led to by a thin line."""
-    start, places = (plot.x(0), plot.y(0)), [(plot.x(x), plot.y(y)) for x, y in ends]
-    shown = [shortened(name, _LONGEST_NAME) for name in names]
-    found = place_names(start, places, shown, plot.box)
-    for (x, y), name in zip(places, names, strict=True):
-        turn = float(np.degrees(np.arctan2(y - start[1], x - start[0])))
-        head = f'd="M0 0L-8 -3.5L-8 3.5z" transform="translate({x:.1f} {y:.1f}) rotate({turn:.1f})" {fill(ORANGE)}'
-        plot.add(f"<g>{over(name)}{line(*start, x, y, ORANGE, 1.6)}<path {head}/></g>")
-    for place, (x, y), words, name in zip(found, places, shown, names, strict=True):
-        if place is not None:
-            plot.add(line(x, y, place.x, place.y, MUTED, 0.7) if place.led else "")
-            title = over(name) if words != name else ""
-            plot.add(f"<g>{title}{text(place.x, place.y + 4, words, 'middle', ORANGE)}</g>")

@@ -129,7 +129,7 @@ def _sure(found: Exploration, number: ClusterChoice) -> str:
     """How sure the number is: by the votes, and less so if groups are not found again."""
     words = ("perhaps", "probably", "clearly")
     by_votes = 2 if number.strength >= CLEARLY else 1 if number.strength >= HALF else 0
-    verdicts = () if found.stability is None else found.stability.verdicts
+    verdicts = [one.verdict for one in found.summaries if one.verdict]
     good = sum(one in GOOD for one in verdicts)
     by_verdicts = 2 if good == len(verdicts) else 0 if all(one in BAD for one in verdicts) else 1
     return words[min(by_votes, by_verdicts)]
@@ -139,7 +139,7 @@ def _again(found: Exploration) -> str:
     """Whether the groups are found again, after a comma."""
     if found.stability is None:
         return "but whether other rows would give the same was not checked"
-    verdicts = found.stability.verdicts
+    verdicts = [one.verdict for one in found.summaries]
     k, good, bad = len(verdicts), sum(one in GOOD for one in verdicts), sum(one in BAD for one in verdicts)
     which = "both" if k == 2 else f"all {k:,}"
     if good == k:
