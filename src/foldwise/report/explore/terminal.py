@@ -46,7 +46,8 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
     wide = len("  ".join(max([column.name, *column.cells], key=len) for column in shown))
     lines = []
     if wide > WIDTH:
-        shown = [column for column in shown if column.name not in ("rule", "right / found")]
+        names = Column("name", [name_of(one.name, 2 * _NAME) for one in groups], left=True)
+        shown = [names if one.name == "name" else one for one in shown if one.name not in ("rule", "right / found")]
         told = [one for one in groups if rule_words(one, spread)][:_MOST_RULES]
         lines = [f"group {one.number}: {rule_words(one, spread)}. {rule_quality(one)}" for one in told]
     return Table("The groups", shown, most=_MOST_GROUPS, only="text"), lines
