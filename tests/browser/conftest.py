@@ -62,9 +62,7 @@ def show(request, tmp_path):
         write_html(report, path)
         assert path.stat().st_size <= 8_000_000
         browser = request.getfixturevalue("browser" if webgl else "browser_without_webgl")
-        context = browser.new_context(
-            viewport={"width": width, "height": 1100}, reduced_motion="reduce", **options
-        )
+        context = browser.new_context(viewport={"width": width, "height": 1100}, reduced_motion="reduce", **options)
         context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
@@ -123,7 +121,14 @@ def report(points):
         sizes = np.bincount(shown.labels, minlength=k)
         components = [f"component {j + 1}" for j in range(shown.scores.shape[1])]
         scatter = Scatter(
-            "The rows", shown, components, names, more.pop("fallback", lambda: STILL), "A caption.", "All rows.", wide=True
+            "The rows",
+            shown,
+            components,
+            names,
+            more.pop("fallback", lambda: STILL),
+            "A caption.",
+            "All rows.",
+            wide=True,
         )
         return Report(
             more.pop("title", "Groups of penguins"),

@@ -10,7 +10,7 @@ HOSTILE = [
     "</script><script>alert(2)</script>",
     "<!--<script>",
     '"><img src=x onerror=alert(3)>',
-    "it's \"quoted\" \\ and \\u003c back\\slashed",
+    'it\'s "quoted" \\ and \\u003c back\\slashed',
     "{{ 7 * 7 }} {% raw %}",
     "שלום עולם",
     "🐧 penguin\u2028line\u2029",
@@ -88,12 +88,16 @@ def test_five_thousand_columns(show, report, points):
 def test_three_hundred_thousand_points(show, report, points):
     page = show(report(points(n=300_000, columns=3)))
     page.wait_for_function("document.querySelector('.scatter')?.scatter?.data.n === 300000")
-    ids = page.evaluate("(d => [0, 1, 299999].map(i => d.ids[0].of(i)))(document.querySelector('.scatter').scatter.data)")
+    ids = page.evaluate(
+        "(d => [0, 1, 299999].map(i => d.ids[0].of(i)))(document.querySelector('.scatter').scatter.data)"
+    )
     assert ids == ["0", "1", "299999"]
 
 
 def test_a_table_of_very_long_cells(show):
-    page = show(Report("Long cells", parts=[Table("Long", [Column("x" * 10_000, ["y" * 10_000] * 50, left=True)])]), width=390)
+    page = show(
+        Report("Long cells", parts=[Table("Long", [Column("x" * 10_000, ["y" * 10_000] * 50, left=True)])]), width=390
+    )
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert len(page.locator("td").first.inner_text()) == 300
     assert np.all([len(words) <= 300 for words in page.locator("th").all_inner_texts()])

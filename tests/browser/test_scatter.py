@@ -68,6 +68,7 @@ def test_pointing_at_a_row(show, report, points):
     shown = points()
     page = show(report(shown))
     settled(page)
+    assert not page.get_by_text("Drawn without WebGL").count()  # or these tests would be of the other view
     x, y = place(page, 42)
     page.mouse.move(x + 30, y + 30)
     page.mouse.move(x, y, steps=4)
@@ -95,7 +96,9 @@ def test_every_point_is_in_the_first_view(show, report, points):
     assert ends[1][0] < min(y)
     assert max(y) < ends[1][1]
     box = page.locator(".stage").bounding_box()
-    assert (ends[0][1] - ends[0][0]) / (ends[1][1] - ends[1][0]) == pytest.approx(box["width"] / box["height"], rel=1e-3)
+    assert (ends[0][1] - ends[0][0]) / (ends[1][1] - ends[1][0]) == pytest.approx(
+        box["width"] / box["height"], rel=1e-3
+    )
     ticks = page.locator(".axes .x .tick").all_text_contents()
     page.get_by_role("button", name="Zoom to the middle 99 %").click()
     page.wait_for_function("document.querySelector('.scatter').scatter.view.ends()[0][1] < 0.5")
@@ -182,7 +185,9 @@ def test_other_components(show, report, points):
     page.get_by_role("combobox", name="Up", exact=True).select_option(label="component 3")
     page.wait_for_timeout(200)
     assert page.locator(".axes .name").all_text_contents() == ["component 1", "component 3"]
-    y = page.evaluate("(s => Array.from(s.y, v => s.centre[1] + v * s.unit))(document.querySelector('.scatter').scatter)")
+    y = page.evaluate(
+        "(s => Array.from(s.y, v => s.centre[1] + v * s.unit))(document.querySelector('.scatter').scatter)"
+    )
     np.testing.assert_allclose(y, shown.scores[:, 2], atol=np.ptp(shown.scores[:, 2]) / 60000)
 
 

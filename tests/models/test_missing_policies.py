@@ -100,7 +100,9 @@ def test_a_missing_cell_in_a_row_without_weight_does_not_matter(policy: str, mod
     gaps[3, 1], weights[3] = np.nan, 0.0
     one = clone(model).set_params(missing=policy).fit(gaps, sample_weight=weights)
     other = clone(model).fit(np.delete(x, 3, axis=0))
-    name = {"PCA": "explained_variance_", "KMeans": "cluster_centers_", "FeatureSelector": "score_"}[type(model).__name__]
+    name = {"PCA": "explained_variance_", "KMeans": "cluster_centers_", "FeatureSelector": "score_"}[
+        type(model).__name__
+    ]
     # A covariance that is fitted to observed cells by EM is shrunk a little, whatever is missing.
     within = 0.1 if policy == "model" and not isinstance(model, fw.KMeans) else 1e-9
     np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=within)

@@ -66,15 +66,17 @@ def explored(x, names, *, label=None, where="data.csv", clusters=None) -> Explor
         "components": components,
         "number": number,
         "seconds": {"directions": 0.1, "number of groups": 0.5},
-        "settings": {"random_state": 0, "n_clusters": "auto"},
+        "settings": {"random_state": 0, "n_clusters": None},
         "source": source,
         "command": f"foldwise explore {where}",
     }
     scores = np.asarray(pca.scores(x), dtype=np.float64)
     outliers = _outliers(pca, x, names, scores)
-    nobody = np.full(n, -1, dtype=np.int32), np.full(n, np.nan)
+    nobody = np.zeros(n, dtype=np.int32), np.full(n, np.nan)
     if not number.found:
-        return Exploration(**common, outliers=outliers, points=_points(x, names, scores, label, *nobody, outliers))
+        return Exploration(
+            **common, outliers=outliers, labels=nobody[0], points=_points(x, names, scores, label, *nobody, outliers)
+        )
     model = fw.KMeans(number.n_clusters, scale=True, random_state=0).fit(source)
     stability = fw.stability(model, source, n_repeats=12, random_state=0)
     ensemble = fw.ClusterEnsemble(number.n_clusters, n_base=6, scale=True, random_state=0).fit(source)

@@ -117,7 +117,6 @@ def test_twenty_groups():
     [
         ({"sampled_rows": 100}, "looked at 100 of the 342 rows"),
         ({"unfinished": ("stability",)}, "it was stopped early, and this was not done: stability"),
-        ({"stability": None}, ""),
     ],
 )
 def test_what_to_be_careful_about(change, words):
@@ -154,6 +153,17 @@ def test_doubtful_groups_make_the_number_less_sure():
     assert told[2].startswith("There are perhaps 2 groups")
     assert told[2].endswith("but other rows would give other groups.")
     assert "other rows of the same kind might give other groups" in told[4]
+
+
+def test_a_number_of_groups_that_was_asked_for():
+    found = replace(penguins(), settings={"n_clusters": 2}, number=None)
+    assert sentences(found)[2].startswith("The rows were divided into 2 groups, as asked, and both are found again")
+    assert "How many groups?" not in whole_page(found)
+    other = replace(penguins(), settings={"n_clusters": 3})
+    assert "3 groups, as asked (the ways of counting would say 2), and" in sentences(other)[2]
+    one = replace(groups_of(1), settings={"n_clusters": 1}, number=None)
+    assert "no groups were looked for" in sentences(one)[2]
+    assert "Rows differ by degree" in sentences(one)[3]
 
 
 # ---------------------------------------------------------------- whatever was reached

@@ -135,6 +135,18 @@ def test_files_and_their_sources_are_remembered(tmp_path: Path) -> None:
     assert "name" in "".join(model.report().data)
 
 
+def test_what_explore_makes() -> None:
+    """Its models, and the one for new rows, have reports of their own."""
+    found = fw.explore(ROWS)
+    assert found.clusters is not None
+    assert found.kmeans is not None
+    assert "3 clusters of 60 rows" in found.kmeans.report(X=found.source).title
+    assert "3 clusters of 60 rows" in found.model.report(X=ROWS).title
+    shown = found.model._repr_html_()
+    assert shown is not None
+    assert "ExplorationModel: " in shown
+
+
 def test_weights_are_remembered_too() -> None:
     weights = np.arange(1.0, 61.0)
     model = fw.KMeans(3, random_state=0).fit(ROWS, sample_weight=weights)
@@ -164,13 +176,17 @@ def test_copies_do_not_remember(tmp_path: Path) -> None:
         clone(model).report()
 
 
-def test_partial_fit_forgets() -> None:
+def test_models_that_grew_by_parts_tell_of_themselves() -> None:
     model = fw.PCA(2).fit(ROWS)
     with pytest.warns(FoldwiseWarning, match="starts anew"):
         model.partial_fit(ROWS)
+    assert "_fitted_rows" not in vars(model)
+    assert model.report().title == "PCA: 2 components"
+    assert "weight" in str(model.report())
+    grown = fw.MiniBatchKMeans(3, random_state=0).partial_fit(np.array(ROWS))
     with pytest.raises(DataError, match="Give them"):
-        model.report()
-    assert model.report(X=ROWS).title
+        grown.report()
+    assert "3 clusters of 60 rows" in grown.report(X=np.array(ROWS)).title
 
 
 # ---------------------------------------------------------------- wrong arguments

@@ -56,7 +56,9 @@ def test_words_and_dots_stand_out_from_the_paper(name):
     colours = theme(name)
 
     def contrast(colour, paper="paper"):
-        bright, dim = sorted((float(linear(colours[one]) @ [0.2126, 0.7152, 0.0722]) for one in (colour, paper)), reverse=True)
+        bright, dim = sorted(
+            (float(linear(colours[one]) @ [0.2126, 0.7152, 0.0722]) for one in (colour, paper)), reverse=True
+        )
         return (bright + 0.05) / (dim + 0.05)
 
     for ground in ("paper", "ground"):

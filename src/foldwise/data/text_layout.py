@@ -28,6 +28,7 @@ from foldwise.data.text_dialect import NONE, Dialect, Record, Tokens, choose, na
 from foldwise.errors import DataError
 
 _ROWS = 400  # rows by which header and kinds are judged
+_MOST_COLUMNS = 20_000  # DuckDB takes minutes for many more
 _TITLES = 20
 _ROW_NAMES = "row_name"
 _EXCEL_DELIMITER = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
@@ -111,6 +112,12 @@ def find(ends: Ends, reading: Reading, where: str) -> Layout:
         records.append(record)
         if len(records) == _ROWS:
             break
+        if len(record[1]) > _MOST_COLUMNS:
+            raise DataError(
+                f"{len(record[1]):,} columns are more than can be told apart in a text file (at most {_MOST_COLUMNS:,})",
+                where=where,
+                advice="Save the numbers as .npy (numpy.save), or swap rows and columns if each line is one measurement",
+            )
     if not records:
         raise DataError(
             "there is no row in this file, only blank lines and comments: 0 sample(s)",

@@ -16,12 +16,13 @@ from foldwise.data.source import Source
 from foldwise.errors import ParameterError
 from foldwise.fold.passes import Passes
 from foldwise.models.base import KnownParameters, RowOutput, open_for_use, with_missing
+from foldwise.models.fitted_rows import ShownModel
 from foldwise.models.parameters import Parameter, constraints, shared
 
 PARAMETERS: dict[str, Parameter] = shared("missing", "n_threads")
 
 
-class ExplorationModel(KnownParameters, BaseEstimator):  # type: ignore[misc]
+class ExplorationModel(ShownModel, KnownParameters, BaseEstimator):  # type: ignore[misc]
     """PCA and a clustering of the same columns, as `fw.explore` found them (`Exploration.model`), to be applied to new rows.
 
     `pca_` is the PCA, `cluster_model_` the `fw.KMeans` or `fw.GaussianMixture` (None if all rows are one group), and

@@ -10,6 +10,7 @@ from typing import Any
 from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
+from foldwise.data.spool import SpooledSource
 from foldwise.errors import DataError
 from foldwise.reportable import Reportable
 
@@ -35,6 +36,8 @@ _GONE = object()
 
 def _held(value: Any) -> Callable[[], Any]:
     """A function that gives the value, or _GONE."""
+    if isinstance(value, SpooledSource):  # its scratch file is gone soon
+        return _held(value.source)
     files = value is None or isinstance(value, (str, os.PathLike))
     files = files or (isinstance(value, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in value))
     if files or getattr(value, "in_memory", None) is False:  # a source that only describes where the rows are

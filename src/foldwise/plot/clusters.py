@@ -116,9 +116,9 @@ def consensus(ensemble: Any, ax: Any = None) -> Any:
     if labels is not None:
         order = _neighbours_together(values, labels[rows])
         values, rows = values[np.ix_(order, order)], rows[order]
+    ax = axes(ax, 5.8, 5.0)
     from matplotlib.colors import LinearSegmentedColormap
 
-    ax = axes(ax, 5.8, 5.0)
     shades = LinearSegmentedColormap.from_list("foldwise", ["#ffffff", "#103e78"])
     image = ax.imshow(values, cmap=shades, vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set_xticks([])

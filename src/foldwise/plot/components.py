@@ -231,10 +231,10 @@ def loadings(model: Any, components: Any = None, ax: Any = None) -> Any:
 
 def heat_table(values: Floats, rows: list[str], columns: list[str], title: str, ax: Any) -> Any:
     """A table of colours, blue below and orange above zero, with the figures in it; if these are too many, with a scale."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     wide, tall = 2.4 + 0.75 * len(columns), 1.0 + 0.27 * len(rows)
     ax = axes(ax, min(max(wide, 4.4), 12), min(max(tall, 2.0), 12))
+    from matplotlib.colors import LinearSegmentedColormap
+
     reach = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     shades = LinearSegmentedColormap.from_list("foldwise", ["#2166ac", "#a6cbe3", "#f7f7f7", "#f6b48a", "#c8501b"])
     image = ax.imshow(

@@ -16,6 +16,7 @@ from foldwise.report.svg import INK, MUTED, ORANGE, Plot, fill, over
 
 _LONGEST = 150.0  # pixels of a name
 _HEAD, _WING = 9.0, 0.42  # of an arrow: length in pixels, half its angle
+_EVERY = 10.0  # pixels of an arrow, at which names keep off it
 _REACH = 0.85  # of the frame, for the longest arrow
 
 
@@ -52,15 +53,18 @@ def correlation_circle(correlations: Floats, names: Sequence[str], axes: tuple[s
 
 def draw_arrows(plot: Plot, ends: Floats, names: Sequence[str]) -> None:
     """Arrows from the origin with heads, and their names, which appear in full under the pointer."""
-    anchors = []
+    anchors, shafts = [], list[Box]()
     x0, y0 = plot.x(0.0), plot.y(0.0)
     for (x, y), name in zip(ends, names, strict=True):
         x1, y1 = plot.x(float(x)), plot.y(float(y))
         length = math.hypot(x1 - x0, y1 - y0)
         anchors.append(Anchor(x1, y1, shortened(name, _LONGEST), x1 - x0 if length else 1.0, y1 - y0))
         plot.add(f"<g>{over(name)}{_arrow(x0, y0, x1, y1)}</g>")
+        for share in np.arange(_EVERY / 2, length - _HEAD, _EVERY) / max(length, 1.0):
+            at = x0 + (x1 - x0) * share, y0 + (y1 - y0) * share
+            shafts.append(Box(at[0] - 2, at[1] - 2, at[0] + 2, at[1] + 2))
     frame = Box(plot.left + 2, plot.top + 2, plot.right - 2, plot.bottom - 2)
-    plot.add(*draw_labels(anchors, frame, INK))
+    plot.add(*draw_labels(anchors, frame, INK, shafts))
 
 
 def _arrow(x0: float, y0: float, x1: float, y1: float) -> str:

@@ -29,7 +29,7 @@ def heat_table(
     columns: Sequence[str],
     reach: float,
     *,
-    show: Callable[[float], str] = "{:+.1f}".format,
+    show: Callable[[float], str] | None = None,
     below: Sequence[Sequence[str]] | None = None,
     dots: Sequence[str] = (),
     name: float = 86.0,
@@ -54,7 +54,7 @@ def heat_table(
         y = top + tall * i
         parts.append(f"<g>{_over(row)}{text(left - 8, y + tall / 2 + 4, names[i], 'end')}</g>")
         for j, value in enumerate(values[i]):
-            said = show(float(value)) if value == value else "-"
+            said = (show or signed)(float(value)) if value == value else "-"
             lines = [said] if below is None else [said, below[i][j]]
             words = f"{cut(row, 80)}, {cut(columns[j], 80)}: {', '.join(lines)}"
             parts.append(_cell(float(value), (left + wide * j, y, wide, tall), reach, lines, words))
@@ -77,6 +77,15 @@ def _plain(words: str, more: str = "") -> str:
     return words.replace("<text ", f'<text stroke="none"{more} ', 1).replace(
         'style="fill:', 'style="stroke:none;fill:', 1
     )
+
+
+def signed(value: float) -> str:
+    """A difference with its sign and one decimal; nearly nothing has no sign.
+
+    >>> signed(1.24), signed(-0.04)
+    ('+1.2', '0.0')
+    """
+    return f"{value:+.1f}" if abs(value) >= 0.05 else "0.0"
 
 
 def heat_grid(values: Floats, rows: Sequence[str], reach: float) -> str:

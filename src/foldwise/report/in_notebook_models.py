@@ -282,6 +282,15 @@ def _exploration(found: Any) -> Report:
     )
 
 
+def _exploration_model(model: Any) -> Report | None:
+    components = _pca(model.pca_)
+    if model.cluster_model_ is None:
+        return replace(components, title=_title(model, f"{counted(model.n_components_, 'component')}, one group"))
+    clusters = brief_of_model(model.cluster_model_)
+    words = f"{counted(model.n_components_, 'component')}, and {clusters.title}" if clusters else ""
+    return clusters and replace(clusters, title=_title(model, words), facts=[*components.facts, *clusters.facts])
+
+
 _BRIEFS: dict[str, Callable[[Any], Report | None]] = {
     "models.pca.estimator.PCA": _pca,
     "models.autoencoder.linear.LinearAutoencoder": _linear,
@@ -293,6 +302,7 @@ _BRIEFS: dict[str, Callable[[Any], Report | None]] = {
     "models.ensemble.estimator.ClusterEnsemble": _ensemble,
     "models.likelihood.result.FittedDistribution": _fit,
     "models.likelihood.result.Comparison": _comparison,
+    "models.exploration.ExplorationModel": _exploration_model,
     "selection.clusters.result.ClusterChoice": _cluster_choice,
     "selection.components.ComponentChoice": _component_choice,
     "selection.silhouette_result.Silhouette": _silhouette,

@@ -14,6 +14,7 @@ from foldwise.errors import DataError, ParameterError
 from foldwise.models.base import open_as_given
 from foldwise.models.fitted_rows import rows_of_fit
 from foldwise.report.html import write_html
+from foldwise.report.in_notebook_models import brief_of_model
 from foldwise.report.results import result_report
 from foldwise.report.values import Note, Part, Report
 
@@ -44,7 +45,8 @@ def _made(found: Any, X: Any, weights: Any) -> Report:
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("foldwise.")
         if name in _MODELS:
             check_is_fitted(found)
-            return _MODELS[name](found, X, weights)
+            grown = brief_of_model(found) if not hasattr(found, "manifest_") else None
+            return grown or _MODELS[name](found, X, weights)  # of parts that were not kept, only the model is left
         if name in _WITH_MODELS:
             return _WITH_MODELS[name](found, X, weights)
     told = result_report(found)
@@ -143,6 +145,11 @@ def _linear_autoencoder(model: Any, X: Any, weights: Any) -> Report:
     return linear_report(model)
 
 
+def _exploration_model(model: Any, X: Any, weights: Any) -> Report:
+    """That on its clusters or, if there are none, on its components."""
+    return _made(model.pca_ if model.cluster_model_ is None else model.cluster_model_, X, weights)
+
+
 def _mixture_choice(choice: Any, X: Any, weights: Any) -> Report:
     """With the best model if its rows are there, else the choice alone."""
     from foldwise.report.mixture import mixture_report
@@ -177,6 +184,7 @@ _MODELS: dict[str, Callable[[Any, Any, Any], Report]] = {
     "selection.features.estimator.FeatureSelector": _selector,
     "models.autoencoder.estimator.Autoencoder": _autoencoder,
     "models.autoencoder.linear.LinearAutoencoder": _linear_autoencoder,
+    "models.exploration.ExplorationModel": _exploration_model,
 }
 _WITH_MODELS: dict[str, Callable[[Any, Any, Any], Report]] = {
     "selection.choose_mixture.MixtureChoice": _mixture_choice,

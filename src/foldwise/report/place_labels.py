@@ -10,7 +10,7 @@ from foldwise.report.labels import text_width
 from foldwise.report.svg import MUTED, line, text
 
 _HEIGHT = 15.0  # of text in 12 pixels
-_DISTANCES = (5.0, 12.0, 22.0, 34.0, 48.0, 64.0, 84.0, 110.0)
+_DISTANCES = (5.0, 12.0, 22.0, 34.0, 48.0, 64.0, 84.0, 110.0, 140.0)
 _TURNS = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6)  # of 30 degrees, away from the preferred direction
 _LEADS = 13.0  # from here on a line is needed to see whose name it is
 
@@ -85,7 +85,7 @@ def _places(anchor: Anchor) -> list[Box]:
 
 
 def draw_labels(anchors: Sequence[Anchor], frame: Box, ink: str, taken: Sequence[Box] = ()) -> list[str]:
-    """The names, and the lines that lead to them."""
+    """The names, and the lines that lead to them; they keep off what is `taken`."""
     parts = []
     for anchor, box in zip(anchors, place(anchors, frame, taken), strict=True):
         x, y = min(max(anchor.x, box.left), box.right), min(max(anchor.y, box.top + 2), box.bottom - 2)

@@ -79,7 +79,9 @@ def _doubtful(found: Exploration) -> str:
 
 def _disagreement(found: Exploration) -> str:
     number = found.number
-    if number is None or number.n_clusters is None or number.strength >= 0.5 or number.runner_up is None:
+    if found.settings.get("n_clusters") is not None or number is None or number.n_clusters is None:
+        return ""
+    if number.strength >= 0.5 or number.runner_up is None:
         return ""
     other = "no groups at all" if number.runner_up == 1 else f"{number.runner_up} groups"
     return f"the ways of counting groups disagree (the next choice would be {other})"

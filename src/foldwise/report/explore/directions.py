@@ -186,9 +186,9 @@ def _heat(found: Exploration, values: Floats, heads: list[str], title: str, capt
     more = len(values) - len(some)
     names = [name_of(found.names[j]) for j in some]
     words = f"{caption} {counted(more, 'more column')} with smaller values not listed." if more > 0 else caption
-    return Chart(
-        title, lambda: heat_table(values[some], names, heads, 1.0, show=whole_percent), words, alt=alt, only="page"
-    )
+    top = float(values.max(initial=0.0))
+    reach, show = (1.0, whole_percent) if top > 0.1 else (top, percent)  # of many columns, each has a small share
+    return Chart(title, lambda: heat_table(values[some], names, heads, reach, show=show), words, alt=alt, only="page")
 
 
 def _contributions(found: Exploration) -> Chart:

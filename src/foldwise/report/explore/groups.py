@@ -61,7 +61,9 @@ _VERDICTS = {
 
 
 def numbers_of(found: Exploration) -> list[int]:
-    """The numbers of the groups."""
+    """The numbers of the groups; none if there is only one."""
+    if found.n_clusters == 1:
+        return []
     if found.summaries:
         return [one.number for one in found.summaries]
     if found.profile is not None:
@@ -83,7 +85,9 @@ def group_parts(found: Exploration) -> list[Part]:
         parts.append(_votes(found.number))
     if not numbers_of(found):
         why = (
-            "The rows form one cloud, so no groups were made."
+            "There is one group, so no groups were made."
+            if found.settings.get("n_clusters") == 1
+            else "The rows form one cloud, so no groups were made."
             if found.n_clusters == 1
             else "No groups were made: the exploration ended before that."
         )
@@ -162,6 +166,8 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
     if words := rule_words(one, spread):
         assert one.rule is not None
         lines.append(f"Rule: {words}. {rule_quality(one)}")
+    elif one.rule is not None:
+        lines.append("No short rule tells it from the others.")
     if one.exemplars:
         rows = listed([row_name(found, row) for row in one.exemplars[:3]])
         lines.append(f"Most typical: {rows}.")
@@ -255,7 +261,7 @@ def _distributions(found: Exploration) -> Group | None:
             Chart(
                 name,
                 lambda values=values: ridgelines(values, points.labels, numbers),  # type: ignore[misc]
-                f"{share} of its variation lies between the groups.",
+                sentence_of(f"{share} of its variation lies between the groups"),
                 alt=f"Distribution of {name} in each group: {share} of its variation lies between the groups.",
             )
         )
@@ -292,7 +298,7 @@ def _comparison(found: Exploration) -> Group | None:
             Column("log-density of a new row", [one.kmeans, one.mixture], "{:.3f}".format),
             Column("", ["chosen" if one.chosen == name else "" for name in ("k-means", "mixture")], left=True),
         ],
-        f"Mean over {counted(one.rows, 'held-out row')}, difference {one.gain:+.3f}, its standard error {one.error:.3f}. "
+        f"Mean over {counted(one.rows, 'held-out row')}, difference {one.gain:+.2g}, its standard error {one.error:.1g}. "
         f"Both agree on {share_of(max(one.agreement, 0.0))} (adjusted Rand index, 100 % is the same groups).",
     )
     return Group([Note(comparison_words(found)), table], "Round groups or clouds of any shape?", wide=True, only="page")

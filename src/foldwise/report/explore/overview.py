@@ -26,7 +26,7 @@ _ROLES = {"used": "compared", "describing": "describes the rows", "label": "labe
 def overview_parts(found: Exploration) -> list[Part]:
     """The columns as a table, as small pictures, and how they go together."""
     shown = _shown(found)
-    return [_table(found, shown[:_MOST_ROWS]), _pictures(found, shown), *_correlations(found)]
+    return [_table(found, shown[:_MOST_ROWS]), *_pictures(found, shown), *_correlations(found)]
 
 
 def _shown(found: Exploration) -> list[ColumnSummary]:
@@ -63,15 +63,15 @@ def _table(found: Exploration, shown: list[ColumnSummary]) -> Table:
     ]
     words = []
     if every > len(shown):
-        how = "that differ most between the groups" if found.profile is not None else "to begin with"
-        words.append(
-            f"{len(shown)} of {counted(every, 'column')}, those {how}; the others are handled in the same way."
-        )
+        most = "that differ most between the groups" if found.profile is not None else "that vary most"
+        how = "those used first" if found.profile is None and found.scale else f"those {most} first"
+        words.append(f"{len(shown)} of {counted(every, 'column')}, {how}.")
     if found.overview.judged_rows < found.overview.rows:
         words.append(f"Figures are of {counted(rows, 'row')} of {found.overview.rows:,}.")
     how = "brought to equal spread" if found.scale else "compared in their own units"
     words.append(f"The columns are {how}{f' ({found.scale_reason})' if found.scale_reason else ''}.")
-    return Table("The columns", columns, " ".join(words), most=_MOST_ROWS, wide=True, only="page")
+    told = [column for column in columns if any(column.cells)]  # of very many columns, no figures were taken
+    return Table("The columns", told, " ".join(words), most=_MOST_ROWS, wide=True, only="page")
 
 
 def _range(one: ColumnSummary) -> tuple[str, str, str]:
@@ -95,12 +95,12 @@ def _distinct(one: ColumnSummary) -> str:
     return "" if one.distinct is None else f"{one.distinct:,}"
 
 
-def _pictures(found: Exploration, shown: list[ColumnSummary]) -> Group:
+def _pictures(found: Exploration, shown: list[ColumnSummary]) -> list[Part]:
     drawn = [one for one in shown if (one.counts is not None and one.edges is not None) or one.levels]
     charts = [_picture(one, found.overview.judged_rows) for one in drawn[:_MOST_PANELS]]
     more = len(drawn) - len(charts)
     caption = f"{counted(more, 'more column')} {'is' if more == 1 else 'are'} not drawn." if more > 0 else ""
-    return Group(charts, "What the columns hold", caption, panels=True, wide=True, only="page")
+    return [Group(charts, "What the columns hold", caption, panels=True, wide=True, only="page")] if charts else []
 
 
 def _picture(one: ColumnSummary, rows: int) -> Chart:

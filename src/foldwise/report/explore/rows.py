@@ -125,8 +125,8 @@ def row_table(found: Exploration) -> list[Part]:
         if found.confidence is not None:
             columns.append(Column("keeps its group", [row.confidence for row in rows], whole_percent))
     columns += [
-        Column("how far out (T2)", [row.t2 for row in rows], short_number),
-        Column("misfit (residual)", [row.residual for row in rows], short_number),
+        Column("how far out (T2)", [row.t2 for row in rows], "{:,.2f}".format),
+        Column("misfit (residual)", [row.residual for row in rows], "{:,.3g}".format),
         Column("mainly by", [row.column for row in rows], left=True),
     ]
     words = []

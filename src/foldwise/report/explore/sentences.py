@@ -85,10 +85,12 @@ def _directions(found: Exploration) -> str:
 
 def _groups(found: Exploration) -> str:
     number, k = found.number, group_count(found)
+    if found.settings.get("n_clusters") is not None:
+        return _asked(found, int(found.settings["n_clusters"]))
+    if number is None and k is None:
+        return "How many groups there are was not worked out."
     if number is None:
-        if k is None:
-            return "How many groups there are was not worked out."
-        return f"The rows were divided into {counted(k, 'group')}, as asked, {_again(found)}."
+        return f"The rows are in {counted(k or 0, 'group')}, {_again(found)}."
     if k is None:
         return "How many groups there are was not worked out: there was not enough time to judge any number."
     if not any(one.counts for one in number.votes):
@@ -98,6 +100,18 @@ def _groups(found: Exploration) -> str:
     most = ", the most that was tried" if number.n_clusters == number.ks[-1] else ""
     rest = "but which rows belong to which was not worked out" if found.labels is None else _again(found)
     return f"There are {_sure(found, number)} {k:,} groups{most} ({vote_words(number)}), {rest}."
+
+
+def _asked(found: Exploration, k: int) -> str:
+    """The groups, if their number was given."""
+    if k == 1:
+        return "The rows were taken as one group, as asked, so no groups were looked for."
+    if found.labels is None:
+        return f"{NUMBERS[k].capitalize() if k < len(NUMBERS) else f'{k:,}'} groups were asked for, but they were not made."
+    voted = None if found.number is None else found.number.n_clusters
+    other = "no groups" if voted == 1 else f"{voted:,}" if voted is not None else ""
+    but = f" (the ways of counting would say {other})" if voted not in (None, k) else ""
+    return f"The rows were divided into {k:,} groups, as asked{but}, {_again(found)}."
 
 
 def _one_cloud(number: ClusterChoice) -> str:
@@ -115,7 +129,7 @@ def _sure(found: Exploration, number: ClusterChoice) -> str:
     """How sure the number is: by the votes, and less so if groups are not found again."""
     words = ("perhaps", "probably", "clearly")
     by_votes = 2 if number.strength >= CLEARLY else 1 if number.strength >= HALF else 0
-    verdicts = () if found.stability is None else found.stability.verdicts
+    verdicts = [one.verdict for one in found.summaries if one.verdict]
     good = sum(one in GOOD for one in verdicts)
     by_verdicts = 2 if good == len(verdicts) else 0 if all(one in BAD for one in verdicts) else 1
     return words[min(by_votes, by_verdicts)]
@@ -125,7 +139,7 @@ def _again(found: Exploration) -> str:
     """Whether the groups are found again, after a comma."""
     if found.stability is None:
         return "but whether other rows would give the same was not checked"
-    verdicts = found.stability.verdicts
+    verdicts = [one.verdict for one in found.summaries]
     k, good, bad = len(verdicts), sum(one in GOOD for one in verdicts), sum(one in BAD for one in verdicts)
     which = "both" if k == 2 else f"all {k:,}"
     if good == k:
@@ -177,9 +191,11 @@ def _strength(one: ClusterSummary) -> float:
 
 def _in_degree(found: Exploration) -> str:
     """What rows differ in where there are no groups."""
-    if (found.n_clusters or 0) > 1 or found.number is None:
+    if (found.n_clusters or 0) != 1:
         return "What sets groups apart is not known, because none were made."
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
-    return f"Rows differ by degree rather than in kind; what varies most is {mainly(vectors[0], found.names)}."
+    words = mainly(vectors[0], found.names)
+    what = f"most of all in {words.removeprefix('mainly ')}" if words.startswith("mainly ") else f"in {words}"
+    return f"Rows differ by degree rather than in kind, {what}."

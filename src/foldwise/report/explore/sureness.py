@@ -11,7 +11,7 @@ from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
 from foldwise.report.ensemble import neighbours_together
 from foldwise.report.explore.groups import numbers_of
-from foldwise.report.explore.words import listed, name_of, share_of
+from foldwise.report.explore.words import listed, name_of, sentence_of, share_of
 from foldwise.report.formats import counted, whole_percent
 from foldwise.report.group_charts import found_again, silhouette_areas
 from foldwise.report.heat_map import heat_map
@@ -62,8 +62,9 @@ def _stability(found: Exploration) -> list[Chart]:
     rows = Chart(
         "How surely rows keep their groups",
         histogram,
-        f"{share_of(sure)} of the rows keep their group in 9 of 10 repeats or more. Rows at the left lie between groups.",
-        alt=f"{share_of(sure)} of the rows keep their group in at least 9 of 10 repeats.",
+        sentence_of(f"{share_of(sure)} of the rows keep their group in 9 of 10 repeats or more")
+        + " Rows at the left lie between groups.",
+        alt=sentence_of(f"{share_of(sure)} of the rows keep their group in at least 9 of 10 repeats"),
         only="page",
     )
     return [bars, rows]

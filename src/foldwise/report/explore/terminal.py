@@ -47,7 +47,7 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
     lines = []
     if wide > WIDTH:
         shown = [column for column in shown if column.name not in ("rule", "right / found")]
-        told = [one for one in groups if one.rule is not None and one.rule.conditions][:_MOST_RULES]
+        told = [one for one in groups if rule_words(one, spread)][:_MOST_RULES]
         lines = [f"group {one.number}: {rule_words(one, spread)}. {rule_quality(one)}" for one in told]
     return Table("The groups", shown, most=_MOST_GROUPS, only="text"), lines
 
@@ -62,7 +62,9 @@ def _lines(found: Exploration) -> list[str]:
             limits += f"; residual above {short_number(out.residual_limit)}: {rows_words(out.residual_count)}"
         first = [str(row) for row in out.rows[:5].tolist()]
         more = f"; the most extreme are rows {', '.join(first)}" if len(first) > 1 else ""
-        lines.append(f"unusual rows: {limits} (by chance about {out.expected:.1f}){more}")
+        lines.append(
+            f"unusual rows: {limits} (by chance about {out.expected:,.{1 if out.expected < 10 else 0}f}){more}"
+        )
     lines += [f"note: {name_of(note, 300)}" for note in found.overview.notes[:_MOST_NOTES]]
     hidden = len(found.overview.notes) - _MOST_NOTES
     lines += [f"and {hidden} more notes on the page"] * (hidden > 0)

@@ -14,6 +14,7 @@ from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
 from foldwise.selection.votes import Vote
 
 LONGEST = 40  # characters of a name that are shown
+_USEFUL = 0.5  # a rule must be right, and find the rows of its group, at least this often
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
@@ -99,8 +100,8 @@ def trait_words(trait: Trait, spread: dict[str, float]) -> str:
 
 
 def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LONGEST, *, brief: bool = False) -> str:
-    """The rule of a group, its numbers in the units of the data; "" without one."""
-    if one.rule is None or not one.rule.conditions:
+    """The rule of a group, its numbers in the units of the data; "" without one that is more often right than not."""
+    if one.rule is None or not one.rule.conditions or min(one.rule.precision, one.rule.recall) < _USEFUL:
         return ""
     said = []
     for condition in one.rule.conditions:
@@ -138,9 +139,7 @@ def group_name(one: ClusterSummary, most: int = 60) -> str:
 
 def group_count(found: Exploration) -> int | None:
     """How many groups the rows are in: those that were made, else the number chosen; None if neither is known."""
-    if found.summaries:
-        return len(found.summaries)
-    return found.n_clusters
+    return len(found.summaries) if len(found.summaries) > 1 else found.n_clusters
 
 
 def rows_words(count: int) -> str:

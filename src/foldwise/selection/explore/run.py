@@ -437,7 +437,7 @@ class _Run:
         )
 
     def _verdicts(self, found: Stability) -> tuple[str, ...]:
-        """The verdicts on the clusters; where there are gaps between all of them, nobody would take them for parts of one group."""
+        """The verdicts on the clusters; with gaps between all of them, they need not be compared with parts of one group."""
         dip = self.found["number"].judgements.get("dip")
         gaps = dip is not None and (dip.vote.chosen or 1) >= self.k
         return replace(found, one_group=float("nan")).verdicts if gaps else found.verdicts

@@ -1,0 +1,365 @@
+"""`fw.explore`: what it finds, what it keeps for new rows, and what it does when it is stopped."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.stats import chi2
+
+import foldwise as fw
+from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.models.kmeans import KMeans
+from foldwise.selection.explore import run
+from foldwise.selection.explore.confidence import _ShareKept
+from foldwise.selection.explore.outliers import _residual_limit, _t2_limit
+from foldwise.selection.explore.rules import find_rule, holds, precision_and_recall, round_between
+from foldwise.selection.explore.sample import coded
+from foldwise.selection.explore.scaling import decide_scaling
+from foldwise.selection.explore.summaries import names_of
+
+
+@pytest.fixture(autouse=True)
+def _few_repeats(monkeypatch):
+    monkeypatch.setattr(run, "_REPEATS", 6)
+
+
+def blobs(n=60, k=3, d=3, apart=7.0, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = np.eye(max(k, d))[:k, :d] * apart
+    return np.concatenate([rng.normal(size=(n, d)) + centre for centre in centres])
+
+
+# ---------------------------------------------------------------- rules
+
+
+def test_rule_by_hand():
+    values = np.array([[1.0, 9.0], [2.0, 8.0], [3.0, 1.0], [6.0, 9.0], [7.0, 9.0], [8.0, 2.0]])
+    inside = np.array([True, True, False, False, False, False])
+    rule = find_rule(inside, ["a", "b"], values)
+    # a <= 2.5 picks exactly the two rows; any threshold from 2 up to below 3 does
+    assert [(one.column, one.sign) for one in rule.conditions] == [("a", "<=")]
+    assert 2.0 <= rule.conditions[0].value < 3.0
+    assert (rule.precision, rule.recall) == (1.0, 1.0)
+
+
+def test_rule_needs_two_conditions_for_a_corner():
+    rng = np.random.default_rng(0)
+    values = rng.random((400, 2))
+    inside = (values[:, 0] > 0.5) & (values[:, 1] <= 0.5)
+    rule = find_rule(inside, ["x", "y"], values)
+    assert {(one.column, one.sign) for one in rule.conditions} == {("x", ">"), ("y", "<=")}
+    assert rule.precision > 0.95
+    assert rule.recall > 0.95
+
+
+def test_rule_takes_a_level_and_knows_missing_cells():
+    values = np.array([[np.nan], [1.0], [1.0], [np.nan]])
+    inside = np.array([True, True, False, False])
+    rule = find_rule(inside, ["x"], values, [("pet", ("cat", "dog"), np.array([0, 0, 1, -1], dtype=np.int32))])
+    assert str(rule) == "pet = cat"
+    assert (rule.precision, rule.recall) == (1.0, 1.0)
+
+
+def test_no_rule_for_all_rows_or_none():
+    values = np.arange(4.0)[:, None]
+    assert find_rule(np.ones(4, dtype=bool), ["x"], values) is None
+    assert find_rule(np.zeros(4, dtype=bool), ["x"], values) is None
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(4, 60), d=st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_rule_says_what_it_picks(seed, n, d):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 6, size=(n, d)).astype(float)
+    values[rng.random((n, d)) < 0.1] = np.nan
+    inside = rng.random(n) < 0.4
+    weights = rng.integers(1, 4, size=n).astype(float)
+    rule = find_rule(inside, [f"c{j}" for j in range(d)], values, weights=weights)
+    if rule is None:
+        return
+    picked = holds(rule, [f"c{j}" for j in range(d)], values)
+    assert (rule.precision, rule.recall) == pytest.approx(precision_and_recall(inside, picked, weights))
+    # A weight counts as repetition.
+    times = weights.astype(int)
+    again = find_rule(np.repeat(inside, times), [f"c{j}" for j in range(d)], np.repeat(values, times, axis=0))
+    assert again.precision == pytest.approx(rule.precision)
+    assert again.recall == pytest.approx(rule.recall)
+
+
+@given(low=st.floats(-1e6, 1e6), gap=st.floats(1e-9, 1e6))
+@settings(max_examples=200, deadline=None)
+def test_round_between_stays_between(low, gap):
+    high = low + gap
+    if high > low:
+        assert low <= round_between(low, high) < high
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def test_scaling_is_decided_with_a_reason():
+    rng = np.random.default_rng(0)
+    units = rng.normal(size=(50, 3)) * [1.0, 1000.0, 5.0]
+    alike = rng.normal(size=(50, 3)) * [1.0, 2.0, 3.0]
+    pixels = rng.integers(0, 256, size=(300, 9)) * (rng.random((300, 9)) < [0.02] * 4 + [0.9] * 5)
+    pixels[0], pixels[1] = 0, 255
+    names = tuple("abc")
+    assert decide_scaling(units, names, "auto", "auto", categories=False).scale
+    assert not decide_scaling(alike, names, "auto", "auto", categories=False).scale
+    found = decide_scaling(pixels.astype(float), names, "auto", "auto", categories=False)
+    assert (found.scale, "same range" in found.reason) == (False, True)
+    found = decide_scaling(None, names, "auto", "auto", categories=False)
+    assert (found.scale, found.metric) == (False, "cosine")
+    assert "as asked" in decide_scaling(units, names, False, "auto", categories=False).reason
+
+
+def test_levels_beyond_the_shown_are_other():
+    cells = np.array([str(i % 40) for i in range(400)], dtype=object)
+    levels, codes = coded(cells)
+    assert levels[-1] == "(other)"
+    assert codes.max() == len(levels) - 1
+
+
+def test_names_are_all_different():
+    from foldwise.selection.explore.result import Trait
+
+    same = (Trait("a", 1.0, 0.0, 2.0), Trait("b", 1.0, 0.0, 1.0))
+    third = (*same, Trait("c", 1.0, 0.0, 0.9))
+    found = names_of([same, third, same], [(), (), ()])
+    assert len(set(found)) == 3
+
+
+# ---------------------------------------------------------------- outliers
+
+
+def test_limits_hold_for_normal_rows():
+    rng = np.random.default_rng(1)
+    found, rows = 0, 0
+    for seed in range(30):
+        x = np.random.default_rng(seed).normal(size=(300, 6)) * [9, 5, 1, 1, 1, 1]
+        pca = fw.PCA(6).fit(x)
+        t2 = ((pca.scores(x)[:, :2] ** 2) / pca.explained_variance_[:2]).sum(axis=1)
+        rest = (pca.scores(x)[:, 2:] ** 2).sum(axis=1)
+        found += np.count_nonzero(t2 > _t2_limit(300, 2)) + np.count_nonzero(rest > _residual_limit(pca, 2))
+        rows += 300
+    assert rng is not None
+    assert found < 4 * 2 * 0.001 * rows + 5  # 18 are expected
+
+
+def test_t2_limit_is_chi_squared_for_many_rows():
+    assert _t2_limit(10**7, 3) == pytest.approx(chi2.ppf(0.999, 3), rel=1e-4)
+
+
+def test_outliers_are_found_with_their_column():
+    x = np.random.default_rng(0).normal(size=(200, 4))
+    x[17, 2] += 30.0
+    found = fw.explore(x)
+    assert found.outliers.rows[0] == 17
+    assert found.outliers.columns[0] == "x2"
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def test_three_groups():
+    x = blobs()
+    found = fw.explore(x)
+    assert found.n_clusters == 3
+    assert fw.adjusted_rand(np.repeat(range(3), 60), found.labels) > 0.98
+    assert sorted(one.rows for one in found.summaries) == sorted(np.bincount(found.labels).tolist())
+    for one in found.summaries:
+        assert one.rule.precision > 0.9
+        assert all(found.labels[row] == one.number for row in one.exemplars)
+        assert one.verdict in ("stable", "very stable")
+    assert found.ensemble_agreement > 0.95
+    assert not found.unfinished
+    assert found.points.rows.tolist() == list(range(180))
+
+
+def test_one_cloud():
+    found = fw.explore(np.random.default_rng(3).normal(size=(150, 3)))
+    assert found.n_clusters == 1
+    assert found.clusters is None
+    assert (found.labels == 0).all()
+    assert (found.model.predict(np.zeros((4, 3))) == 0).all()
+
+
+def test_same_bits_for_threads_and_blocks():
+    x = blobs(seed=2)
+    one, other = fw.explore(x, n_threads=1), fw.explore(x, n_threads=2)
+    assert one.labels.tobytes() == other.labels.tobytes()
+    assert one.confidence.tobytes() == other.confidence.tobytes()
+    assert one.distances.tobytes() == other.distances.tobytes()
+
+
+def test_file_and_array_agree(tmp_path):
+    x = blobs(seed=4)
+    path = tmp_path / "x.csv"
+    np.savetxt(path, x, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+    found, same = fw.explore(str(path)), fw.explore(x)
+    assert np.array_equal(found.labels, same.labels)
+    assert found.names == ("a", "b", "c")
+
+
+def test_float32_finds_the_same_groups():
+    x = blobs(seed=5)
+    assert fw.adjusted_rand(fw.explore(x).labels, fw.explore(x.astype(np.float32)).labels) == 1.0
+
+
+def test_weights_mean_repetition():
+    x, times = blobs(n=40, seed=6), np.random.default_rng(0).integers(1, 4, size=120)
+    found, repeated = fw.explore(x, weights=times.astype(float)), fw.explore(np.repeat(x, times, axis=0))
+    assert found.n_clusters == repeated.n_clusters
+    assert np.array_equal(np.repeat(found.labels, times), repeated.labels)
+    assert found.pca.explained_variance_ == pytest.approx(repeated.pca.explained_variance_)
+
+
+def test_sparse_rows_are_compared_by_direction():
+    rng = np.random.default_rng(0)
+    dense = rng.random((120, 30)) * (rng.random((120, 30)) < 0.2)
+    dense[:60, :5] += rng.random((60, 5)) * 3
+    dense[60:, 5:10] += rng.random((60, 5)) * 3
+    found = fw.explore(sparse.csr_array(dense), n_clusters=2)
+    assert (found.metric, found.scale) == ("cosine", False)
+    assert fw.adjusted_rand(np.repeat([0, 1], 60), found.labels) > 0.9
+    assert all(found.labels[row] == one.number for one in found.summaries for row in one.exemplars)
+
+
+def test_categories_alone_are_encoded():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=120)
+    table = pd.DataFrame(
+        {"a": np.where(kind, "x", "y"), "b": np.where(kind, "u", "v"), "c": rng.choice(list("pq"), 120)}
+    )
+    found = fw.explore(table, n_clusters=2)
+    assert found.scale
+    assert fw.adjusted_rand(kind, found.labels) == 1.0
+
+
+def test_missing_cells_and_rows_without_any():
+    x = blobs(seed=7)
+    rng = np.random.default_rng(0)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[5] = np.nan
+    found = fw.explore(x)
+    assert found.labels[5] == -1
+    assert np.isnan(found.confidence[5])
+    assert found.n_clusters == 3
+
+
+def test_model_is_saved_and_applied(tmp_path):
+    x = blobs(seed=8)
+    found = fw.explore(x)
+    fw.save(found.model, tmp_path / "m.fw")
+    loaded = fw.load(tmp_path / "m.fw")
+    assert np.array_equal(loaded.predict(x), found.labels)
+    assert np.array_equal(loaded.transform(x), found.pca.transform(x)[:, : loaded.n_components_])
+    with pytest.raises(ParameterError, match=r"fw\.explore"):
+        loaded.fit(x)
+
+
+def test_larger_tables_use_a_sample_and_assign_every_row(monkeypatch):
+    monkeypatch.setattr(run, "_STABILITY_ROWS", 600)
+    x = blobs(n=700, seed=9)
+    found = fw.explore(x, max_rows=1000)
+    assert found.sampled_rows == 1000
+    assert len(found.labels) == len(found.confidence) == len(x)
+    assert np.array_equal(found.labels, found.clusters.predict(x))
+    assert fw.adjusted_rand(np.repeat(range(3), 700), found.labels) > 0.98
+    assert len(found.points.rows) >= 1000
+    assert found.confidence.min() > 0.5
+
+
+def test_shares_of_kept_clusters_by_products_are_those_of_predict():
+    x = blobs(seed=10)
+    x[3, 1] = np.nan
+    fits = [KMeans(3, missing="model", scale=True, random_state=seed).fit(x) for seed in range(4)]
+    labels = fits[0].labels_
+    same = np.append(np.arange(3, dtype=np.int32), np.int32(-2))
+    task = _ShareKept.of(fits, [same] * 4)
+    from foldwise.data.missing import allow_missing
+
+    block = next(iter(allow_missing(fw.scan(x)).pieces())).load()
+    wanted = np.mean([one.predict(x) == labels for one in fits], axis=0)
+    assert task(block, labels) == pytest.approx(wanted)
+
+
+def test_groups_of_other_shapes_are_left_to_a_mixture():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(200, 2)) * [6, 0.3], rng.normal(size=(200, 2)) * [6, 0.3] + [0, 3]])
+    found = fw.explore(x, n_clusters=2, scale=False)
+    assert found.comparison.chosen == "mixture"
+    assert fw.adjusted_rand(np.repeat([0, 1], 200), found.labels) > 0.95
+    assert isinstance(found.clusters, fw.GaussianMixture)
+
+
+# ---------------------------------------------------------------- stopping, and bad input
+
+
+@pytest.mark.parametrize("step", ["number_of_directions", "outliers", "number_of_groups", "groups", "stability"])
+def test_ctrl_c_keeps_what_is_done(monkeypatch, step):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run._Run, step, stop)
+    with pytest.warns(NotFinishedWarning, match="not done"):
+        found = fw.explore(blobs(seed=11))
+    assert found.unfinished
+    assert found.pca.n_components_ == 3
+    assert found.points is not None
+    from foldwise.report.explore import explore_report
+    from foldwise.report.html import as_html
+
+    assert "not" in " ".join(explore_report(found).lead)
+    assert as_html(explore_report(found))
+
+
+def test_ctrl_c_before_anything_is_done(monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run._Run, "directions", stop)
+    with pytest.raises(KeyboardInterrupt):
+        fw.explore(blobs())
+
+
+@pytest.mark.parametrize(
+    ("x", "what"),
+    [
+        (np.ones((50, 3)), "constant"),
+        (np.arange(20.0)[:, None], "only one column"),
+        (np.random.default_rng(0).random((3, 4)), "too few"),
+    ],
+)
+def test_nothing_to_explore(x, what):
+    with pytest.raises(DataError, match=what):
+        fw.explore(x)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "maybe"},
+        {"metric": "taxi"},
+        {"n_clusters": 0},
+        {"max_clusters": 1},
+        {"max_rows": 5},
+        {"columns": ["a"]},
+    ],
+)
+def test_bad_options(options):
+    with pytest.raises(ParameterError):
+        fw.explore(blobs(), **options)
+
+
+def test_no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fw.explore(blobs(seed=12))
