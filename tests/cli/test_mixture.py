@@ -69,7 +69,7 @@ def test_the_page_is_whole(tmp_path, capsys):
         assert words in text
     assert "Components merged into clusters" in text
     assert "<polygon" in text
-    assert "http" not in text.replace("http://www.w3.org", "")
+    assert "://" not in text
     assert len(text) < 300_000
     assert "nan" not in text
     assert str(page) in capsys.readouterr().out

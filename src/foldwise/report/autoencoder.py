@@ -141,6 +141,7 @@ def _columns(model: Any, found: CodeProfile) -> list[Part]:
             Column("by PCA", shares[1].tolist(), percent),
         ],
         caption,
+        wide=True,
     )
     return [table]
 

@@ -17,7 +17,7 @@ from foldwise.models.likelihood.goodness import Goodness, draw
 from foldwise.models.likelihood.ranking import legend
 from foldwise.models.likelihood.repr import estimates, parameter_rows
 from foldwise.report.charts import convergence_chart, density_chart, likelihood_chart, quantile_chart
-from foldwise.report.formats import counted, percent
+from foldwise.report.formats import counted, whole_percent
 from foldwise.report.json import plain
 from foldwise.report.run_header import passes, run_table
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
@@ -109,8 +109,11 @@ def _how_far(goodness: Goodness) -> str:
             "the share of the values below a point differs from that of the distribution by at most "
             f"{points:.2g} percentage points"
         )
-    apart = math.sqrt(next(iter(goodness.statistics.values())) / goodness.n)
-    return f"counts typically differ from those expected by {percent(apart)}"
+    found, chance = (math.sqrt(each / goodness.n) for each in (goodness.statistics["chi-square"], goodness.degrees))
+    return (
+        f"counts typically differ from those expected by {whole_percent(found)}, where chance alone would make "
+        f"{whole_percent(chance)}"
+    )
 
 
 def _p_in_words(goodness: Goodness) -> str:

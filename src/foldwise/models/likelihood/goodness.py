@@ -42,6 +42,7 @@ class Goodness(Reportable):
     n: float
     note: str
     resamples: int = 0
+    degrees: int = 0  # of freedom, of chi-square
 
     @property
     def p_value(self) -> float:
@@ -79,7 +80,7 @@ def _chi_square(fit: Any, passes: Passes) -> Goodness:
     note = f"{len(expected)} cells; the p-value is for {least} degrees of freedom"
     if fit.free:
         note += f" (parameters were estimated from all values, so the truth lies between it and {high:.3g})"
-    return Goodness({"chi-square": statistic}, {"chi-square": low}, fit.n, note)
+    return Goodness({"chi-square": statistic}, {"chi-square": low}, fit.n, note, degrees=least)
 
 
 def _cells(fit: Any) -> tuple[Floats, Floats]:
