@@ -37,6 +37,7 @@ _ALL = (
     "benchmarks.accuracy.feature_selection",
     "benchmarks.speed.feature_selection",
     "benchmarks.memory.kmeans",
+    "benchmarks.memory.explore",
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
     "benchmarks.accuracy.distribution_choice",

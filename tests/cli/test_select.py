@@ -316,7 +316,7 @@ def test_a_search_that_was_stopped_goes_on(tmp_path, capsys):
     ("text", "arguments", "words"),
     [
         ("", [], "the file is empty"),
-        ("a,b\n1,2\n1,2\n1,2\n", [], "no column of numbers is left to use"),
+        ("a,b\n1,2\n1,2\n1,2\n", [], "every column is constant"),
         ("a,b\nred,x\nblue,y\nred,x\nred,y\n", [], "--categories encode uses categories"),
         (None, ["-n", "9"], "--features 9 must not exceed the number of columns, 6"),
         (None, ["-n", "0"], "--features 0: give a number such as 5"),

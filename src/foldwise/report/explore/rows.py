@@ -25,6 +25,8 @@ def scatter_parts(found: Exploration) -> list[Part]:
     names = axis_names(found)[: points.scores.shape[1]]
     groups = [group_name(one, 40) for one in found.summaries] or [f"group {number}" for number in numbers_of(found)]
     which = f"{len(points.rows):,} of {rows_words(points.total)}, drawn at random" if points.sampled else "All rows"
+    if points.blank:
+        which += f" but {counted(points.blank, 'row')} without any value"
     caption = f"{which}; equal scales on both axes, and nothing lies outside the frame."
     alt = _alt(found, points)
     return [

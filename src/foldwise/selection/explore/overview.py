@@ -30,7 +30,12 @@ def overview_of(source: Any, sample: Sample) -> Overview:
         )
         lines, notes = tuple[str, ...](), tuple[str, ...]()
     else:
-        columns = tuple(_column(one, sample, drawn=j < _MOST_DRAWN) for j, one in enumerate(prepared.recipe.columns))
+        place = {} if source.sparse else {name: j for j, name in enumerate(names)}
+        dense = sample.dense() if any(one.name not in sample.cells for one in prepared.recipe.columns) else None
+        columns = tuple(
+            _column(one, _cells(one.name, sample, dense, place), drawn=j < _MOST_DRAWN)
+            for j, one in enumerate(prepared.recipe.columns)
+        )
         lines, notes = tuple(prepared.recipe.lines()), tuple(note.text for note in prepared.recipe.notes)
     correlated, correlation = _correlations(source, sample)
     return Overview(
@@ -45,8 +50,14 @@ def used_names(source: Any) -> tuple[str, ...]:
     )
 
 
-def _column(one: Any, sample: Sample, *, drawn: bool) -> ColumnSummary:
-    cells = sample.cells.get(one.name)
+def _cells(name: str, sample: Sample, dense: Floats | None, place: dict[str, int]) -> NDArray[Any] | None:
+    """The cells of a column as given or, in a table of very many columns, as models see them."""
+    if name in sample.cells:
+        return sample.cells[name]
+    return dense[:, place[name]] if dense is not None and name in place else None
+
+
+def _column(one: Any, cells: NDArray[Any] | None, *, drawn: bool) -> ColumnSummary:
     if cells is None:
         return ColumnSummary(one.name, one.kind, one.role, one.reason, 0)
     if one.kind == "number":

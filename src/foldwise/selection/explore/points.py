@@ -73,8 +73,10 @@ def points_of(
     for j, (_, _, code) in enumerate(categories):
         codes[: len(sample.rows), j] = code
     id_names, ids = _ids(source, sample, more)
+    known = _some_known(sample, len(more))
     order = np.argsort(rows, kind="stable")
-    n = len(rows)
+    order = order[known[order]]
+    n = len(order)
     unknown = np.full(n, np.nan)
     return Points(
         rows=rows[order],
@@ -90,7 +92,14 @@ def points_of(
         codes=codes[order],
         id_names=id_names,
         ids=tuple(ids[j] for j in order),
+        blank=len(rows) - n,
     )
+
+
+def _some_known(sample: Sample, more: int) -> NDArray[np.bool_]:
+    """Rows of which any cell is observed; the others have no place among the rest."""
+    some = [np.ones(len(sample.rows), dtype=bool)] if sample.source.sparse else [np.isfinite(sample.dense()).any(axis=1)]
+    return np.concatenate([*some, np.ones(more, dtype=bool)])
 
 
 def _scores(pca: PCA, source: Any, sample: Sample, more: NDArray[np.int64]) -> Floats:

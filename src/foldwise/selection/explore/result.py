@@ -202,11 +202,12 @@ class Points:
     codes: NDArray[np.int32] | None = None
     id_names: tuple[str, ...] = ("row",)
     ids: tuple[tuple[str, ...], ...] = ()
+    blank: int = 0  # rows left out, since nothing is known of them
 
     @property
     def sampled(self) -> bool:
-        """Whether there are more rows than these."""
-        return len(self.rows) < self.total
+        """Whether there are more rows of which something is known."""
+        return len(self.rows) + self.blank < self.total
 
 
 @dataclass(frozen=True, repr=False)

@@ -51,6 +51,7 @@ _COMPONENTS = 50  # that are kept
 _REDUCED = 10  # components by which wide tables are compared
 _STABILITY_ROWS, _ENSEMBLE_ROWS, _SILHOUETTE_ROWS = 10_000, 20_000, 5_000
 _REPEATS = 40
+_MANY_COLUMNS = 200
 
 
 def explore(
@@ -301,12 +302,23 @@ class _Run:
         wanted = self.asked["n_clusters"]
         if wanted is not None and wanted > ks[-1]:
             ks = range(1, wanted + 1)
+        rows, settings = self._rows_to_judge()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotFinishedWarning)
-            choice = choose_clusters(self.sample.source, ks, metric=self.scaling.metric, **self.common)
+            choice = choose_clusters(rows, ks, **settings)
         self.found["number"] = choice
         if choice.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
+
+    def _rows_to_judge(self) -> tuple[Any, dict[str, Any]]:
+        """The sample; of very many columns its scores on the components that stand out, as noise in all others hides gaps."""
+        if self.source.n_columns <= _MANY_COLUMNS or self.source.sparse:
+            return self.sample.source, {**self.common, "metric": self.scaling.metric}
+        agreed = 0 if self.found["components"] is None else self.found["components"].agreed or 0
+        scores = np.asarray(self.found["pca"].scores(self.sample.source), dtype=np.float64)
+        weights = self.sample.weights
+        rows = scan(np.ascontiguousarray(scores[:, : max(2, agreed)]), weights=weights)
+        return rows, {"random_state": self.seed, "n_threads": self.n_threads}
 
     @property
     def k(self) -> int:
@@ -382,7 +394,9 @@ class _Run:
             "categories": tuple(counts),
             "silhouette": judged,
             "silhouette_labels": here[which],
-            "summaries": summaries_of(made, names, counts, rules, typical, None, self._silhouettes(judged), ()),
+            "summaries": summaries_of(
+                made, names, counts, rules, typical, self._silhouettes(judged), sparse=self.source.sparse
+            ),
         }
 
     def _silhouettes(self, judged: Any) -> Any:

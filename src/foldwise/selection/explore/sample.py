@@ -59,7 +59,11 @@ class Sample:
         if len(self.rows) <= most:
             return self.source, np.arange(len(self.rows))
         which = np.sort(np.random.default_rng([seed, 11]).choice(len(self.rows), most, replace=False)).astype(np.intp)
-        return named(gather(self.source, which), self.source), which
+        if self.source.sparse:
+            return named(gather(self.source, which), self.source), which
+        rows = np.concatenate([piece.load().unchecked for piece in self.source.pieces()])[which]
+        weights = None if self.weights is None else self.weights[which]
+        return named(ArraySource(rows, weights=weights, dtype=self.source.dtype), self.source), which
 
 
 def named(made: Any, like: Any) -> Any:

@@ -15,19 +15,22 @@ from foldwise.selection.explore.rules import Category, find_rule
 from foldwise.selection.explore.sample import OTHER
 
 _LEAST = 0.25  # standard deviations: a smaller difference does not set a cluster apart
+_LEAST_OF_SPARSE = 0.05
 _NAMING = 0.5
 _MOST_TRAITS, _MOST_LEVELS, _EXEMPLARS = 6, 4, 3
 _MORE, _LIFT = 0.1, 1.25  # by which a level must be more frequent: the difference of the shares, and their ratio
 _MOSTLY = 0.75  # the share from which a cluster is named after a level, if the table has clearly less of it
 
 
-def traits_of(differences: Floats, means: Floats, mean: Floats, names: Sequence[str]) -> tuple[Trait, ...]:
+def traits_of(
+    differences: Floats, means: Floats, mean: Floats, names: Sequence[str], least: float = _LEAST
+) -> tuple[Trait, ...]:
     """The columns in which a cluster differs most, the largest difference first."""
     order = np.argsort(-np.abs(np.nan_to_num(differences)), kind="stable")[:_MOST_TRAITS]
     return tuple(
         Trait(names[j], float(means[j]), float(mean[j]), float(differences[j]))
         for j in order
-        if abs(differences[j]) >= _LEAST
+        if abs(differences[j]) >= least
     )
 
 
@@ -110,13 +113,13 @@ def summaries_of(
     counts: Sequence[CategoryCounts],
     rules: Sequence[Rule | None],
     typical: Sequence[tuple[int, ...]],
-    confidence: Floats | None,
     silhouettes: Floats | None,
-    verdicts: Sequence[str],
+    *,
+    sparse: bool,
 ) -> tuple[ClusterSummary, ...]:
-    """One summary for each cluster."""
-    k = len(profile.rows)
-    traits = [traits_of(profile.differences[i], profile.means[i], profile.mean, names) for i in range(k)]
+    """One summary for each cluster. In a sparse table every column is rare, and small differences tell."""
+    k, least = len(profile.rows), _LEAST_OF_SPARSE if sparse else _LEAST
+    traits = [traits_of(profile.differences[i], profile.means[i], profile.mean, names, least) for i in range(k)]
     levels = [overrepresented(counts, i) for i in range(k)]
     shares = profile.weights / profile.weights.sum()
     proposed = names_of(traits, levels)
@@ -130,9 +133,7 @@ def summaries_of(
             categories=levels[i],
             rule=rules[i],
             exemplars=typical[i],
-            confidence=float("nan") if confidence is None else float(confidence[i]),
             silhouette=float("nan") if silhouettes is None else float(silhouettes[i]),
-            verdict=verdicts[i] if verdicts else "",
         )
         for i in range(k)
     )
