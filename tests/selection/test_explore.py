@@ -265,7 +265,7 @@ def test_model_is_saved_and_applied(tmp_path):
     loaded = fw.load(tmp_path / "m.fw")
     assert np.array_equal(loaded.predict(x), found.labels)
     assert np.array_equal(loaded.transform(x), found.pca.transform(x)[:, : loaded.n_components_])
-    with pytest.raises(ParameterError, match="fw.explore"):
+    with pytest.raises(ParameterError, match="made by"):
         loaded.fit(x)
 
 
