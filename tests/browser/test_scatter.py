@@ -194,7 +194,7 @@ def test_other_components(show, report, points):
 def test_a_cluster_elsewhere_on_the_page(show, report, points):
     page = show(report(points()))
     settled(page)
-    page.get_by_role("button", name="Show the rows of cluster group 2").click()
+    page.get_by_role("button", name="Show the rows of group 2").click()
     assert page.get_by_role("heading", name="100 rows selected").is_visible()
 
 

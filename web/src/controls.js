@@ -14,7 +14,7 @@ export function controls(data, act) {
   const up = choice("Up", names, (value) => act.component("up", Number(value)));
   const group = (label, options) => (options.length ? [make("optgroup", { label }, ...options)] : []);
   const colour = choice("Colour", [
-    ...(data.clusters ? [option("cluster", "cluster")] : []),
+    ...(data.clusters ? [option("cluster", "group")] : []),
     ...(data.confidence ? [option("confidence", "confidence")] : []),
     ...(data.clusters ? [] : [option("none", "one colour")]),
     ...group("Categories", data.categories.map(({ name }, j) => option(`category-${j}`, name))),

@@ -118,7 +118,7 @@ export class Scatter {
     };
     const dot = element.querySelector(".dot");
     const button = make("button", { type: "button", class: "to-points", title: "Show these rows in the scatter",
-      "aria-label": `Show the rows of cluster ${this.data.clusters.names[cluster]} in the scatter`, onclick: show });
+      "aria-label": `Show the rows of ${this.data.clusters.names[cluster]} in the scatter`, onclick: show });
     dot ? (dot.replaceWith(button), button.append(dot)) : element.addEventListener("click", show);
   }
 
@@ -169,7 +169,7 @@ export class Scatter {
   colouringOf(name) {
     const { data } = this;
     const [kind, j] = name.split("-");
-    if (kind === "cluster") return byLevel("cluster", data.clusters.names, data.clusters.codes, { all: true });
+    if (kind === "cluster") return byLevel("group", data.clusters.names, data.clusters.codes, { all: true });
     if (kind === "confidence") return byNumber("confidence", data.confidence, [0, 1]);
     if (kind === "category") return byLevel(data.categories[j].name, data.categories[j].levels, data.categories[j].codes());
     if (kind === "column") return byNumber(data.columns[j].name, data.columns[j].values());

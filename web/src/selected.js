@@ -56,11 +56,11 @@ function shares(data, rows, look) {
   const { entries } = byLevel("cluster", names, Int32Array.from(rows, (i) => codes[i]), { all: true });
   const all = byLevel("cluster", names, codes, { all: true }).entries;
   const shown = entries.map((entry, i) => ({ ...entry, all: all[i]?.count ?? entry.count })).filter((entry) => entry.count);
-  return [make("div", { class: "shares" }, make("h3", {}, "Their clusters"),
+  return [make("div", { class: "shares" }, make("h3", {}, "Their groups"),
     make("ul", {}, ...shown.sort((a, b) => b.count - a.count).slice(0, 12).map((entry) =>
       make("li", {}, make("span", { class: "dot", style: `background: ${entry.colour(look)}` }),
         make("span", { class: "word" }, entry.name),
-        make("span", { class: "count" }, `${percent(entry.count / rows.length)} (${percent(entry.count / entry.all)} of the cluster)`)))))];
+        make("span", { class: "count" }, `${percent(entry.count / rows.length)} (${percent(entry.count / entry.all)} of the group)`)))))];
 }
 
 function levels(data, rows) {
@@ -73,7 +73,7 @@ function levels(data, rows) {
 }
 
 function table(data, rows, apart) {
-  const heads = [...data.ids.map(({ name }) => name), ...(data.clusters ? ["cluster"] : []),
+  const heads = [...data.ids.map(({ name }) => name), ...(data.clusters ? ["group"] : []),
     ...(data.confidence ? ["confidence"] : []), ...apart.map(({ column }) => column.name)];
   const value = (text, number) => make("td", { "data-value": Number.isFinite(number) ? number : null }, text);
   const body = Array.from(rows.slice(0, MOST_ROWS), (i) => make("tr", {},

@@ -71,8 +71,8 @@ def pack(scatter: Scatter, room: int) -> Packed:
 def _note(points: Points, told: dict[str, Any], scatter: Scatter) -> str:
     """What is not shown."""
     sentences = []
-    if told["n"] < points.total:
-        sentences.append(f"Shown are {told['n']:,} of {points.total:,} rows, drawn at random.")
+    if told["n"] < len(points.rows):  # that these are a sample themselves is told by who drew it
+        sentences.append(f"Shown are {told['n']:,} of {len(points.rows):,} rows, drawn at random.")
     for kind, names, words in (
         ("columns", points.columns, "columns can be chosen as colours"),
         ("components", scatter.components, "components can be chosen"),

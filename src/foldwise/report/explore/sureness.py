@@ -124,8 +124,8 @@ def _consensus(found: Exploration) -> Chart | None:
     return Chart(
         "Do many clusterings agree?",
         draw,
-        f"For {which}, by group: the darker, the more often two rows are together in "
-        f"{counted(len(model.base_sizes_), 'clustering')}. Dark squares are clear groups.{parts}{told}{numbers}",
+        f"For {which}, by group: the stronger the colour, the more often two rows are together in "
+        f"{counted(len(model.base_sizes_), 'clustering')}. Full squares are clear groups.{parts}{told}{numbers}",
         alt=f"Consensus of {len(model.base_sizes_)} clusterings.{told}",
         only="page",
     )
