@@ -14,12 +14,12 @@ import pytest
 
 import foldwise as fw
 from foldwise.cli import main
-from foldwise.selection.explore import run
+from foldwise.selection.explore import steps
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(run, "_REPEATS", 5)
+    monkeypatch.setattr(steps, "_REPEATS", 5)
     monkeypatch.chdir(tmp_path)
 
 

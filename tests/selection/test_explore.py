@@ -12,9 +12,9 @@ from scipy import sparse
 from scipy.stats import chi2
 
 import foldwise as fw
-from foldwise.errors import DataError, NotFinishedWarning, ParameterError
+from foldwise.errors import DataError, NotFinishedWarning, OutputError, ParameterError, StoreError
 from foldwise.models.kmeans import KMeans
-from foldwise.selection.explore import run
+from foldwise.selection.explore import steps
 from foldwise.selection.explore.confidence import _ShareKept
 from foldwise.selection.explore.outliers import _residual_limit, _t2_limit
 from foldwise.selection.explore.rules import find_rule, holds, precision_and_recall, round_between
@@ -25,7 +25,7 @@ from foldwise.selection.explore.summaries import names_of
 
 @pytest.fixture(autouse=True)
 def _few_repeats(monkeypatch):
-    monkeypatch.setattr(run, "_REPEATS", 6)
+    monkeypatch.setattr(steps, "_REPEATS", 6)
 
 
 def explore(x, **options):
@@ -270,7 +270,7 @@ def test_model_is_saved_and_applied(tmp_path):
 
 
 def test_larger_tables_use_a_sample_and_assign_every_row(monkeypatch):
-    monkeypatch.setattr(run, "_STABILITY_ROWS", 600)
+    monkeypatch.setattr(steps, "_STABILITY_ROWS", 600)
     x = blobs(n=700, seed=9)
     found = explore(x, max_rows=1000)
     assert found.sampled_rows == 1000
@@ -312,7 +312,7 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch, step):
     def stop(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run._Run, step, stop)
+    monkeypatch.setattr(steps.Steps, step, stop)
     with pytest.warns(NotFinishedWarning, match="not done"):
         found = explore(blobs(seed=11))
     assert found.unfinished
@@ -325,11 +325,46 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch, step):
     assert as_html(explore_report(found))
 
 
+def test_resuming_gives_the_same_and_repeats_no_long_step(monkeypatch, tmp_path):
+    x, place = blobs(seed=13), tmp_path / "kept"
+    whole = explore(x)
+
+    def stop(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps.Steps, "consensus", stop)
+        with pytest.warns(NotFinishedWarning):
+            explore(x, checkpoint=place)
+    assert (place / "stability.fw").exists()
+    with pytest.raises(StoreError, match="other data or other parameters"):
+        explore(x[1:], checkpoint=place)
+
+    def never(*_, **__):
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        for name in ("choose_clusters", "stability"):
+            patch.setattr(steps, name, never)
+        found = explore(x, checkpoint=place)
+    assert not place.exists()
+    assert found.labels.tobytes() == whole.labels.tobytes()
+    assert found.confidence.tobytes() == whole.confidence.tobytes()
+    assert found.number.votes == whole.number.votes
+
+
+def test_a_folder_with_something_else_is_no_checkpoint(tmp_path):
+    (tmp_path / "letter.txt").write_text("keep me")
+    with pytest.raises(OutputError, match="no checkpoint"):
+        explore(blobs(), checkpoint=tmp_path)
+    assert (tmp_path / "letter.txt").read_text() == "keep me"
+
+
 def test_ctrl_c_before_anything_is_done(monkeypatch):
     def stop(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run._Run, "directions", stop)
+    monkeypatch.setattr(steps.Steps, "directions", stop)
     with pytest.raises(KeyboardInterrupt):
         explore(blobs())
 

@@ -40,6 +40,7 @@ def explore(
     metric: Literal["auto", "euclidean", "cosine"] = "auto",
     max_rows: Annotated[int, Parameter(validator=validators.Number(gte=1000))] = 100_000,
     seed: Seed = 0,
+    checkpoint: Path | None = None,
     json: bool = False,
     keep: Literal["ids", "all"] = "ids",
     given: ExploreInput = EXPLORE_INPUT,
@@ -72,6 +73,8 @@ def explore(
         cosine compares the directions of rows and not their lengths: for documents and embeddings.
     max_rows
         Of larger tables, steps that take long use a random sample of so many rows; every row is assigned all the same.
+    checkpoint
+        A folder that keeps the results of long steps: run the same command again after a stop or a crash to go on from there.
     json
         Print the summary as JSON.
     keep
@@ -98,6 +101,7 @@ def explore(
             missing=given.missing,
             max_rows=max_rows,
             random_state=seed,
+            checkpoint=checkpoint,
             n_threads=compute.threads,
         )
         return _finish(replace(found, command=_typed()), places, keep, as_json=json)

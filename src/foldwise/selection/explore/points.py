@@ -98,7 +98,9 @@ def points_of(
 
 def _some_known(sample: Sample, more: int) -> NDArray[np.bool_]:
     """Rows of which any cell is observed; the others have no place among the rest."""
-    some = [np.ones(len(sample.rows), dtype=bool)] if sample.source.sparse else [np.isfinite(sample.dense()).any(axis=1)]
+    some = (
+        [np.ones(len(sample.rows), dtype=bool)] if sample.source.sparse else [np.isfinite(sample.dense()).any(axis=1)]
+    )
     return np.concatenate([*some, np.ones(more, dtype=bool)])
 
 
