@@ -156,6 +156,7 @@ def _sql_type(dtype: np.dtype[Any]) -> str:
 
 
 _COPY = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER true", "json": "FORMAT json"}
+_MEMORY = "256MB"  # for rows that wait to be written; more are in the scratch file
 _INSERT_BYTES = 16 << 20  # each insert has a fixed cost, so small blocks are collected
 
 
@@ -201,7 +202,7 @@ class _Table:
         self._waiting: list[NDArray[Any]] = []
         self._compressed = path.lower().endswith(".gz")
         self._tab = path.lower().removesuffix(".gz").endswith(".tsv")
-        self._connection = connect()
+        self._connection = connect(memory=_MEMORY)
         self._connection.execute(f"ATTACH {literal(os.path.join(self._folder.name, 'rows.db'))} AS scratch")
         kinds = [dtype[j] for j in range(len(names))] if dtype.names else [dtype] * len(names)
         columns = ", ".join(f"c{j} {_sql_type(kind)}" for j, kind in enumerate(kinds))

@@ -11,6 +11,7 @@ from foldwise.selection.explore.result import Exploration
 _SAID = 3  # cautions in the sentence
 GOOD, BAD = ("stable", "very stable"), ("could be noise", "dissolves")  # verdicts on the stability of a group
 _FEW_ROWS = 5  # per column
+_FAR_FROM_NORMAL = 0.02  # the share of rows beyond the limits from which they say more of the shape than of single rows
 _MANY_OUTLIERS = 3.0  # times as many as chance would give
 _ALIKE = 0.95  # correlation of columns that say nearly the same
 _DOMINATES = 0.6  # of the variance in one column
@@ -123,6 +124,9 @@ def _outliers(found: Exploration) -> str:
     count = max(out.t2_count, out.residual_count)
     if count <= max(_MANY_OUTLIERS * out.expected, 2):
         return ""
+    if count > max(_FAR_FROM_NORMAL * found.overview.rows, 10):
+        share = share_of(count / found.overview.rows)
+        return f"distances have long tails: {share} of the rows lie further out than 1 in 1,000 rows of a normal cloud would"
     chance = "hardly any" if out.expected < 0.5 else f"about {max(1, round(out.expected)):,}"
     return f"{rows_words(count)} lie far from the others, where chance would put {chance}"
 
