@@ -11,7 +11,7 @@ _ROW = 16.0  # pixels between the names of rules
 
 
 def scree_with_rules(shares: Sequence[float], rules: Sequence[tuple[str, int]], agreed: int | None) -> str:
-    """Bars of shares, dark up to the agreed number; each rule is a line after the last direction it keeps, with its name.
+    """Bars of shares, dark up to the number chosen; each rule is a line after the last direction it keeps, with its name.
 
     Rules beyond the directions that are drawn are named at the right.
     """
@@ -32,7 +32,7 @@ def scree_with_rules(shares: Sequence[float], rules: Sequence[tuple[str, int]], 
     for row, number in enumerate(rows):
         best, beyond = number == agreed, number > n
         at, x = 16 + _ROW * row, plot.x(min(number, n) + 0.5)
-        words = f"{', '.join(by_number[number])}: {number}{' (agreed)' if best else ''}{' (beyond)' if beyond else ''}"
+        words = f"{', '.join(by_number[number])}: {number}{' (chosen)' if best else ''}{' (beyond)' if beyond else ''}"
         plot.add(line(x, at - 7, x, plot.bottom, ORANGE if best else MUTED, 2.2 if best else 1.0))
         left = x + text_width(words) + 8 > plot.right
         plot.add(text(x - 5 if left else x + 5, at + 4, words, "end" if left else "start", ORANGE if best else MUTED))

@@ -17,7 +17,7 @@ from foldwise.models.session import Session, session
 from foldwise.reportable import Reportable
 from foldwise.selection.component_task import TaskScores, task_scores
 from foldwise.selection.component_votes import ALL, SHARE, held_out_vote, label, spectral_vote, without_answer
-from foldwise.selection.votes import Vote, tally, vote_table
+from foldwise.selection.votes import Vote, decided, tally, vote_table
 
 _MOST_DIRECTIONS = 5000  # rows or columns, whichever are fewer, up to which all directions are computed; beyond,
 _LEADING = 100  # so many
@@ -49,7 +49,7 @@ class ComponentChoice(Reportable):
         result = tally(votes)
         twice = result.strength < 1 and any(vote.rule == "parallel" and vote.counts for vote in votes)
         told = result.sentence + ("; parallel counts twice" if twice else "")
-        sentence = _in_words(result.agreed, told, result.strength, task)
+        sentence = _in_words(result.agreed, told, result.strength, task, decided(votes))
         return cls(tuple(votes), result.agreed, result.strength, result.runner_up, sentence, task, interrupted)
 
     def __repr__(self) -> str:
@@ -226,16 +226,16 @@ def _checked(
     return asked
 
 
-def _in_words(agreed: int | None, sentence: str, strength: float, task: TaskScores | None) -> str:
+def _in_words(agreed: int | None, sentence: str, strength: float, task: TaskScores | None, tie: str) -> str:
     if agreed is None:
         return f"No number of components: {sentence}."
     if strength < 0.5:
-        head = f"The rules disagree, and {agreed} has the most votes"
+        head = f"The rules disagree: {tie}" if tie else f"The rules disagree, and {agreed} has the most votes"
     elif agreed == 0:
         head = "No component stands out from noise"
     else:
         head = f"{agreed} component{'s stand' if agreed > 1 else ' stands'} out from noise"
-    told = f"{head}: {sentence}."
+    told = f"{head}{' (' if tie and strength < 0.5 else ': '}{sentence}{')' if tie and strength < 0.5 else ''}."
     if task is None:
         return told
     best = "" if task.best == task.simplest else f", and is best with {task.best}"

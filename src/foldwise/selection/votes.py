@@ -67,6 +67,29 @@ def tally(votes: Iterable[Vote]) -> Tally:
     )
 
 
+def decided(votes: Iterable[Vote]) -> str:
+    """What decided between numbers with as many votes, in words; "" if one has more than the others.
+
+    >>> say = {"a": (1, 1, 2), "b": (2, 1, 3), "c": (3, 3, 3)}
+    >>> decided(Vote(rule, *numbers, reason="") for rule, numbers in say.items())
+    '1, 2 and 3 have as many votes each, and 1 is in the range of most rules'
+    """
+    counted = [vote for vote in votes if vote.counts]
+    numbers = list(dict.fromkeys(vote.chosen for vote in counted if vote.chosen is not None))
+    votes_for = {k: sum(vote.weight for vote in counted if vote.chosen == k) for k in numbers}
+    most = max(votes_for.values(), default=0.0)
+    equals = [k for k in numbers if votes_for[k] == most]
+    if len(equals) < 2:
+        return ""
+    accept = {k: sum(vote.weight for vote in counted if _accepts(vote, k)) for k in equals}
+    widest = [k for k in equals if accept[k] == max(accept.values())]
+    head = f"{listed(sorted(equals))} have as many votes each, and"
+    if len(widest) == 1:
+        most_of = "most" if 2 * accept[widest[0]] > sum(vote.weight for vote in counted) else "more"
+        return f"{head} {widest[0]} is in the range of {most_of} rules"
+    return f"{head} {widest[0]} is that of the rule listed first"
+
+
 def _accepts(vote: Vote, k: int) -> bool:
     low = vote.chosen if vote.low is None else vote.low
     high = vote.chosen if vote.high is None else vote.high

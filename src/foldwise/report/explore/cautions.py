@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from foldwise.report.explore.notes import serious_notes
+from foldwise.report.explore.units import levels_of
+from foldwise.report.explore.verdicts import BAD, GOOD, verdict_words
+from foldwise.report.explore.votes import CLEARLY, HALF
 from foldwise.report.explore.words import listed, name_of, rows_words, share_of
 from foldwise.report.formats import counted
 from foldwise.selection.explore.result import Exploration
 
-_SAID = 3  # cautions in the sentence
-GOOD, BAD = ("stable", "very stable"), ("could be noise", "dissolves")  # verdicts on the stability of a group
+_SAID = 3  # cautions in the sentence, beside those on how the table was understood
+_SAID_NOTES = 2
 _FEW_ROWS = 5  # per column
 _FAR_FROM_NORMAL = 0.02  # the share of rows beyond the limits from which they say more of the shape than of single rows
 _MANY_OUTLIERS = 3.0  # times as many as chance would give
 _ALIKE = 0.95  # correlation of columns that say nearly the same
 _DOMINATES = 0.6  # of the variance in one column
+_NOTABLE_RATIO = 1.5  # of spreads
 _NOTABLE_MISSING = 0.05
 
 
 def caution_sentence(found: Exploration) -> str:
     """The last sentence of the lead."""
-    said = cautions(found)[:_SAID]
+    notes = serious_notes(found)[:_SAID_NOTES]
+    said = [*_unfinished(found), *notes, *_others(found)[: _SAID - len(notes) + bool(notes)]]
     if not said:
         return (
             "Nothing here calls for special caution, but groups and directions describe these rows and explain nothing."
@@ -30,23 +36,26 @@ def caution_sentence(found: Exploration) -> str:
 
 def cautions(found: Exploration) -> list[str]:
     """Everything that a reader should know before acting on the result, each as a clause."""
-    made = [
-        _unfinished(found),
-        _blank(found),
-        _missing(found, at_least=0.2),
-        _sample(found),
-        _doubtful(found),
-        _disagreement(found),
-    ]
+    return [*_unfinished(found), *serious_notes(found), *_others(found)]
+
+
+def cautions_not_said(found: Exploration) -> list[str]:
+    """Those that the last sentence of the lead has no room for."""
+    sentence = caution_sentence(found)
+    return [one for one in cautions(found) if one not in sentence]
+
+
+def _others(found: Exploration) -> list[str]:
+    made = [_missing(found, at_least=0.2), _doubtful(found), _disagreement(found), _blank(found), _sample(found)]
     made += [_few_rows(found), _missing(found, at_least=_NOTABLE_MISSING, below=0.2), _outliers(found)]
-    made += [_dominating(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
+    made += [_units(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
     return [one for one in made if one]
 
 
-def _unfinished(found: Exploration) -> str:
+def _unfinished(found: Exploration) -> list[str]:
     if not found.unfinished:
-        return ""
-    return f"it was stopped early, and this was not done: {listed([name_of(one) for one in found.unfinished], 5)}"
+        return []
+    return [f"it was stopped early, and this was not done: {listed([name_of(one) for one in found.unfinished], 5)}"]
 
 
 def _blank(found: Exploration) -> str:
@@ -68,22 +77,44 @@ def _sample(found: Exploration) -> str:
 def _doubtful(found: Exploration) -> str:
     if len(found.summaries) < 2:
         return ""
-    bad = [one.number for one in found.summaries if one.verdict in BAD]
-    if len(bad) == len(found.summaries):
-        return "other rows of the same kind might give other groups"
-    if bad:
-        return f"group{'s' * (len(bad) > 1)} {listed([str(one) for one in bad], 6)} may not be real"
-    if any(one.verdict and one.verdict not in GOOD for one in found.summaries):
-        return "where one group ends and the next begins may shift with other rows"
-    return ""
+    bad: dict[str, list[int]] = {}
+    for one in found.summaries:
+        if one.verdict in BAD:
+            bad.setdefault(verdict_words(one.verdict), []).append(one.number)
+    count = sum(map(len, bad.values()))
+    if count == len(found.summaries):
+        words = "were" if "not found again" in bad else "could be"
+        what = (
+            "not found again when other rows were drawn" if words == "were" else "chance: parts of one cloud look alike"
+        )
+        return f"all groups {words} {what}" if len(bad) == 1 else "no group is stable"
+    if count:
+        told = [_so(words, numbers) for words, numbers in bad.items()]
+        return listed(told)
+    shaky = [one.number for one in found.summaries if one.verdict and one.verdict not in GOOD]
+    return _so(verdict_words("doubtful"), shaky) if shaky else ""
+
+
+def _so(words: str, numbers: list[int]) -> str:
+    """As in "groups 2 and 3 could be chance"."""
+    verb = "" if words.startswith("could") else "is " if len(numbers) == 1 else "are "
+    return f"group{'s' * (len(numbers) > 1)} {listed([str(one) for one in numbers], 6)} {verb}{words}"
 
 
 def _disagreement(found: Exploration) -> str:
     number = found.number
     if found.settings.get("n_clusters") is not None or number is None or number.n_clusters is None:
         return ""
-    if number.strength >= 0.5 or number.runner_up is None:
+    if number.runner_up is None or number.strength >= (CLEARLY if number.n_clusters == 1 else HALF):
         return ""
+    if number.n_clusters == 1:
+        some = [one for one in number.votes if one.counts]
+        see = sum(one.chosen != 1 for one in some)
+        verb = "sees" if see == 1 else "see"
+        return (
+            f"the ways of counting groups disagree ({see} of {len(some)} {verb} groups, most often {number.runner_up}; "
+            f"ask for {number.runner_up} groups to look at them)"
+        )
     other = "no groups at all" if number.runner_up == 1 else f"{number.runner_up} groups"
     return f"the ways of counting groups disagree (the next choice would be {other})"
 
@@ -121,7 +152,7 @@ def _outliers(found: Exploration) -> str:
     out = found.outliers
     if out is None:
         return ""
-    count = max(out.t2_count, out.residual_count)
+    count = out.count
     if count <= max(_MANY_OUTLIERS * out.expected, 2):
         return ""
     if count > max(_FAR_FROM_NORMAL * found.overview.rows, 10):
@@ -131,15 +162,21 @@ def _outliers(found: Exploration) -> str:
     return f"{rows_words(count)} lie far from the others, where chance would put {chance}"
 
 
-def _dominating(found: Exploration) -> str:
+def _units(found: Exploration) -> str:
+    """Columns in their own units, of which those with large spreads count most."""
     variances = np.asarray(found.pca.column_variances_, dtype=np.float64)
-    if found.scale or len(variances) < 3 or not variances.sum() > 0:
+    if found.scale or len(variances) < 2 or found.metric == "cosine" or not variances.min() > 0:
         return ""
-    share = float(variances.max() / variances.sum())
-    if share < _DOMINATES:
+    largest, smallest = name_of(found.names[int(variances.argmax())]), name_of(found.names[int(variances.argmin())])
+    share, ratio = float(variances.max() / variances.sum()), float(np.sqrt(variances.max() / variances.min()))
+    remedy = "standardise them if they measure different things"
+    if len(variances) > 2 and share >= _DOMINATES:
+        return f"{largest} alone makes up {share_of(share)} of the variation, since the columns keep their own units ({remedy})"
+    if ratio < _NOTABLE_RATIO or "spreads differ only" not in found.scale_reason:
         return ""
-    name = name_of(found.names[int(variances.argmax())])
-    return f"{name} alone makes up {share_of(share)} of the variation, since the columns keep their own units"
+    return (
+        f"the columns keep their own units, so that {largest} counts {ratio:.1f} times as much as {smallest} ({remedy})"
+    )
 
 
 def alike_pairs(found: Exploration) -> list[tuple[str, str, float]]:
@@ -149,9 +186,15 @@ def alike_pairs(found: Exploration) -> list[tuple[str, str, float]]:
         return []
     first, second = np.triu_indices(len(places), 1)
     values = np.asarray(matrix)[first, second]
-    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")[:50]
-    names = [found.names[place] for place in places]
-    return [(names[first[i]], names[second[i]], float(values[i])) for i in order if values[i] == values[i]]
+    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")[:200]
+    names, levels = [found.names[place] for place in places], levels_of(found)
+    pairs = [(names[first[i]], names[second[i]], float(values[i])) for i in order if values[i] == values[i]]
+    return [pair for pair in pairs if not _one_category(pair[0], pair[1], levels)]
+
+
+def _one_category(one: str, other: str, levels: dict[str, tuple[str, str]]) -> bool:
+    """Whether two columns are levels of one category: that one excludes the other says nothing."""
+    return one in levels and other in levels and levels[one][0] == levels[other][0]
 
 
 def _alike(found: Exploration) -> str:

@@ -8,7 +8,8 @@ from foldwise.data.block import Floats
 from foldwise.report.biplot import biplot, correlation_circle
 from foldwise.report.explore.groups import number_colour, numbers_of
 from foldwise.report.explore.meaning import directions_of, meaning
-from foldwise.report.explore.words import also_plausible, listed, name_of, share_of
+from foldwise.report.explore.votes import SURENESS, direction_votes
+from foldwise.report.explore.words import also_plausible, listed, name_of, sentence_of, share_of
 from foldwise.report.formats import counted, percent, whole_percent
 from foldwise.report.heat_table import heat_table
 from foldwise.report.scree_rules import scree_with_rules
@@ -67,15 +68,15 @@ def _number(found: Exploration) -> Group:
         "",
         lambda: scree_with_rules(shares, rules, agreed),
         "Each bar is the share of the variation along one direction (scree plot). A line marks how many directions a rule "
-        "keeps; bars in full colour are those that most rules agree on.",
-        alt=f"Shares of the variation by direction: {words}. "
-        + ("" if agreed is None else f"The rules agree on {agreed}."),
+        "keeps; bars in full colour are those that are kept in the end"
+        + ("." if choice is None else f" ({direction_votes(choice)})."),
+        alt=f"Shares of the variation by direction: {words}. " + ("" if agreed is None else f"Chosen: {agreed}."),
     )
     parts: list[Chart | Table | Note] = [chart]
     if choice is None:
         parts.append(Note("How many matter was not worked out."))
     else:
-        parts += [_votes(choice), Note(choice.sentence)]
+        parts += [_votes(choice), Note(f"{sentence_of(direction_votes(choice))} {SURENESS}.")]
     return Group(parts, "How many directions matter?", wide=True, only="page")
 
 
@@ -88,6 +89,7 @@ def _votes(choice: ComponentChoice) -> Table:
             Column("what it asks", [_RULES.get(one.rule.split()[0], "") for one in votes], left=True),
             Column("directions", [one.chosen for one in votes], [said(one) for one in votes]),
             Column("also plausible", [also_plausible(one) for one in votes]),
+            Column("votes", [one.weight for one in votes], "{:g}".format),
             Column("its answer", [one.reason for one in votes], left=True),
         ],
     )

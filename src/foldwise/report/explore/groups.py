@@ -6,22 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from foldwise.models.mixture import GaussianMixture
 from foldwise.report.charts import difference_bars
-from foldwise.report.explore.votes import vote_words
+from foldwise.report.explore.units import Units, group_name, level_words, rule_words, trait_words, traits_told
+from foldwise.report.explore.verdicts import verdict_sentence
+from foldwise.report.explore.votes import SURENESS, vote_words
 from foldwise.report.explore.words import (
     also_plausible,
-    deviations,
     group_count,
-    group_name,
     listed,
     name_of,
     of_hundred,
     row_name,
-    rule_words,
     sentence_of,
     share_of,
-    trait_words,
-    values_in_units,
 )
 from foldwise.report.formats import counted
 from foldwise.report.group_charts import ridgelines
@@ -39,6 +37,7 @@ _DISTRIBUTIONS = 6
 _MOST_CARDS = 40
 _BARS = 5
 _LEAST = 0.25  # standard deviations: a smaller difference does not set a group apart
+ROWS_FROM_0 = " Rows are numbered from 0."
 _ASKS = {
     "dip": "Are there gaps between the groups?",
     "prediction strength": "Do other rows fall into the same groups?",
@@ -50,13 +49,6 @@ _ASKS = {
     "gap": "Are the groups tighter than those of rows without groups?",
     "stability": "Do fits to other draws agree?",
     "knee": "Where does one more group stop helping? (not counted)",
-}
-_VERDICTS = {
-    "very stable": "Very stable: found again nearly unchanged when other rows are drawn.",
-    "stable": "Stable: found again when other rows are drawn.",
-    "doubtful": "Doubtful: not always found again when other rows are drawn.",
-    "could be noise": "Could be chance: it is found again, but so would parts of a single cloud be.",
-    "dissolves": "Not found again when other rows are drawn: other rows would give other groups.",
 }
 
 
@@ -110,7 +102,7 @@ def _votes(number: ClusterChoice) -> Group:
             Column("what it asks", [_ASKS.get(v.rule, "") for v in votes], left=True),
             Column("groups", [v.chosen for v in votes], [said(v) for v in votes]),
             Column("also plausible", [also_plausible(v) for v in votes]),
-            Column("counts", [v.weight for v in votes], "{:g}".format),
+            Column("votes", [v.weight for v in votes], "{:g}".format),
             Column("its answer", [v.reason for v in votes], left=True),
         ],
         "1 means no groups. "
@@ -125,8 +117,8 @@ def _votes(number: ClusterChoice) -> Group:
     chart = Chart(
         "",
         lambda: _vote_bars(sums, number.n_clusters, number.ks),
-        "How many of the ways of counting are for each number; some count more than others, as the table says. "
-        f"Here {vote_words(number)}.",
+        "The share of the votes for each number of groups; some ways of counting have more votes than others, as the table "
+        f"says. Here {number.n_clusters or 'no number'} has {vote_words(number)}. {SURENESS}, if the groups are stable, too.",
         alt=f"Votes for the number of groups: {most}.",
     )
     return Group([chart, table], "How many groups?", wide=True, only="page")
@@ -136,34 +128,38 @@ def _vote_bars(sums: dict[int, float], chosen: int | None, ks: Sequence[int]) ->
     if not sums:
         return None
     last = max(max(sums) + 1, min(ks[-1], 10)) if ks else max(sums) + 1
-    plot = Plot((0.5, last + 0.5), (0.0, 1.1 * max(sums.values())), "number of groups", 620, 210, whole=True)
+    total = sum(sums.values())
+    shares = {k: weight / total for k, weight in sums.items()}
+    ends = (0.0, 1.1 * max(shares.values()))
+    plot = Plot(
+        (0.5, last + 0.5), ends, "number of groups", 620, 230, whole=True, percent=True, beside="share of the votes"
+    )
     gap = 0.3 * (plot.x(1) - plot.x(0))
-    for k, weight in sums.items():
-        plot.bars([k - 0.5, k + 0.5], [weight], ORANGE if k == chosen else PALE, f"{k}: {weight:g}", gap)
+    for k, share in shares.items():
+        plot.bars([k - 0.5, k + 0.5], [share], ORANGE if k == chosen else PALE, f"{k}: {share:.0%} of the votes", gap)
     return plot.svg()
 
 
 def _cards(found: Exploration) -> Group:
     hidden = len(found.summaries) - _MOST_CARDS
-    caption = "Bars: the mean of the group minus that of all rows, in standard deviations of the column." + (
-        f" {counted(hidden, 'more group')} not shown." if hidden > 0 else ""
+    caption = (
+        "Bars: the mean of the group minus that of all rows, in standard deviations of the column."
+        + ROWS_FROM_0
+        + (f" {counted(hidden, 'more group')} not shown." if hidden > 0 else "")
     )
     cards = [_card(found, one) for one in found.summaries[:_MOST_CARDS]]
     return Group(cards, "The groups", caption, panels=True, wide=True, only="page")
 
 
-def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
+def _card(found: Exploration, one: ClusterSummary) -> Chart:
     """A group: its name, its largest differences as bars, and what is known of it, a sentence to a line."""
-    spread = deviations(found)
+    units = Units.of(found)
     lines = [f"{counted(one.rows, 'row')}, {share_of(one.share)} of all."]
-    if one.traits and len(found.summaries) <= _TWO_LINES:  # of many groups the bars say enough
-        told = listed([trait_words(trait, spread) for trait in one.traits[:3]])
-        lines.append(f"{told[0].upper()}{told[1:]}.")
-    lines += [
-        f"{share_of(level.share)} have {name_of(level.column)} {name_of(level.level)} (of all rows {share_of(level.overall)})."
-        for level in one.categories[:3]
-    ]
-    if words := rule_words(one, spread):
+    traits = traits_told(one, units, 3)
+    if traits and len(found.summaries) <= _TWO_LINES:  # of many groups the bars say enough
+        lines.append(sentence_of(listed([trait_words(trait, units) for trait in traits])))
+    lines += [sentence_of(level_words(level)) for level in one.categories[:3]]
+    if words := rule_words(one, units):
         assert one.rule is not None
         lines.append(f"Rule: {words}. {rule_quality(one)}")
     elif one.rule is not None:
@@ -172,15 +168,14 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart | Note:
         rows = listed([row_name(found, row) for row in one.exemplars[:3]])
         lines.append(f"Most typical: {rows}.")
     if one.verdict:
-        lines.append(_VERDICTS.get(one.verdict, one.verdict))
+        lines.append(verdict_sentence(one.verdict))
     if one.confidence == one.confidence:
         lines.append(f"Its rows keep their group in {share_of(one.confidence)} of the repeats, on average.")
     chart = _differences(found, one)
-    title = group_name(one, 70)
-    alt = f"What sets group {one.number} apart: {listed([trait_words(trait, spread) for trait in one.traits[:3]])}."
-    if not chart:
-        return Note("\n".join([title, *lines]))
-    return Chart(title, lambda: chart, "\n".join(lines), colour(one.number), alt=alt)
+    title = group_name(one, units, 70)
+    apart = [trait_words(trait, units) for trait in traits] or [level_words(level) for level in one.categories[:3]]
+    alt = f"What sets group {one.number} apart: {listed(apart)}."
+    return Chart(title, lambda: chart or None, "\n".join(lines), colour(one.number), alt=alt)
 
 
 def rule_quality(one: ClusterSummary) -> str:
@@ -219,7 +214,8 @@ def _profile(found: Exploration) -> Chart | None:
         return None
     some, numbers = _strongest_columns(found, _MOST_COLUMNS), numbers_of(found)
     values = np.asarray(profile.differences, dtype=np.float64)[numbers][:, some].T
-    means = [values_in_units(np.asarray(profile.means)[numbers, j], float(profile.deviation[j])) for j in some]
+    units = Units.of(found)
+    means = [units.values(found.names[j], np.asarray(profile.means)[numbers, j]) for j in some]
     names = [name_of(found.names[j]) for j in some]
     reach = max(1.0, min(3.0, float(np.nanmax(np.abs(values), initial=1.0))))
 
@@ -271,20 +267,17 @@ def _distributions(found: Exploration) -> Group | None:
 
 
 def comparison_words(found: Exploration) -> str:
-    """Whether k-means or a mixture describes the rows better, and by how much."""
+    """Whether k-means or a mixture describes the rows better, and what follows."""
     one = found.comparison
     if one is None:
         return ""
-    better = "A mixture of clouds of any shape" if one.gain > 0 else "Round groups of equal size (k-means)"
-    other = "round groups of equal size (k-means)" if one.gain > 0 else "a mixture of clouds of any shape"
-    sure = abs(one.gain) > 2 * one.error
-    head = (
-        f"{better} describe{'s' if one.gain > 0 else ''} rows that neither has seen better than {other}"
-        if sure
-        else "A mixture of clouds of any shape and round groups of equal size (k-means) describe new rows equally well"
-    )
-    shown = "the mixture" if one.chosen == "mixture" else "k-means"
-    return f"{head}. {sentence_of(one.reason)} The groups shown are those of {shown}."
+    return f"{sentence_of(one.reason)} Therefore the groups shown are {groups_made_by(found)}."
+
+
+def groups_made_by(found: Exploration) -> str:
+    """Which model the groups are of."""
+    mixture = isinstance(found.clusters, GaussianMixture)
+    return "clouds of any shape (a mixture)" if mixture else "round groups of about equal size (k-means)"
 
 
 def _comparison(found: Exploration) -> Group | None:
@@ -295,11 +288,12 @@ def _comparison(found: Exploration) -> Group | None:
         "",
         [
             Column("model", ["k-means", f"mixture ({one.covariance_type})"], left=True),
-            Column("log-density of a new row", [one.kmeans, one.mixture], "{:.3f}".format),
+            Column("how well it describes new rows", [one.kmeans, one.mixture], "{:.3f}".format),
             Column("", ["chosen" if one.chosen == name else "" for name in ("k-means", "mixture")], left=True),
         ],
-        f"Mean over {counted(one.rows, 'held-out row')}, difference {one.gain:+.2g}, its standard error {one.error:.1g}. "
-        f"Both agree on {share_of(max(one.agreement, 0.0))} (adjusted Rand index, 100 % is the same groups).",
+        f"Mean log-density of {counted(one.rows, 'held-out row')}, the larger the better; difference {one.gain:+.2g}, its "
+        f"standard error {one.error:.1g}. Agreement of both groupings: {one.agreement + 0.0:.2f} (adjusted Rand index; 1 is "
+        "the same groups, 0 is chance).",
     )
     return Group([Note(comparison_words(found)), table], "Round groups or clouds of any shape?", wide=True, only="page")
 

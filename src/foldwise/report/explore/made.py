@@ -42,8 +42,6 @@ def made_part(found: Exploration) -> Part:
         parts.append(Note(f"Steps that take long used {found.sampled_rows:,} rows drawn at random."))
     if found.overview.lines:
         parts.append(Note("\n".join(name_of(line, 400) for line in found.overview.lines)))
-    if found.overview.notes:
-        parts.append(Note("\n".join(f"Note: {name_of(note, 400)}" for note in found.overview.notes)))
     if found.settings:
         parts.append(_pairs("Settings", {str(key): name_of(str(value), 200) for key, value in found.settings.items()}))
     if found.seconds:

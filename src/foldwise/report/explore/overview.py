@@ -6,13 +6,15 @@ import numpy as np
 
 from foldwise.report.column_charts import level_bars, small_histogram
 from foldwise.report.explore.cautions import alike_pairs
-from foldwise.report.explore.words import listed, name_of, share_of, values_in_units
+from foldwise.report.explore.notes import other_notes, serious_notes
+from foldwise.report.explore.words import listed, name_of, sentence_of, share_of, values_in_units
 from foldwise.report.formats import counted
 from foldwise.report.heat_table import heat_grid, heat_table
 from foldwise.report.values import Chart, Column, Group, Note, Part, Table
 from foldwise.selection.explore.result import ColumnSummary, Exploration
 
 _MOST_ROWS = 60  # columns in the table
+_FEW = 12  # columns that need no search
 _MOST_PANELS = 24
 _WITH_FIGURES = 14  # columns up to which correlations are written
 _MOST_CORRELATED = 40
@@ -24,9 +26,19 @@ _ROLES = {"used": "compared", "describing": "describes the rows", "label": "labe
 
 
 def overview_parts(found: Exploration) -> list[Part]:
-    """The columns as a table, as small pictures, and how they go together."""
+    """Notes, the columns as a table, as small pictures, and how they go together."""
     shown = _shown(found)
-    return [_table(found, shown[:_MOST_ROWS]), *_pictures(found, shown), *_correlations(found)]
+    return [*_notes(found), _table(found, shown[:_MOST_ROWS]), *_pictures(found, shown), *_correlations(found)]
+
+
+def _notes(found: Exploration) -> list[Part]:
+    """How the table was understood, what may be wrong first."""
+    serious, others = serious_notes(found), other_notes(found)
+    told = [*serious, *(name_of(note.rstrip("."), 400) for note in others)]
+    if not told:
+        return []
+    lines = [sentence_of(note) for note in told]
+    return [Group([Note("\n".join(lines))], "How the table was understood", wide=True, only="page")]
 
 
 def _shown(found: Exploration) -> list[ColumnSummary]:
@@ -71,7 +83,7 @@ def _table(found: Exploration, shown: list[ColumnSummary]) -> Table:
     how = "brought to equal spread" if found.scale else "compared in their own units"
     words.append(f"The columns are {how}{f' ({found.scale_reason})' if found.scale_reason else ''}.")
     told = [column for column in columns if any(column.cells)]  # of very many columns, no figures were taken
-    return Table("The columns", told, " ".join(words), most=_MOST_ROWS, wide=True, only="page")
+    return Table("The columns", told, " ".join(words), most=_MOST_ROWS, searchable=every > _FEW, wide=True, only="page")
 
 
 def _range(one: ColumnSummary) -> tuple[str, str, str]:

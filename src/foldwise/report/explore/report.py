@@ -39,13 +39,14 @@ def explore_report(found: Exploration) -> Report:
 
 def _facts(found: Exploration) -> list[Fact]:
     used, agreed, k = len(found.names), found.n_components, group_count(found)
+    matter = "not known" if agreed is None else f"{agreed:,}" if agreed else "none"
     facts = [
         Fact("rows", found.overview.rows, f"{found.overview.rows:,}", only="page"),
         Fact("columns compared", used, f"{used:,}", f"of {len(found.overview.columns):,}", only="page"),
-        Fact("directions that matter", agreed, "not known" if agreed is None else f"{agreed:,}", only="page"),
+        Fact("directions that matter", agreed, matter, only="page"),
         Fact("groups", k, group_total(found), only="page"),
     ]
     if found.outliers is not None:
-        far = max(found.outliers.t2_count, found.outliers.residual_count)
+        far = found.outliers.count
         facts.append(Fact("unusual rows", far, f"{far:,}", "far from the others", only="page"))
     return facts

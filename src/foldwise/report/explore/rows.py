@@ -9,8 +9,9 @@ import numpy as np
 
 from foldwise.report.equal_plane import cross, draw_points, ends_of, equal_plot
 from foldwise.report.explore.directions import axis_names
-from foldwise.report.explore.groups import number_colour, numbers_of
-from foldwise.report.explore.words import group_name, listed, name_of, rows_words, share_of
+from foldwise.report.explore.groups import ROWS_FROM_0, number_colour, numbers_of
+from foldwise.report.explore.units import Units, group_name
+from foldwise.report.explore.words import listed, name_of, rows_words, share_of
 from foldwise.report.formats import counted, short_number, whole_percent
 from foldwise.report.svg import colour
 from foldwise.report.values import Column, Part, Scatter, Table
@@ -23,11 +24,14 @@ def scatter_parts(found: Exploration) -> list[Part]:
     if points is None or points.scores.shape[1] < 2 or not len(points.rows):
         return []
     names = axis_names(found)[: points.scores.shape[1]]
-    groups = [group_name(one, 40) for one in found.summaries] or [f"group {number}" for number in numbers_of(found)]
+    units = Units.of(found)
+    groups = [group_name(one, units, 40) for one in found.summaries] or [
+        f"group {number}" for number in numbers_of(found)
+    ]
     which = f"{len(points.rows):,} of {rows_words(points.total)}, drawn at random" if points.sampled else "All rows"
     if points.blank:
         which += f" but {counted(points.blank, 'row')} without any value"
-    caption = f"{which}; equal scales on both axes, and nothing lies outside the frame."
+    caption = f"{which}; equal scales on both axes, and nothing lies outside the frame.{ROWS_FROM_0}"
     alt = _alt(found, points)
     return [
         Scatter("The rows", points, names, groups, lambda: _static(found, points), caption, alt, wide=True, only="page")
@@ -127,26 +131,12 @@ def row_table(found: Exploration) -> list[Part]:
         if found.confidence is not None:
             columns.append(Column("keeps its group", [row.confidence for row in rows], whole_percent))
     columns += [
-        Column("how far out (T2)", [row.t2 for row in rows], "{:,.2f}".format),
-        Column("misfit (residual)", [row.residual for row in rows], "{:,.3g}".format),
+        Column("how far out", [row.t2 for row in rows], "{:,.2f}".format),
+        Column("misfit", [row.residual for row in rows], "{:,.3g}".format),
         Column("mainly by", [row.column for row in rows], left=True),
     ]
-    words = []
-    if outliers is not None:
-        chance = f"about {outliers.expected:,.0f}" if outliers.expected >= 0.5 else "hardly any"
-        limit = f"T2 above {short_number(outliers.t2_limit)}"
-        words.append(
-            f"Far out along {counted(outliers.components, 'direction')} ({limit}): {rows_words(outliers.t2_count)}, "
-            f"where one normal cloud would have {chance}."
-        )
-        if outliers.residual_limit == outliers.residual_limit:
-            words.append(
-                f"Far away from these directions (residual above {short_number(outliers.residual_limit)}): "
-                f"{rows_words(outliers.residual_count)}."
-            )
-        hidden = max(outliers.t2_count, outliers.residual_count) - len(outliers.rows)
-        if hidden > 0:
-            words.append("The most extreme are listed.")
+    words = _limits(found) if outliers is not None else []
+    words.append(ROWS_FROM_0.strip())
     colours = [colour(row.group) if row.group >= 0 else "transparent" for row in rows] if numbers_of(found) else ()
     return [
         Table(
@@ -160,6 +150,41 @@ def row_table(found: Exploration) -> list[Part]:
             only="page",
         )
     ]
+
+
+def _limits(found: Exploration) -> list[str]:
+    """What counts as far out and as a misfit, and how many rows that is."""
+    out = found.outliers
+    assert out is not None
+    chance = f"about {out.expected:,.0f}" if out.expected >= 0.5 else "hardly any"
+    first = "the first direction" if out.components == 1 else f"the first {out.components} directions"
+    although = ", although none stands out from chance" if found.n_components == 0 else ""
+    words = [f"Far out: {rows_words(out.t2_count)} along {first}{although} (T2 above {short_number(out.t2_limit)})."]
+    if out.residual_limit == out.residual_limit:
+        words.append(
+            f"Misfits: {rows_words(out.residual_count)} far away from these directions (residual above "
+            f"{short_number(out.residual_limit)})."
+        )
+    words.append(f"Together {rows_words(out.count)}; one normal cloud would have {chance}.")
+    if out.count > len(out.rows):
+        words.append("The most extreme are listed.")
+    return words
+
+
+def unusual_words(found: Exploration) -> str:
+    """How many rows lie far from the others, how many would by chance, and which are the most extreme."""
+    out = found.outliers
+    assert out is not None
+    chance = f"about {out.expected:,.0f}" if out.expected >= 0.5 else "hardly any"
+    if not out.count:
+        return f"none lies far from the others (of one normal cloud, {chance} would)"
+    lies = "lies" if out.count == 1 else "lie"
+    told = f"{rows_words(out.count)} {lies} far from the others (of one normal cloud, {chance} would)"
+    some = [str(row) for row in out.rows[:5].tolist()]
+    if not some:
+        return told
+    which = f"row {some[0]}" if len(some) == 1 else f"rows {listed(some, 5)}"
+    return f"{told}; {'it is' if out.count == 1 else 'most extreme:'} {which}, counted from 0"
 
 
 def _ids(cells: Sequence[str]) -> tuple[list[object], list[str]]:

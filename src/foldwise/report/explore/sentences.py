@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from foldwise.report.explore.cautions import BAD, GOOD, caution_sentence
+from foldwise.report.explore.cautions import caution_sentence
 from foldwise.report.explore.meaning import directions_of, mainly
-from foldwise.report.explore.votes import vote_words
+from foldwise.report.explore.units import Units, level_words, rule_words, traits_sentence, traits_told
+from foldwise.report.explore.verdicts import BAD, GOOD, counts_in_words
+from foldwise.report.explore.votes import HALF, direction_votes, sure_of, vote_words
 from foldwise.report.explore.words import (
     NUMBERS,
     ORDINALS,
-    deviations,
     group_count,
     listed,
     name_of,
     of_hundred,
     place_of,
     rows_words,
-    rule_words,
     share_of,
-    trait_words,
 )
 from foldwise.report.formats import counted
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.explore.result import ClusterSummary, Exploration
 
-HALF, CLEARLY = 0.5, 0.75  # shares of the votes
+_SURE = ("perhaps", "probably", "clearly")
 _TOLD = 3  # groups that the sentence tells
 _STRONG = 1.0  # deviations: a second difference as large as this is told, too
 _TELLING = 0.85  # a rule is told if it is right, and finds its rows, this often
@@ -70,17 +69,21 @@ def _directions(found: Exploration) -> str:
     if agreed is None:
         why = "was not worked out" if found.components is None else "could not be told"
         return f"How many directions matter {why}; the strongest one holds {first} and is {about}."
+    assert found.components is not None
+    sure = _SURE[sure_of(found.components.strength)]
+    votes = direction_votes(found.components)
     if agreed == 0:
-        return f"No direction stands out from chance: the strongest one, {about}, holds only {first}."
+        head = "No direction stands" if sure == "clearly" else f"{sure.capitalize()} no direction stands"
+        return f"{head} out from chance ({votes}): the strongest one, {about}, holds only {first}."
     if agreed == 1:
-        return f"One direction matters: it holds {first} and is {about}."
+        return f"There is {sure} one direction that matters ({votes}): it holds {first} and is {about}."
     known = min(agreed, len(shares))
     held = share_of(float(shares[:known].sum()))
     held = held if known == agreed else f"at least {held}"
     told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
     more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
-    head = f"{NUMBERS[agreed].capitalize()} directions" if agreed < len(NUMBERS) else f"The first {agreed:,} directions"
-    return f"{head} hold {held} of the variation: {'; '.join(told)}{more}."
+    head = f"There are {sure} {NUMBERS[agreed] if agreed < len(NUMBERS) else f'{agreed:,}'} directions that matter ({votes})"
+    return f"{head}, which hold {held} of the variation: {'; '.join(told)}{more}."
 
 
 def _groups(found: Exploration) -> str:
@@ -127,62 +130,53 @@ def _one_cloud(number: ClusterChoice) -> str:
 
 def _sure(found: Exploration, number: ClusterChoice) -> str:
     """How sure the number is: by the votes, and less so if groups are not found again."""
-    words = ("perhaps", "probably", "clearly")
-    by_votes = 2 if number.strength >= CLEARLY else 1 if number.strength >= HALF else 0
     verdicts = [one.verdict for one in found.summaries if one.verdict]
     good = sum(one in GOOD for one in verdicts)
     by_verdicts = 2 if good == len(verdicts) else 0 if all(one in BAD for one in verdicts) else 1
-    return words[min(by_votes, by_verdicts)]
+    return _SURE[min(sure_of(number.strength), by_verdicts)]
 
 
 def _again(found: Exploration) -> str:
     """Whether the groups are found again, after a comma."""
-    if found.stability is None:
+    if found.stability is None or not any(one.verdict for one in found.summaries):
         return "but whether other rows would give the same was not checked"
     verdicts = [one.verdict for one in found.summaries]
-    k, good, bad = len(verdicts), sum(one in GOOD for one in verdicts), sum(one in BAD for one in verdicts)
-    which = "both" if k == 2 else f"all {k:,}"
-    if good == k:
-        return f"and {which} are found again when other rows are drawn"
-    if good + bad == 0:
-        return f"and {which} are found again, if not quite the same, when other rows are drawn"
-    if bad == k:
-        lost = all(one == "dissolves" for one in verdicts)
-        return "but other rows would give other groups" if lost else "but parts of a single cloud could look the same"
-    parts = [f"{good:,} {'is' if good == 1 else 'are'} found again"] if good else []
-    parts += [f"{k - good - bad:,} {'is' if k - good - bad == 1 else 'are'} found roughly"] if k > good + bad else []
-    parts += [f"{bad:,} could be chance"] if bad else []
-    return f"of which, when other rows are drawn, {listed(parts)}"
+    good = sum(one in GOOD for one in verdicts)
+    if good == len(verdicts):
+        return f"and {counts_in_words(found)}: found again when other rows are drawn"
+    if set(verdicts) == {"could be noise"}:
+        return f"but {counts_in_words(found)}: parts of one cloud would be found again as well"
+    if len(set(verdicts)) == 1:
+        return f"but {counts_in_words(found)} when other rows are drawn"
+    return f"of which {counts_in_words(found)} when other rows are drawn"
 
 
 def _differences(found: Exploration) -> str:
     if not found.summaries:
         return _in_degree(found)
-    spread = deviations(found)
-    order = sorted(found.summaries, key=lambda one: -_strength(one))[:_TOLD]
+    units = Units.of(found)
+    order = sorted(found.summaries, key=lambda one: (one.verdict in BAD, -_strength(one)))[:_TOLD]
     told = sorted((one for one in order if one.traits or one.categories), key=lambda one: one.number)
     if not told:
         return "No single column sets a group apart from the others."
-    parts = [_told(one, spread, len(told)) for one in told]
+    parts = [_told(one, units, len(told)) for one in told]
     head = "Most distinct are these: " if len(found.summaries) > _TOLD else ""
     telling = [one for one in told if one.rule is not None and min(one.rule.precision, one.rule.recall) >= _TELLING]
     more = ""
     if telling:
         best = max(telling, key=lambda one: 0.0 if one.rule is None else min(one.rule.precision, one.rule.recall))
         assert best.rule is not None
-        more = f"; {of_hundred(best.rule.precision)} rows where {rule_words(best, spread)} are in group {best.number}"
+        more = f"; {of_hundred(best.rule.precision)} rows where {rule_words(best, units)} are in group {best.number}"
     text = f"{head}{'; '.join(parts)}{more}."
     return text[0].upper() + text[1:]
 
 
-def _told(one: ClusterSummary, spread: dict[str, float], told: int) -> str:
-    traits = [trait_words(trait, spread) for trait in one.traits[:2]]
-    if told > 2 and len(one.traits) > 1 and abs(one.traits[1].difference) < _STRONG:
+def _told(one: ClusterSummary, units: Units, told: int) -> str:
+    traits = traits_told(one, units, 2)
+    if told > 2 and len(traits) > 1 and abs(traits[1].difference) < _STRONG:
         traits = traits[:1]
-    if not traits:
-        level = one.categories[0]
-        traits = [f"{share_of(level.share)} with {name_of(level.column)} {name_of(level.level)}"]
-    return f"group {one.number} ({rows_words(one.rows)}) has {listed(traits)}"
+    head = f"group {one.number} ({rows_words(one.rows)})"
+    return f"{head}{traits_sentence(traits, units)}" if traits else f"{head}: {level_words(one.categories[0])}"
 
 
 def _strength(one: ClusterSummary) -> float:

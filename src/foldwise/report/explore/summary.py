@@ -11,7 +11,10 @@ from foldwise.report.explore.made import manifests, versions
 from foldwise.report.explore.meaning import directions_of, meaning
 from foldwise.report.explore.rows import noted_rows
 from foldwise.report.explore.sentences import sentences
-from foldwise.report.explore.words import group_count
+from foldwise.report.explore.units import Units, rule_words, shown_name
+from foldwise.report.explore.verdicts import groups_in_words
+from foldwise.report.explore.votes import direction_votes
+from foldwise.report.explore.words import group_count, sentence_of
 from foldwise.report.json import plain
 from foldwise.selection.explore.result import ClusterSummary, Exploration
 from foldwise.selection.votes import Vote
@@ -91,7 +94,7 @@ def _directions(found: Exploration) -> dict[str, Any]:
         )
     return {
         "agreed": found.n_components,
-        "sentence": None if choice is None else choice.sentence,
+        "sentence": None if choice is None else sentence_of(direction_votes(choice)),
         "votes": [] if choice is None else [_vote(one) for one in choice.votes],
         "directions": listed,
     }
@@ -99,6 +102,7 @@ def _directions(found: Exploration) -> dict[str, Any]:
 
 def _groups(found: Exploration) -> dict[str, Any]:
     number, comparison, stability = found.number, found.comparison, found.stability
+    units = Units.of(found)
     return {
         "number": group_count(found),
         "made": len(numbers_of(found)),
@@ -106,15 +110,15 @@ def _groups(found: Exploration) -> dict[str, Any]:
         "strength": None if number is None else number.strength,
         "runner_up": None if number is None else number.runner_up,
         "votes": [] if number is None else [_vote(one) for one in number.votes],
-        "groups": [_group(one) for one in found.summaries],
+        "groups": [_group(one, units) for one in found.summaries],
         "silhouette": None if found.silhouette is None else found.silhouette.mean,
         "stability": None
         if stability is None
         else {
-            "sentence": stability.sentence,
+            "sentence": sentence_of(groups_in_words(found)) if found.summaries else None,
             "jaccard": stability.jaccard,
             "base": stability.base,
-            "verdicts": list(stability.verdicts),
+            "verdicts": [one.verdict or None for one in found.summaries],
             "repeats": stability.n_repeats,
         },
         "consensus_agreement": found.ensemble_agreement,
@@ -126,11 +130,11 @@ def _groups(found: Exploration) -> dict[str, Any]:
     }
 
 
-def _group(one: ClusterSummary) -> dict[str, Any]:
+def _group(one: ClusterSummary, units: Units) -> dict[str, Any]:
     rule = one.rule
     return {
         "number": one.number,
-        "name": one.name,
+        "name": shown_name(one, units),
         "rows": one.rows,
         "share": one.share,
         "traits": [dict(vars(trait)) for trait in one.traits],
@@ -138,7 +142,7 @@ def _group(one: ClusterSummary) -> dict[str, Any]:
         "rule": None
         if rule is None
         else {
-            "text": str(rule),
+            "text": rule_words(one, units, 1000) or str(rule),
             "conditions": [dict(vars(condition)) for condition in rule.conditions],
             "precision": rule.precision,
             "recall": rule.recall,
@@ -157,6 +161,7 @@ def _outliers(found: Exploration) -> dict[str, Any] | None:
     return {
         "directions": out.components,
         "level": out.level,
+        "count": out.count,
         "expected": out.expected,
         "t2_limit": out.t2_limit,
         "t2_count": out.t2_count,

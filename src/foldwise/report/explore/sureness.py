@@ -11,6 +11,7 @@ from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
 from foldwise.report.ensemble import neighbours_together
 from foldwise.report.explore.groups import numbers_of
+from foldwise.report.explore.verdicts import groups_in_words, verdict_words
 from foldwise.report.explore.words import listed, name_of, sentence_of, share_of
 from foldwise.report.formats import counted, whole_percent
 from foldwise.report.group_charts import found_again, silhouette_areas
@@ -43,15 +44,18 @@ def _stability(found: Exploration) -> list[Chart]:
     if one is None:
         return []
     numbers = list(range(one.n_clusters))
+    told = {each.number: verdict_words(each.verdict) for each in found.summaries}
+    verdicts = [told.get(number, "") for number in numbers]
     known, weights = one.known_confidence
     fine = ~np.isnan(known)
     sure = float(weights[fine][known[fine] >= 0.9].sum() / max(weights[fine].sum(), 1e-300))
     bars = Chart(
         "Are the groups found again?",
-        lambda: found_again(one.jaccard, one.base, one.verdicts, numbers),
+        lambda: found_again(one.jaccard, one.base, verdicts, numbers),
         f"{counted(one.n_repeats, 'repeat')} with rows drawn at random. Bars: rows in the group and in the most similar one of "
-        "a repeat, over rows in either; 1 is never changed. Marks: what parts of a single cloud, or chance, would reach.",
-        alt=one.sentence,
+        "a repeat, over rows in either; 1 is never changed. Marks: what parts of a single cloud, or chance, would reach"
+        f"{_although(found)}.",
+        alt=sentence_of(groups_in_words(found) or "how well each group is found again"),
         only="page",
     )
 
@@ -68,6 +72,15 @@ def _stability(found: Exploration) -> list[Chart]:
         only="page",
     )
     return [bars, rows]
+
+
+def _although(found: Exploration) -> str:
+    """Why a verdict may be better than a mark says."""
+    assert found.stability is not None
+    own = [one.verdict for one in found.summaries]
+    if not own or own == list(found.stability.verdicts):
+        return ""
+    return "; there are gaps between all of these groups, so that they are no parts of one cloud"
 
 
 def _silhouettes(found: Exploration) -> Chart | None:
@@ -116,7 +129,8 @@ def _consensus(found: Exploration) -> Chart | None:
     numbers = "" if same else " The numbers are those of the consensus, found from a sample."
     sizes = sorted({int(size) for size in model.base_sizes_})
     parts = (
-        f" They have {sizes[0]} to {sizes[-1]} parts, so that a group can show as several squares."
+        f" The clusterings have {sizes[0]} to {sizes[-1]} parts each: those with many parts split a group, which then shows "
+        "as several dark squares; paler colour between them, within the lines of the group, comes from those with few parts."
         if len(sizes) > 1
         else ""
     )
@@ -124,8 +138,9 @@ def _consensus(found: Exploration) -> Chart | None:
     return Chart(
         "Do many clusterings agree?",
         draw,
-        f"For {which}, by group: the stronger the colour, the more often two rows are together in "
-        f"{counted(len(model.base_sizes_), 'clustering')}. Full squares are clear groups.{parts}{told}{numbers}",
+        f"For {which}, in the order of the groups: the stronger the colour, the more often two rows are together in "
+        f"{counted(len(model.base_sizes_), 'clustering')}. Pale between two groups: they are hardly ever mixed."
+        f"{parts}{told}{numbers}",
         alt=f"Consensus of {len(model.base_sizes_)} clusterings.{told}",
         only="page",
     )

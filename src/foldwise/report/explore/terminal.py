@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from foldwise.report.explore.cautions import cautions
-from foldwise.report.explore.groups import rule_quality
-from foldwise.report.explore.words import deviations, name_of, rows_words, rule_words, share_of
-from foldwise.report.formats import short_number
+from foldwise.report.explore.cautions import cautions_not_said
+from foldwise.report.explore.groups import groups_made_by, numbers_of, rule_quality
+from foldwise.report.explore.notes import other_notes
+from foldwise.report.explore.rows import unusual_words
+from foldwise.report.explore.units import Units, rule_words, shown_name
+from foldwise.report.explore.verdicts import verdict_words
+from foldwise.report.explore.words import name_of, share_of
+from foldwise.report.formats import counted
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Column, Note, Part, Table
 from foldwise.selection.explore.result import Exploration
@@ -27,8 +31,8 @@ def terminal_parts(found: Exploration) -> list[Part]:
 
 def _table(found: Exploration) -> tuple[Table, list[str]]:
     """The groups, and their rules as lines if the table has no room for them."""
-    spread, groups = deviations(found), found.summaries
-    rules = [rule_words(one, spread, _RULE, brief=True) for one in groups]
+    units, groups = Units.of(found), found.summaries
+    rules = [rule_words(one, units, _RULE, brief=True) for one in groups]
     shares = [
         "" if one.rule is None or not rule else f"{100 * one.rule.precision:.0f} / {100 * one.rule.recall:.0f} %"
         for one, rule in zip(groups, rules, strict=True)
@@ -37,8 +41,8 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
         Column("group", [one.number for one in groups], left=True),
         Column("rows", [one.rows for one in groups], "{:,}".format),
         Column("share", [one.share for one in groups], share_of),
-        Column("name", [name_of(one.name, _NAME) for one in groups], left=True),
-        Column("found again", [one.verdict or "not checked" for one in groups], left=True),
+        Column("name", [name_of(shown_name(one, units), _NAME) for one in groups], left=True),
+        Column("stability", [verdict_words(one.verdict) for one in groups], left=True),
         Column("rule", rules, left=True),
         Column("right / found", shares, left=True),
     ]
@@ -46,29 +50,23 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
     wide = len("  ".join(max([column.name, *column.cells], key=len) for column in shown))
     lines = []
     if wide > WIDTH:
-        names = Column("name", [name_of(one.name, 2 * _NAME) for one in groups], left=True)
+        names = Column("name", [name_of(shown_name(one, units), 2 * _NAME) for one in groups], left=True)
         shown = [names if one.name == "name" else one for one in shown if one.name not in ("rule", "right / found")]
-        told = [one for one in groups if rule_words(one, spread)][:_MOST_RULES]
-        lines = [f"group {one.number}: {rule_words(one, spread)}. {rule_quality(one)}" for one in told]
+        told = [one for one in groups if rule_words(one, units)][:_MOST_RULES]
+        lines = [f"group {one.number}: {rule_words(one, units)}. {rule_quality(one)}" for one in told]
     return Table("The groups", shown, most=_MOST_GROUPS, only="text"), lines
 
 
 def _lines(found: Exploration) -> list[str]:
     lines = []
-    if found.components is not None:
-        lines.append(f"directions: {found.components.sentence}")
-    if (out := found.outliers) is not None:
-        limits = f"T2 above {short_number(out.t2_limit)}: {rows_words(out.t2_count)}"
-        if out.residual_limit == out.residual_limit:
-            limits += f"; residual above {short_number(out.residual_limit)}: {rows_words(out.residual_count)}"
-        first = [str(row) for row in out.rows[:5].tolist()]
-        more = f"; the most extreme are rows {', '.join(first)}" if len(first) > 1 else ""
-        lines.append(
-            f"unusual rows: {limits} (by chance about {out.expected:,.{1 if out.expected < 10 else 0}f}){more}"
-        )
-    lines += [f"note: {name_of(note, 300)}" for note in found.overview.notes[:_MOST_NOTES]]
-    hidden = len(found.overview.notes) - _MOST_NOTES
-    lines += [f"and {hidden} more notes on the page"] * (hidden > 0)
-    said = cautions(found)
-    lines += [f"note: {one}" for one in said[3:6]]
+    if numbers_of(found) and found.clusters is not None:
+        why = "" if found.comparison is None else f": {found.comparison.reason.rstrip('.')}"
+        lines.append(f"groups: {groups_made_by(found)}{why}")
+    if found.outliers is not None:
+        lines.append(f"unusual rows: {unusual_words(found)}")
+    lines += [f"note: {one}" for one in cautions_not_said(found)[:_MOST_NOTES]]
+    more = other_notes(found)
+    lines += [f"note: {name_of(note, 300)}" for note in more[:_MOST_NOTES]]
+    hidden = len(more) - _MOST_NOTES
+    lines += [f"and {counted(hidden, 'more note')} on the page"] * (hidden > 0)
     return lines

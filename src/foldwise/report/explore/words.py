@@ -10,11 +10,10 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.report.formats import counted, in_units, short_number
 from foldwise.report.labels import cut
-from foldwise.selection.explore.result import ClusterSummary, Exploration, Trait
+from foldwise.selection.explore.result import Exploration
 from foldwise.selection.votes import Vote
 
 LONGEST = 40  # characters of a name that are shown
-_USEFUL = 0.5  # a rule must be right, and find the rows of its group, at least this often
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
@@ -76,46 +75,12 @@ def of_hundred(share: float) -> str:
     return "nearly all" if rounded == 100 else "hardly any" if rounded == 0 else f"{rounded} of 100"
 
 
-def deviations(found: Exploration) -> dict[str, float]:
-    """The standard deviation of each column by its name."""
-    known = {one.name: one.deviation for one in found.overview.columns if one.deviation is not None}
-    if found.profile is not None:
-        known |= dict(zip(found.names, map(float, found.profile.deviation), strict=False))
-    return {name: value for name, value in known.items() if value is not None}
-
-
 def values_in_units(values: Floats | Sequence[float], deviation: float | None) -> list[str]:
     """Values of one column with as many decimals as they deserve."""
     given = np.asarray(values, dtype=np.float64)
     if deviation is None or not deviation > 0:
         return [short_number(float(value)) if value == value else "-" for value in given]
     return in_units(given, deviation)
-
-
-def trait_words(trait: Trait, spread: dict[str, float]) -> str:
-    """A column in which a group differs, in the units of the data."""
-    mean, overall = values_in_units([trait.mean, trait.overall], spread.get(trait.column))
-    side = "high" if trait.difference > 0 else "low"
-    return f"{side} {name_of(trait.column)} ({mean} on average, {overall} overall)"
-
-
-def rule_words(one: ClusterSummary, spread: dict[str, float], longest: int = LONGEST, *, brief: bool = False) -> str:
-    """The rule of a group, its numbers in the units of the data; "" without one that is more often right than not."""
-    if one.rule is None or not one.rule.conditions or min(one.rule.precision, one.rule.recall) < _USEFUL:
-        return ""
-    said = []
-    for condition in one.rule.conditions:
-        if isinstance(condition.value, str):
-            said.append(f"{name_of(condition.column, longest)} is {name_of(condition.value, longest)}")
-            continue
-        sign = {">": "above", "<=": "at most"}.get(condition.sign, condition.sign)
-        value = values_in_units([condition.value], spread.get(condition.column))[0]
-        said.append(
-            f"{name_of(condition.column, longest)} {sign} {value}"
-            if brief
-            else f"{name_of(condition.column, longest)} is {sign} {value}"
-        )
-    return " and ".join(said)
 
 
 def also_plausible(vote: Vote) -> str:
@@ -130,11 +95,6 @@ def sentence_of(words: str) -> str:
     'K-means is enough.'
     """
     return words if not words else f"{words[0].upper()}{words[1:].rstrip('.')}."
-
-
-def group_name(one: ClusterSummary, most: int = 60) -> str:
-    """The number and the proposed name of a group."""
-    return f"{one.number}: {name_of(one.name, most)}" if one.name else f"group {one.number}"
 
 
 def group_count(found: Exploration) -> int | None:
