@@ -63,7 +63,10 @@ def test_stages_are_named_and_escaped(display: Display) -> None:
     with fw.progress():
         events.emit(events.Stage("reading <b>", 1, 4))
         events.emit(events.RowsRead(5, None, 1))
-    assert "1 of 4: reading &lt;b&gt;, pass 1" in display.shown[-2]["text/html"]
+        events.emit(events.StepDone(1, 300, {"lower_bound": -3.5}))
+        events.emit(events.RowsRead(6, None, 2))
+    assert "1 of 4: reading &lt;b&gt; · 6 rows" in display.shown[-2]["text/html"]
+    assert not any("lower_bound" in one["text/plain"] for one in display.shown)
 
 
 def test_what_takes_no_time_shows_nothing(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:

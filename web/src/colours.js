@@ -4,6 +4,7 @@ import { extent, quantiles } from "./numbers.js";
 
 const PALETTE = 20;
 const STEPS = 64;
+const POOLED = "(other)"; // the level that rare ones were pooled into
 
 const hex = (colour) => rgb(colour).formatHex();
 
@@ -37,12 +38,14 @@ export function byLevel(name, levels, codes, { all = false } = {}) {
   }
   const place = new Int32Array(levels.length).fill(own.length);
   own.forEach((level, i) => (place[level] = i));
-  const entries = own.map((level, i) => ({ name: levels[level], count: counts[level], colour: (look) => ofCluster(look, i) }));
-  const others = codes.length - missing - entries.reduce((sum, entry) => sum + entry.count, 0);
   const grey = (look) => look.muted;
+  const pooled = (level) => !all && levels[level] === POOLED;
+  const entries = own.map((level, i) => ({ name: pooled(level) ? "other" : levels[level], count: counts[level],
+    colour: pooled(level) ? grey : (look) => ofCluster(look, i) }));
+  const others = codes.length - missing - entries.reduce((sum, entry) => sum + entry.count, 0);
   if (others) entries.push({ name: `${levels.length - own.length} other levels`, count: others, colour: grey });
   const blank = entries.length;
-  if (missing) entries.push({ name: "none", count: missing, colour: grey });
+  if (missing) entries.push({ name: all ? "in no group" : "missing", count: missing, colour: grey });
   const places = Uint16Array.from(codes, (code) => (code < 0 ? blank : place[code]));
   return { kind: "levels", name, places, entries };
 }

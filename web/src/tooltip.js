@@ -6,9 +6,10 @@ const MOST = 12;
 
 export function factsOf(data, i, [across, up]) {
   const facts = data.ids.map((id) => [id.name, id.of(i)]);
-  if (data.clusters) facts.push(["group", data.clusters.names[data.clusters.codes[i]] ?? "none"]);
+  if (data.clusters) facts.push(["group", data.clusters.names[data.clusters.codes[i]] ?? "in none"]);
   if (data.confidence) facts.push(["confidence", Number.isFinite(data.confidence[i]) ? percent(data.confidence[i]) : "–"]);
-  for (const { name, levels, codes } of data.categories.slice(0, MOST)) facts.push([name, levels[codes()[i]] ?? "–"]);
+  const told = new Set(data.ids.map((id) => id.name)); // a label is both
+  for (const { name, levels, codes } of data.categories.filter((one) => !told.has(one.name)).slice(0, MOST)) facts.push([name, levels[codes()[i]] ?? "–"]);
   for (const { name, values } of data.columns.slice(0, MOST)) facts.push([name, number(values()[i])]);
   for (const { name, values } of across === up ? [across] : [across, up]) facts.push([name, about(values()[i])]);
   return facts;

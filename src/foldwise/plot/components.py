@@ -97,6 +97,7 @@ class _Rows:
     colours: Colouring
     names: tuple[str, str]
     total: int
+    blank: int = 0  # rows of which nothing is known, and which are not drawn
 
 
 def _draw_rows(rows: _Rows, ax: Any, fade: float = 1.0) -> Any:
@@ -112,7 +113,9 @@ def _draw_rows(rows: _Rows, ax: Any, fade: float = 1.0) -> Any:
         line(0.0, color=FAINT, linewidth=0.8, zorder=1)
     colours.draw(ax, places[:, 0], places[:, 1], **look)
     ax.set_aspect("equal", adjustable="datalim")
-    sample = f"{many:,} of {total:,} rows, drawn at random" if many < total else f"{total:,} rows"
+    known = total - rows.blank
+    sample = f"{many:,} of {total:,} rows, drawn at random" if many < known else f"{many:,} rows"
+    sample += f"; {rows.blank:,} without any value left out" if rows.blank else ""
     return titled(ax, sample, *rows.names)
 
 
@@ -124,7 +127,7 @@ def _rows(model: Any, X: Any, color: Any, components: tuple[int, int], function:
         found = Colouring.of(color, None, len(points.rows))
         if color is None and model.n_clusters not in (None, 1):
             found = Colouring(np.asarray(points.labels), "cluster")
-        return _Rows(points.scores[:, list(components)], found, _axis_names(pca, components), points.total)
+        return _Rows(points.scores[:, list(components)], found, _axis_names(pca, components), points.total, points.blank)
     fitted = part_of(model, "pca")
     own = None
     if isinstance(fitted, PCA):
@@ -230,13 +233,13 @@ def loadings(model: Any, components: Any = None, ax: Any = None) -> Any:
 
 
 def heat_table(values: Floats, rows: list[str], columns: list[str], title: str, ax: Any) -> Any:
-    """A table of colours, blue below and orange above zero, with the figures in it; if these are too many, with a scale."""
+    """A table of colours, orange below and blue above zero as on a page, with the figures in it; if these are too many, with a scale."""
     wide, tall = 2.4 + 0.75 * len(columns), 1.0 + 0.27 * len(rows)
     ax = axes(ax, min(max(wide, 4.4), 12), min(max(tall, 2.0), 12))
     from matplotlib.colors import LinearSegmentedColormap
 
     reach = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    shades = LinearSegmentedColormap.from_list("foldwise", ["#2166ac", "#a6cbe3", "#f7f7f7", "#f6b48a", "#c8501b"])
+    shades = LinearSegmentedColormap.from_list("foldwise", ["#c8501b", "#f6b48a", "#f7f7f7", "#a6cbe3", "#2166ac"])
     image = ax.imshow(
         values,
         cmap=shades.with_extremes(bad="#ffffff"),

@@ -60,6 +60,8 @@ def trace(model: Any, ax: Any = None) -> Any:
     ax.margins(y=0.08)
     outcome = getattr(found, "outcome_", getattr(found, "outcome", None))
     ended = f", {outcome.reason}" if outcome is not None else ""
+    if len(steps) == 1:
+        ended += ": there is nothing to follow"
     return titled(ax, f"{len(steps):,} step{'s' * (len(steps) != 1)}{ended}", "step", _FIGURES[figure])
 
 

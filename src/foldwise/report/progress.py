@@ -66,7 +66,7 @@ Show: TypeAlias = Callable[[Line], None]
 
 
 class _Listener:
-    """Puts events into lines."""
+    """Puts events into lines. Within a named stage, the name is told and not the figures of each model that it fits."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -79,14 +79,10 @@ class _Listener:
             self._show(Line(self._stage))
         elif isinstance(event, events.RowsRead):
             self._read_since = True
-            words = f"{self._before}pass {event.number_of_pass}{self._figures}"
+            words = self._stage or f"pass {event.number_of_pass}{self._figures}"
             self._show(Line(words, event.done, event.total, "rows"))
         else:
             self._step(event)
-
-    @property
-    def _before(self) -> str:
-        return f"{self._stage}, " if self._stage else ""
 
     def _step(self, event: events.StepDone) -> None:
         own = event.figures
@@ -97,7 +93,7 @@ class _Listener:
             unit, done, total = "steps", event.number, event.max_iter
             if "of_subsets" in own:
                 unit, done, total = "subsets", int(own["subsets"]), int(own["of_subsets"])
-            self._show(Line(f"{self._before}{shown}", done, total if total < UNLIMITED else None, unit))
+            self._show(Line(self._stage or shown, done, total if total < UNLIMITED else None, unit))
         self._read_since = False
 
 

@@ -175,7 +175,7 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart:
     title = group_name(one, units, 70)
     apart = [trait_words(trait, units) for trait in traits] or [level_words(level) for level in one.categories[:3]]
     alt = f"What sets group {one.number} apart: {listed(apart)}."
-    return Chart(title, lambda: chart or None, "\n".join(lines), colour(one.number), alt=alt)
+    return Chart(title, lambda: chart, "\n".join(lines), colour(one.number), alt=alt)
 
 
 def rule_quality(one: ClusterSummary) -> str:

@@ -14,6 +14,7 @@ from foldwise.report.values import Chart, Column, Group, Note, Part, Table
 from foldwise.selection.explore.result import ColumnSummary, Exploration
 
 _MOST_ROWS = 60  # columns in the table
+_HEAD, _ACROSS = 86.0, 820.0  # pixels of the name of a column, and of all of them
 _FEW = 12  # columns that need no search
 _MOST_PANELS = 24
 _WITH_FIGURES = 14  # columns up to which correlations are written
@@ -154,7 +155,8 @@ def _correlations(found: Exploration) -> list[Part]:
 
     def draw() -> str:
         if few:
-            return heat_table(values, names, names, 1.0, show="{:+.2f}".format)
+            room = max(_HEAD, min(2 * _HEAD, _ACROSS / some - 12))
+            return heat_table(values, names, names, 1.0, show="{:+.2f}".format, name=room)
         return heat_grid(values, names, 1.0)
 
     which = "" if some == len(found.names) else f"{some} of the {len(found.names):,} columns compared. "
