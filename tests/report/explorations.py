@@ -131,9 +131,10 @@ def _outliers(pca, x, names, scores) -> Outliers:
     worst = np.abs((x[rows] - x.mean(axis=0)) / x.std(axis=0)).argmax(axis=1)
     limit = float(np.quantile(t2, 0.99))
     columns = tuple(names[j] for j in worst)
-    return Outliers(
-        rows, t2[rows], residual[rows], columns, 2, limit, 3.0, int((t2 > limit).sum()), 1, 0.99, 0.01 * len(x)
-    )
+    far, off = t2 > limit, residual > 3.0
+    counts = {"t2_count": int(far.sum()), "residual_count": int(off.sum()), "count": int((far | off).sum())}
+    figures = {"t2_limit": limit, "residual_limit": 3.0, "level": 0.99, "expected": 0.01 * len(x)}
+    return Outliers(rows, t2[rows], residual[rows], columns, 2, **counts, **figures)
 
 
 def _points(x, names, scores, label, labels, confidence, outliers) -> Points:

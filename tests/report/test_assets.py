@@ -12,7 +12,11 @@ ASSETS = ROOT / "src/foldwise/report/assets"
 
 def test_the_scripts_are_up_to_date():
     digest = sha256()
-    for file in ["build.mjs", "package-lock.json", *(f"src/{path.name}" for path in sorted((ROOT / "web/src").iterdir()))]:
+    for file in [
+        "build.mjs",
+        "package-lock.json",
+        *(f"src/{path.name}" for path in sorted((ROOT / "web/src").iterdir())),
+    ]:
         digest.update(file.encode() + (ROOT / "web" / file).read_bytes())
     assert (ASSETS / "sources.sha256").read_text().strip() == digest.hexdigest(), "run `make web`"
 
@@ -31,4 +35,6 @@ def test_a_script_cannot_end_its_element(name):
 
 
 def test_the_lock_file_names_no_host():
-    assert "://" not in re.sub(r'"(url|funding)": "[^"]*"', "", (ROOT / "web/package-lock.json").read_text(encoding="utf-8"))
+    assert "://" not in re.sub(
+        r'"(url|funding)": "[^"]*"', "", (ROOT / "web/package-lock.json").read_text(encoding="utf-8")
+    )

@@ -43,7 +43,9 @@ def test_twenty_colours(name):
     for how in SEEN.values():
         places = [lab(how @ linear(colour)) for colour in clusters]
         assert min(np.linalg.norm(a - b) for a, b in pairwise(places)) > 12
-        assert min(np.linalg.norm(places[i] - places[j]) for i in range(20) for j in range(i)) > 7  # just noticeable: 2.3
+        assert (
+            min(np.linalg.norm(places[i] - places[j]) for i in range(20) for j in range(i)) > 7
+        )  # just noticeable: 2.3
 
 
 def test_the_light_theme_has_the_colours_that_drawings_fall_back_to():
