@@ -86,6 +86,57 @@ def test_input_that_cannot_be_explored(tmp_path, capsys, text, said):
     assert sorted(os.listdir(tmp_path)) == ["report.html", "x.csv"]
 
 
+def test_inputs_are_never_overwritten(tmp_path, capsys):
+    one, other = write(tmp_path / "x.csv", groups()), write(tmp_path / "rows.csv", groups(seed=1))
+    before = (tmp_path / "rows.csv").read_bytes()
+    assert main(["explore", one, other]) == 2
+    assert "input file" in capsys.readouterr().err
+    assert (tmp_path / "rows.csv").read_bytes() == before
+
+
+def test_all_files_are_of_one_run(tmp_path, monkeypatch, capsys):
+    import foldwise.cli.output
+    from foldwise.errors import OutputError
+
+    x = write(tmp_path / "x.csv", groups())
+    for name in ("report.html", "rows.csv", "model.fw", "summary.json"):
+        (tmp_path / name).write_text("old")
+
+    def full(*_, **__):
+        raise OutputError("rows.csv: cannot be written: No space left on device.")
+
+    monkeypatch.setattr(foldwise.cli.output, "write_rows", full)
+    assert main(["explore", x, "--max-clusters", "3"]) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert all(
+        (tmp_path / name).read_text() == "old" for name in ("report.html", "rows.csv", "model.fw", "summary.json")
+    )
+    assert len(os.listdir(tmp_path)) == 5
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(foldwise.cli.output, "write_rows", stop)
+    assert main(["explore", x, "--max-clusters", "3"]) == 130
+    assert "rows.csv was not written" in capsys.readouterr().out
+    assert (tmp_path / "rows.csv").read_text() == "old"
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_infinity_is_one_line(tmp_path, capsys):
+    rows = groups()
+    rows[3, 1] = np.inf
+    assert main(["explore", write(tmp_path / "x.csv", rows)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "row 3" in error
+
+
+def test_more_groups_than_rows(tmp_path, capsys):
+    assert main(["explore", write(tmp_path / "x.csv", groups()), "-k", "400"]) == 2
+    assert "--clusters 400 is more than the 120 rows" in capsys.readouterr().err
+
+
 def test_bad_places(tmp_path, capsys):
     x = write(tmp_path / "x.csv", groups())
     for arguments, said in [

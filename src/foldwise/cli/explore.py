@@ -86,10 +86,9 @@ def explore(
     from foldwise.selection.explore import open_rows
 
     places = _Places.of(out, rows, model, summary)
-    file = files[0] if len(files) == 1 else "; ".join(files)
-    check_outputs(
-        file, Output(), more={"--out": places.out, "--model": places.model, "--summary": places.summary} | places.rows
-    )
+    outputs = {"--out": places.out, "--model": places.model, "--summary": places.summary} | places.rows
+    for file in files:
+        check_outputs(file, Output(), more=outputs)
     source = _opened(files, given, open_rows)
     with compute.engine_context(), fw.progress():
         found = fw.explore(
@@ -171,36 +170,35 @@ def _typed() -> str:
 
 def _finish(found: Exploration, places: _Places, keep: str, *, as_json: bool) -> int:
     """Print the summary, write all files, and say which."""
-    from foldwise import save
     from foldwise.cli.output import as_json as as_text
-    from foldwise.cli.output import show, write_rows
+    from foldwise.cli.output import saved, show, write_rows
     from foldwise.cli.words import as_options
-    from foldwise.data.atomic import replacing
+    from foldwise.data.atomic import replacing_all
     from foldwise.report.explore import explore_report
     from foldwise.report.explore.summary import summary_of
-    from foldwise.report.html import write_html
+    from foldwise.report.html import as_html
 
+    overview = replace(found.overview, notes=tuple(as_options(note) for note in found.overview.notes))
+    found = replace(found, overview=overview)
     report, values = explore_report(found), summary_of(found)
     report = replace(report, data=[as_options(line) for line in report.data])
     failure = show(as_text(values) if as_json else f"{report}\n")
-    write_html(report, places.out)
-    save(found.model, places.model)
-    with replacing(places.summary) as stream:
-        stream.write((as_text(values) + "\n").encode())
-    written = write_rows(
-        found.model, found.source, places.rows_for(found.overview.rows), keep, _figures(found), place=1
-    )
+    contents = {
+        places.out: as_html(report).encode(),
+        places.model: saved(found.model),
+        places.summary: (as_text(values) + "\n").encode(),
+    }
+    figures = [] if found.confidence is None else [("confidence", found.confidence)]
+    rows, stopped = places.rows_for(found.overview.rows), bool(found.unfinished)
+    with replacing_all(contents) as settle:  # all files are of one run, or all are as before
+        try:
+            written = write_rows(found.model, found.source, rows, keep, figures, place=1)
+        except KeyboardInterrupt:
+            written, stopped = f"{rows} was not written: interrupted", True
+        settle()
     if not as_json:
         lines = [f"rows: {written}", f"model: {places.model}", f"summary: {places.summary}", f"report: {places.out}"]
         failure = show("\n".join(lines)) or failure
     if failure is not None:
         raise failure
-    return 130 if found.unfinished else 0
-
-
-def _figures(found: Exploration) -> list[tuple[str, Any]]:
-    """What is known of each row beside its cluster and scores."""
-    figures: list[tuple[str, Any]] = [] if found.confidence is None else [("confidence", found.confidence)]
-    if found.distances is not None:
-        figures += [("t2", found.distances[:, 0]), ("residual", found.distances[:, 1])]
-    return figures
+    return 130 if stopped else 0

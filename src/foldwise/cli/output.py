@@ -48,6 +48,19 @@ def as_json(values: dict[str, Any]) -> str:
     return json.dumps(values, indent=2)
 
 
+def saved(model: Any) -> bytes:
+    """A model as the content of its file."""
+    import tempfile
+
+    from foldwise import save
+    from foldwise.data import scratch
+
+    with tempfile.TemporaryDirectory(dir=scratch.folder()) as folder:
+        place = Path(folder) / "model.fw"
+        save(model, place)
+        return place.read_bytes()
+
+
 def save_early(model: Any, output: Output) -> None:
     """Save the model, if it is to be saved, before a report is made of it: whatever happens then, the work is kept."""
     from foldwise import save

@@ -8,8 +8,9 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO
 
 from foldwise.data.leftovers import claim, lock, names_in
@@ -33,6 +34,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             new.settle()
     finally:
         new.close()
+
+
+@contextmanager
+def replacing_all(contents: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
+    """Files that belong together: all are written before the block, and take their places when what it is given is called.
+
+    If one cannot be written, or the block ends early, all old files stay.
+    """
+    with ExitStack() as stack:
+        made = []
+        for path, content in contents.items():
+            new = Replacement(path)
+            stack.callback(new.close)
+            with explained(path), open(new.temporary, "wb") as file:
+                file.write(content)
+            made.append(new)
+
+        def settle() -> None:
+            for new in made:
+                with explained(new.path):
+                    new.settle()
+
+        yield settle
 
 
 class Replacement:
@@ -106,6 +130,8 @@ def explained(path: str | os.PathLike[str], *others: type[Exception]) -> Iterato
     except OutputError:
         raise
     except kinds as error:
+        if "KeyboardInterrupt" in str(error):  # DuckDB makes an error of it
+            raise KeyboardInterrupt from error
         raise cannot_write(path, error) from error
 
 

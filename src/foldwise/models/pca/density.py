@@ -14,8 +14,10 @@ from foldwise.fold import blas
 from foldwise.fold.passes import Passes
 from foldwise.models.base import open_for_use
 from foldwise.models.pca import ppca
-from foldwise.models.pca.normal_model import Completing, NormalModel, ObservedDensities
+from foldwise.models.pca.normal_model import Completing, NormalModel, ObservedDensities, RefuseMissing
 from foldwise.models.pca.observed import ObservedFit
+
+_MOST_TO_FILL = 10_000  # columns: filling takes a matrix of columns by columns
 
 
 class DensityOutputs:
@@ -84,7 +86,11 @@ class DensityOutputs:
 
     def _completing(self, task: Any) -> Any:
         """The task on rows whose missing cells are filled, if the model is to fill any."""
-        return Completing(self._normal(), task) if self.missing == "model" else task
+        if self.missing != "model":
+            return task
+        if "fill_precision_" not in self.__dict__ and len(self.mean_) > _MOST_TO_FILL:
+            return RefuseMissing(task)
+        return Completing(self._normal(), task)
 
     def _rows_as_they_are(self, X: Any, task: Any) -> NDArray[Any]:
         return Passes(open_for_use(self, X), n_threads=self.n_threads).rows(task)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
+from foldwise.errors import DataError
 from foldwise.kernels import missing_cells
 from foldwise.kernels.missing_cells import Units
 from foldwise.models.pca.projection import Projection
@@ -70,6 +71,22 @@ class Completing:
     def __call__(self, block: Block) -> NDArray[Any]:
         """What the task says of the completed block."""
         return self.task(block if block.sparse else self.normal.completed(block))
+
+
+@dataclass(frozen=True)
+class RefuseMissing:
+    """A task on blocks of so many columns that nothing can fill missing cells, unless the fit had some, too."""
+
+    task: Callable[[Block], NDArray[Any]]
+
+    def __call__(self, block: Block) -> NDArray[Any]:
+        """What the task says of a block without missing cells."""
+        if not block.sparse and np.isnan(block.dense()).any():
+            raise DataError(
+                f"cells are missing, but the fit had none, and {block.n_columns:,} columns are too many to fill them",
+                advice="Use missing='mean', or fit to rows with missing cells",
+            )
+        return self.task(block)
 
 
 @dataclass(frozen=True)

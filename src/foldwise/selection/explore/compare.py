@@ -43,7 +43,14 @@ def fit_mixture(rows: Source, k: int, settings: dict[str, Any]) -> GaussianMixtu
 
 
 def compare(
-    rows: Floats, mixture: GaussianMixture, kmeans: KMeans, labels: NDArray[Any], seed: int, *, reduced: bool
+    rows: Floats,
+    weights: Floats | None,
+    mixture: GaussianMixture,
+    kmeans: KMeans,
+    labels: NDArray[Any],
+    seed: int,
+    *,
+    reduced: bool,
 ) -> Comparison:
     """Fit both to some of the rows (standardised already, NaN where missing) and compare the densities of the others.
 
@@ -58,18 +65,22 @@ def compare(
         warnings.simplefilter("ignore")
         for number in range(folds):
             inside, outside = rows[fold != number], rows[fold == number]
+            weight = None if weights is None else weights[fold != number]
             try:
-                ours[fold == number] = _kmeans_density(inside, outside, k, kmeans, seed)
+                ours[fold == number] = _kmeans_density(inside, weight, outside, k, kmeans, seed)
                 again = GaussianMixture(
                     k, covariance_type=mixture.covariance_type, missing="model", random_state=seed
-                ).fit(inside)
+                ).fit(inside, sample_weight=weight)
                 uninterrupted(again)
                 theirs[fold == number] = again.score_samples(outside)
             except DataError:
                 continue  # too few rows for so many clusters
-    gains = (theirs - ours)[np.isfinite(theirs - ours)]
-    gain = float(gains.mean()) if len(gains) else float("nan")
-    error = float(gains.std() / np.sqrt(len(gains))) if len(gains) else float("nan")
+    judged = np.isfinite(theirs - ours) & np.isfinite(rows).any(axis=1)
+    weight = (np.ones(n) if weights is None else weights)[judged]
+    total = float(weight.sum())
+    gains = (theirs - ours)[judged]
+    gain = float(weight @ gains / total) if total > 0 else float("nan")
+    error = float(np.sqrt(weight @ (gains - gain) ** 2 / total / total)) if total > 0 else float("nan")
     agreement = float(adjusted_rand(labels, mixture.predict(rows)))
     better = gain > _CLEARLY * error
     stabilities = (float("nan"), float("nan"))
@@ -77,11 +88,11 @@ def compare(
         stabilities = _stabilities(rows, mixture, seed)
     chosen, reason = _verdict(gain, better, agreement, stabilities, reduced=reduced)
     return Comparison(
-        kmeans=float(np.nanmean(ours)) if np.isfinite(ours).any() else float("nan"),
-        mixture=float(np.nanmean(theirs)) if np.isfinite(theirs).any() else float("nan"),
+        kmeans=float(weight @ ours[judged] / total) if total > 0 else float("nan"),
+        mixture=float(weight @ theirs[judged] / total) if total > 0 else float("nan"),
         gain=gain,
         error=error,
-        rows=n,
+        rows=int(np.count_nonzero(judged)),
         covariance_type=mixture.covariance_type,
         agreement=agreement,
         chosen=chosen,
@@ -140,17 +151,19 @@ def _verdict(
     )
 
 
-def _kmeans_density(inside: Floats, outside: Floats, k: int, like: KMeans, seed: int) -> Floats:
+def _kmeans_density(inside: Floats, weights: Floats | None, outside: Floats, k: int, like: KMeans, seed: int) -> Floats:
     """The log-density of held-out rows, over their observed cells, under round clusters with one spread."""
     from scipy.special import logsumexp
 
-    model = KMeans(k, search="breathing", missing="model", random_state=seed, n_threads=like.n_threads).fit(inside)
-    uninterrupted(model)
-    cells = np.isfinite(inside).sum()
-    shares = np.bincount(model.labels_[model.labels_ >= 0], minlength=k) / max(1, (model.labels_ >= 0).sum())
+    model = KMeans(k, search="breathing", missing="model", random_state=seed, n_threads=like.n_threads)
+    uninterrupted(model.fit(inside, sample_weight=weights))
+    weight = np.ones(len(inside)) if weights is None else weights
+    cells = float(weight @ np.isfinite(inside).sum(axis=1))
+    placed = model.labels_ >= 0
+    shares = np.bincount(model.labels_[placed], weight[placed], minlength=k) / max(float(weight[placed].sum()), 1e-300)
     centres = np.asarray(model.cluster_centers_, dtype=np.float64)
     away = inside - centres[np.maximum(model.labels_, 0)]
-    variance = float(np.nansum(away**2) / cells)
+    variance = float(weight @ np.nansum(away**2, axis=1) / cells)
     if not variance > 0:
         raise DataError("no spread about the centres")
     known = np.isfinite(outside)

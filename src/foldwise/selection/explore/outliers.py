@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.base import with_missing
+from foldwise.models.exploration import distances_of
 from foldwise.models.pca import PCA
-from foldwise.models.pca.normal_model import Completing, ObservedResiduals
-from foldwise.models.pca.projection import Projection
 from foldwise.selection.explore.result import Outliers
 
 LEVEL = 0.999
 _MOST_LISTED = 30
 
 
-@dataclass(frozen=True)
-class _Distances:
-    """T2 and the residual of each row of a block, about the leading directions."""
-
-    scores: Any
-    residuals: Any
-    variances: Floats
-
-    def __call__(self, block: Block) -> NDArray[np.float32]:
-        scores = np.asarray(self.scores(block), dtype=np.float64)
-        t2 = (scores**2 / np.where(self.variances > 0, self.variances, np.inf)).sum(axis=1)
-        with np.errstate(over="ignore"):
-            return np.column_stack([t2, self.residuals(block)]).astype(np.float32)
-
-
 def distances(pca: PCA, source: Source, components: int) -> NDArray[np.float32]:
     """For every row T2 (over that many components) and the residual (squared distance from their plane), in one pass."""
-    projection = Projection(pca.components_[:components], pca.mean_, pca.scale_)
-    scores, residuals = projection.scores, projection.residual_norms
-    if pca.missing == "model":
-        scores, residuals = Completing(pca._normal(), scores), ObservedResiduals(pca._normal(), projection)
-    task = _Distances(scores, residuals, np.asarray(pca.explained_variance_[:components], dtype=np.float64))
-    return Passes(with_missing(pca, source), n_threads=pca.n_threads).rows(task)
+    return Passes(with_missing(pca, source), n_threads=pca.n_threads).rows(distances_of(pca, components))
 
 
 def find_outliers(pca: PCA, source: Source, found: NDArray[np.float32], components: int) -> Outliers:
     """The rows beyond the limits that few rows of one normal cloud exceed, the most extreme first."""
-    n = len(found)
+    n = round(float(pca.total_weight_))  # a weight counts as repetition
     t2_limit, residual_limit = _t2_limit(n, components), _residual_limit(pca, components)
     t2, residual = found[:, 0].astype(np.float64), found[:, 1].astype(np.float64)
     beyond = np.maximum(t2 / t2_limit, residual / residual_limit if residual_limit > 0 else 0.0)
@@ -66,7 +41,8 @@ def find_outliers(pca: PCA, source: Source, found: NDArray[np.float32], componen
         t2_count=int(np.count_nonzero(t2 > t2_limit)),
         residual_count=int(np.count_nonzero(residual > residual_limit)) if residual_limit > 0 else 0,
         level=LEVEL,
-        expected=n * (1 - LEVEL) * (2 if residual_limit > 0 else 1),
+        expected=n * (1 - LEVEL),
+        count=len(out),
     )
 
 

@@ -36,13 +36,12 @@ def category_columns(
     ]
 
 
-def number_columns(source: Any, sample: Sample, names: Sequence[str]) -> tuple[str, ...]:
+def number_columns(source: Any, names: Sequence[str]) -> tuple[str, ...]:
     """The columns of numbers that are used, as a table has them; of an array all."""
     prepared = prepared_of(source)
     if prepared is None:
         return tuple(names)
-    numbers = [column.name for column in prepared.recipe.having("used") if column.kind == "number"]
-    return tuple(name for name in numbers if not sample.cells or name in sample.cells)
+    return tuple(column.name for column in prepared.recipe.having("used") if column.kind == "number")
 
 
 def points_of(
@@ -59,7 +58,7 @@ def points_of(
     """The rows of the sample, and those of `listed` that are not among them, in rising order."""
     more = np.setdiff1d(np.asarray(listed, dtype=np.int64), sample.rows)
     rows = np.concatenate([sample.rows, more])
-    columns = number_columns(source, sample, names)
+    columns = number_columns(source, names)
     values = _values(source, sample, columns, names, more)
     if len(columns) > _MOST_COLUMNS:
         place = {name: j for j, name in enumerate(names)}

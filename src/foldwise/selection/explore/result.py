@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.errors import DataError
 from foldwise.models.ensemble import ClusterEnsemble
 from foldwise.models.exploration import ExplorationModel
 from foldwise.models.kmeans import KMeans
@@ -63,6 +64,7 @@ class Overview:
     correlation: Floats | None = None
     lines: tuple[str, ...] = ()  # the recipe in words, as every command prints it
     notes: tuple[str, ...] = ()
+    repeated: int = 0  # rows that are equal to an earlier one in all columns that are used
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,9 @@ class Outliers:
     """Rows far out along the directions kept (Hotelling's T2), or far away from them (the residual), beyond limits at `level`.
 
     `rows` are places among the rows of the source, the most extreme first; `t2` and `residual` are their figures, and
-    `t2_limit` and `residual_limit` what few rows of one normal cloud exceed (`expected` of all rows would by chance).
-    `columns` has, for each listed row, the column that sets it apart most. `t2_count` and `residual_count` count all rows
-    beyond the limits.
+    `t2_limit` and `residual_limit` what few rows of one normal cloud exceed (`expected` of all rows would exceed each by
+    chance). `columns` has, for each listed row, the column that sets it apart most. `t2_count` and `residual_count` count all
+    rows beyond the limits, `count` those beyond either.
     """
 
     rows: NDArray[np.int64]
@@ -178,6 +180,7 @@ class Outliers:
     residual_count: int
     level: float
     expected: float
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,10 @@ class Exploration(Reportable):
     settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of the call
     source: Any = None  # the rows, as they were opened
     command: str = ""  # what repeats it, on the command line or in Python
+    used_rows: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by votes, comparison, silhouette, stability and consensus
+    notes: tuple[str, ...] = ()  # what was left out, and why
 
     @property
     def model(self) -> ExplorationModel:
@@ -258,10 +265,39 @@ class Exploration(Reportable):
         made = ExplorationModel(missing=pca.missing, n_threads=pca.n_threads)
         made.pca_, made.cluster_model_ = pca, self.clusters
         made.n_components_ = min(max(self.n_components or 0, 2), pca.n_components_)
+        made.t2_components_ = made.n_components_ if self.outliers is None else self.outliers.components
         for name in ("n_features_in_", "feature_names_in_", "recipe_", "indicators_", "fill_values_", "manifest_"):
             if hasattr(pca, name):
                 setattr(made, name, getattr(pca, name))
         return made
+
+    def frame(self) -> Any:
+        """A line for each row, as a pandas DataFrame: cluster, confidence, T2, residual and scores."""
+        import pandas as pd
+
+        if self.labels is None or self.source is None:
+            raise DataError("the groups were not worked out", advice="Run fw.explore again without stopping it")
+        model = self.model
+        scores = model.transform(self.source)
+        columns: dict[str, Any] = {"cluster": self.labels}
+        if self.confidence is not None:
+            columns["confidence"] = self.confidence
+        if self.distances is not None:
+            columns |= {"t2": self.distances[:, 0], "residual": self.distances[:, 1]}
+        names = self.pca.get_feature_names_out()[: model.n_components_]
+        return pd.DataFrame(columns | {str(name): scores[:, j] for j, name in enumerate(names)})
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found, in five sentences."""
+        import foldwise
+
+        return tuple(foldwise.report(self).lead)
+
+    def __repr__(self) -> str:
+        import foldwise
+
+        return str(foldwise.report(self))
 
     @property
     def n_components(self) -> int | None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Floats
+from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.fold.passes import Passes
 from foldwise.selection.explore.result import Condition, Rule
+from foldwise.stats.array_sum import ArraySum
 
 _MOST_CONDITIONS = 3
 _LEAST_GAIN = 0.02  # in the F measure, for which another condition is worth reading
@@ -86,6 +90,47 @@ def holds(rule: Rule, names: Sequence[str], values: Floats, categories: Sequence
         cells = values[:, place[one.column]]
         with np.errstate(invalid="ignore"):
             out &= cells <= float(one.value) if one.sign == "<=" else cells > float(one.value)
+    return out
+
+
+@dataclass(frozen=True)
+class _CountPicked:
+    """For each rule the weight of the rows of a block that it picks, of those inside its cluster, and of both."""
+
+    rules: tuple[Rule | None, ...]
+    places: dict[str, int]
+
+    def __call__(self, block: Block, labels: NDArray[np.int32]) -> ArraySum:
+        """One row of figures for each rule."""
+        weight = np.ones(block.n_rows) if block.weights is None else block.weights
+        out = np.zeros((len(self.rules), 3))
+        for number, rule in enumerate(self.rules):
+            inside = labels == number
+            picked = np.ones(block.n_rows, dtype=bool) if rule is not None else np.zeros(block.n_rows, dtype=bool)
+            for one in () if rule is None else rule.conditions:
+                name = f"{one.column}={one.value}" if one.sign == "=" else one.column
+                cells = dense_rows(block.unchecked[:, [self.places[name]]])[:, 0].astype(np.float64)
+                with np.errstate(invalid="ignore"):
+                    picked &= cells <= float(one.value) if one.sign == "<=" else cells > _threshold(one)
+            out[number] = weight[picked].sum(), weight[inside].sum(), weight[inside & picked].sum()
+        return ArraySum(out)
+
+
+def _threshold(condition: Condition) -> float:
+    """What a cell must exceed; the column of a level is above 0 where a row has that level."""
+    return 0.0 if condition.sign == "=" else float(condition.value)
+
+
+def measured(
+    rules: Sequence[Rule | None], passes: Passes, names: Sequence[str], labels: NDArray[Any]
+) -> list[Rule | None]:
+    """The rules with precision and recall over all rows, in one pass."""
+    task = _CountPicked(tuple(rules), {name: j for j, name in enumerate(names)})
+    counts = passes.fold(task, beside=labels).value
+    out = []
+    for rule, (picked, inside, both) in zip(rules, counts.tolist(), strict=True):
+        known = None if rule is None else replace(rule, precision=both / picked if picked else 0.0)
+        out.append(known if known is None else replace(known, recall=both / inside if inside else 0.0))
     return out
 
 

@@ -14,6 +14,7 @@ from foldwise.data.scan import is_table_or_frame, scan
 from foldwise.data.source import count_rows
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold.passes import Passes
+from foldwise.models.fitted_rows import remember_rows
 from foldwise.models.parameters import identity, is_whole, seed_of
 from foldwise.models.session import open_passes
 from foldwise.selection.explore.result import Exploration
@@ -97,7 +98,7 @@ def explore(
         "random_state": random_state,
     }
     with open_passes(source, engine=engine, n_threads=n_threads) as passes:
-        _check(passes)
+        _check(passes, n_clusters)
         finished = None
         if checkpoint is not None:
             finished = Finished(
@@ -106,14 +107,21 @@ def explore(
         found = Steps(passes, asked, seed_of(random_state), n_threads, finished).all_steps()
         if finished is not None and not found.unfinished:
             finished.remove()
-    return replace(found, source=source, command=_command(X, asked, preparing))
+    for model in (found.pca, found.kmeans):
+        if model is not None:  # what they were fitted to is gone, what is behind it is not
+            remember_rows(model, source, None, found.overview.rows)
+    if getattr(source, "recipe", None) is not None:
+        asked["categories"] = source.recipe.categories
+    given = {"weights": weights} if isinstance(weights, str) else {}
+    return replace(found, source=source, settings=asked, command=_command(X, asked, given | preparing))
 
 
 def _command(X: Any, asked: dict[str, Any], preparing: dict[str, Any]) -> str:
     """The call that repeats an exploration; arrays and frames are X there."""
     usual = {name: one.default for name, one in inspect.signature(explore).parameters.items()}
     given = {name: value for name, value in asked.items() if value != usual[name]}
-    what = repr(X) if isinstance(X, str) else "X"
+    files = isinstance(X, list | tuple) and all(isinstance(one, str) for one in X)
+    what = repr(X) if isinstance(X, str) or files else "X"
     return f"fw.explore({', '.join([what, *(f'{name}={value!r}' for name, value in {**given, **preparing}.items())])})"
 
 
@@ -133,13 +141,15 @@ def open_rows(X: Any, *, categories: str = "auto", weights: Any = None, **prepar
         return prepare(X, categories=categories, weights=weights, **preparing)
     try:
         made = prepare(X, categories="describe", weights=weights, **preparing)
-    except DataError:
+    except DataError as problem:
+        if "no column of numbers" not in problem.what:
+            raise
         return prepare(X, categories="encode", weights=weights, **preparing)
     few = len(made.recipe.having("used")) < 2 and made.recipe.having("describing")
     return prepare(X, categories="encode", weights=weights, **preparing) if few else made
 
 
-def _check(passes: Passes) -> None:
+def _check(passes: Passes, wanted: int | None) -> None:
     source = passes.source
     where = source.where if source.where != "array" else None
     if source.n_columns < 2:
@@ -149,6 +159,10 @@ def _check(passes: Passes) -> None:
             advice="foldwise fit-distribution describes one column, foldwise cluster -k auto finds groups in it",
         )
     rows = count_rows(source)
+    if wanted is not None and wanted > rows:
+        raise DataError(
+            f"n_clusters={wanted} is more than the {rows:,} rows", where=where, advice="Ask for fewer clusters"
+        )
     if rows < _LEAST_ROWS:
         raise DataError(
             f"{rows} row{'s are' if rows != 1 else ' is'} too few to explore",

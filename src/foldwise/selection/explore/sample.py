@@ -42,7 +42,7 @@ class Sample:
 
     def values(self, names: Sequence[str]) -> Floats:
         """Cells of columns of numbers, in units of the data; NaN where they are missing."""
-        if self.cells:
+        if all(name in self.cells for name in names):
             return np.column_stack([np.asarray(self.cells[name], dtype=np.float64) for name in names])
         own = self.source.names or tuple(f"x{j}" for j in range(self.source.n_columns))
         place = {str(name): j for j, name in enumerate(own)}
@@ -59,11 +59,23 @@ class Sample:
         if len(self.rows) <= most:
             return self.source, np.arange(len(self.rows))
         which = np.sort(np.random.default_rng([seed, 11]).choice(len(self.rows), most, replace=False)).astype(np.intp)
+        return self.take(which), which
+
+    def without(self, kept: NDArray[np.intp] | None) -> Sample:
+        """Only those of these rows, by their places among these (rising); None: all."""
+        if kept is None:
+            return self
+        weights = None if self.weights is None else self.weights[kept]
+        return Sample(self.rows[kept], self.total, self.take(kept), weights, {})
+
+    def take(self, which: NDArray[np.intp]) -> Source:
+        """Some of these rows, by their places among these (rising)."""
         if self.source.sparse:
-            return named(gather(self.source, which), self.source), which
+            return named(gather(self.source, which), self.source)  # type: ignore[no-any-return]
         rows = np.concatenate([piece.load().unchecked for piece in self.source.pieces()])[which]
         weights = None if self.weights is None else self.weights[which]
-        return named(ArraySource(rows, weights=weights, dtype=self.source.dtype), self.source), which
+        made = ArraySource(rows, weights=weights, dtype=self.source.dtype)
+        return named(made, self.source)  # type: ignore[no-any-return]
 
 
 def named(made: Any, like: Any) -> Any:
@@ -81,15 +93,16 @@ def draw_sample(passes: Passes, most: int, seed: int) -> Sample:
     total = count_rows(source)
     per_row = 100 if source.sparse else max(1, source.n_columns)
     most = max(1000, min(most, _MOST_CELLS // per_row))
-    rows = np.arange(total, dtype=np.int64)
     if total > most:
         rows = np.sort(np.random.default_rng([seed, 10]).choice(total, most, replace=False)).astype(np.int64)
+    else:
+        rows = np.arange(total, dtype=np.int64)
     kept, weights = _in_memory(passes, rows)
     return Sample(rows, total, named(kept, source), weights, _cells(source, rows, total))
 
 
 def _in_memory(passes: Passes, rows: NDArray[np.int64]) -> tuple[Any, Floats | None]:
-    """The rows with those numbers, missing cells as they are."""
+    """The rows with those numbers, missing cells as they are; infinities are refused."""
     source = passes.source
     if source.sparse:
         found = gather(source, rows.astype(np.intp))
@@ -105,7 +118,7 @@ def _in_memory(passes: Passes, rows: NDArray[np.int64]) -> tuple[Any, Floats | N
 
 
 def _take(block: Any, state: Any, inside: NDArray[np.int64]) -> tuple[NDArray[Any], Floats | None]:
-    return block.unchecked[inside], None if block.weights is None else block.weights[inside]
+    return block.rows[inside], None if block.weights is None else block.weights[inside]
 
 
 def _cells(source: Any, rows: NDArray[np.int64], total: int) -> dict[str, NDArray[Any]]:

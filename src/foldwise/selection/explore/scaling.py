@@ -58,7 +58,7 @@ def decide_scaling(
 
 def _spread(rows: Any) -> tuple[float, bool] | None:
     """The ratio of the largest to the smallest standard deviation, and whether most columns have the same range."""
-    known = rows[:, (~np.isnan(rows)).any(axis=0)].astype(np.float64)
+    known = rows[:, np.isfinite(rows).any(axis=0)].astype(np.float64)
     if known.size == 0:
         return None
     low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)

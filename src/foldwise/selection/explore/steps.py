@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.scan import scan
-from foldwise.errors import DataError, NotFinishedWarning
+from foldwise.errors import DataError, NotFinishedWarning, warn
 from foldwise.fold import events
 from foldwise.fold.outcome import Reason
 from foldwise.fold.passes import Passes
 from foldwise.models.ensemble import ClusterEnsemble
+from foldwise.models.exploration import is_blank
 from foldwise.models.kmeans import KMeans
+from foldwise.models.kmeans.centre_model import FewerClustersWarning
 from foldwise.models.mixture import GaussianMixture
 from foldwise.models.pca import PCA
 from foldwise.selection.agreement import adjusted_rand
@@ -28,14 +30,16 @@ from foldwise.selection.components import choose_components
 from foldwise.selection.describe import describe_clusters
 from foldwise.selection.explore import compare
 from foldwise.selection.explore.confidence import confidence_of
+from foldwise.selection.explore.judged_rows import as_compared, in_order, rows_to_judge, without_far_rows
 from foldwise.selection.explore.outliers import distances, find_outliers
 from foldwise.selection.explore.overview import overview_of, used_names
 from foldwise.selection.explore.points import category_columns, number_columns, points_of
 from foldwise.selection.explore.result import Exploration
 from foldwise.selection.explore.resume import Finished
+from foldwise.selection.explore.rules import measured
 from foldwise.selection.explore.sample import Sample, draw_sample
 from foldwise.selection.explore.scaling import Scaling, decide_scaling
-from foldwise.selection.explore.summaries import exemplars, rules_of, summaries_of
+from foldwise.selection.explore.summaries import rules_of, summaries_of, typical_rows
 from foldwise.selection.mixture_profile import mixture_profile
 from foldwise.selection.profile import profile
 from foldwise.selection.silhouette import silhouette
@@ -44,9 +48,10 @@ from foldwise.selection.stability_result import Stability
 
 _COMPONENTS = 50  # that are kept
 _REDUCED = 10  # components by which wide tables are compared
-_STABILITY_ROWS, _ENSEMBLE_ROWS, _SILHOUETTE_ROWS = 10_000, 20_000, 5_000
+_STABILITY_ROWS, _ENSEMBLE_ROWS = 10_000, 20_000
+_SILHOUETTE_ROWS, _SILHOUETTE_AGAINST = 5_000, 20_000
+_NEXT = {"could be noise": "doubtful", "doubtful": "stable", "stable": "very stable"}  # verdicts, a step up
 _REPEATS = 40
-_MANY_COLUMNS = 200
 
 
 @dataclass
@@ -61,12 +66,19 @@ class Steps:
     found: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    used_rows: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     distances: NDArray[np.float32] | None = None
 
     @property
     def source(self) -> Any:
         """The rows, as they are prepared."""
         return self.passes.source
+
+    @property
+    def where(self) -> str | None:
+        """How messages refer to the data; None for arrays."""
+        return self.source.where if self.source.where != "array" else None
 
     @property
     def common(self) -> dict[str, Any]:
@@ -104,8 +116,7 @@ class Steps:
         with self._step("rows to show", len(steps) + 1, len(steps) + 1):
             self.rows_to_show()
         if self.unfinished:
-            message = f"explore: interrupted; not done: {', '.join(self.unfinished)}."
-            warnings.warn(message, NotFinishedWarning, stacklevel=3)
+            warn(f"explore: interrupted; not done: {', '.join(self.unfinished)}.", NotFinishedWarning)
         return Exploration(
             **self.found,
             names=used_names(self.source),
@@ -117,6 +128,8 @@ class Steps:
             seconds=self.seconds,
             settings=self.asked,
             distances=self.distances,
+            used_rows=self.used_rows,
+            notes=tuple(self.notes),
         )
 
     @contextmanager
@@ -133,18 +146,17 @@ class Steps:
     def read(self) -> None:
         """The sample, the overview of the columns, and how rows are to be compared."""
         self.sample: Sample = draw_sample(self.passes, self.asked["max_rows"], self.seed)
-        self.found["overview"] = overview_of(self.source, self.sample)
+        with np.errstate(all="ignore"):
+            self.found["overview"] = overview_of(self.source, self.sample)
         dense = None if self.source.sparse else self.sample.dense()
         encoded = bool(getattr(self.source, "indicators", None))
-        self.scaling: Scaling = decide_scaling(
-            dense, used_names(self.source), self.asked["scale"], self.asked["metric"], categories=encoded
-        )
-        if dense is not None and not (np.nanmax(dense, axis=0) > np.nanmin(dense, axis=0)).any():
-            raise DataError(
-                "every column is constant, so there is nothing to explore",
-                where=self.source.where if self.source.where != "array" else None,
-                advice="Give columns that vary",
+        with np.errstate(all="ignore"):
+            self.scaling: Scaling = decide_scaling(
+                dense, used_names(self.source), self.asked["scale"], self.asked["metric"], categories=encoded
             )
+        if dense is not None and not (np.fmax.reduce(dense, axis=0) > np.fmin.reduce(dense, axis=0)).any():
+            what = "every column is constant, so there is nothing to explore"
+            raise DataError(what, where=self.where, advice="Give columns that vary")
 
     def directions(self) -> None:
         """PCA of all rows."""
@@ -170,16 +182,21 @@ class Steps:
         self.found["outliers"] = find_outliers(pca, self.source, self.distances, m)
 
     def number_of_groups(self) -> None:
-        """The votes of the criteria, over the sample."""
+        """The votes of the criteria, over the sample; not asked if the number is given."""
+        if self.asked["n_clusters"] is not None:
+            return
         ks = range(1, self.asked["max_clusters"] + 1)
-        wanted = self.asked["n_clusters"]
-        if wanted is not None and wanted > ks[-1]:
-            ks = range(1, wanted + 1)
-        rows, settings = self._rows_to_judge()
+        kept, left_out = without_far_rows(self.sample, self.found.get("outliers"), self.distances)
+        common = {**self.common, "metric": self.scaling.metric}
+        rows, settings = rows_to_judge(self.sample.without(kept), self.found, common)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotFinishedWarning)
             choice = self._resumed("number", lambda place: choose_clusters(rows, ks, checkpoint=place, **settings))
+        if left_out:
+            words = f"{left_out} row{'s' * (left_out != 1)} far from all others did not take part in the vote"
+            choice = replace(choice, notes=(*choice.notes, words))
         self.found["number"] = choice
+        self.used_rows["votes"] = choice.judged_rows
         if choice.outcome.reason is Reason.INTERRUPTED:
             raise KeyboardInterrupt
 
@@ -197,16 +214,6 @@ class Steps:
                 self.finished.save(name, known)
         return known
 
-    def _rows_to_judge(self) -> tuple[Any, dict[str, Any]]:
-        """The sample; of very many columns its scores on the components that stand out, as noise in all others hides gaps."""
-        if self.source.n_columns <= _MANY_COLUMNS or self.source.sparse:
-            return self.sample.source, {**self.common, "metric": self.scaling.metric}
-        agreed = 0 if self.found["components"] is None else self.found["components"].agreed or 0
-        scores = np.asarray(self.found["pca"].scores(self.sample.source), dtype=np.float64)
-        weights = self.sample.weights
-        rows = scan(np.ascontiguousarray(scores[:, : max(2, agreed)]), weights=weights)
-        return rows, {"random_state": self.seed, "n_threads": self.n_threads}
-
     @property
     def k(self) -> int:
         """The number of clusters; 1 if there are none."""
@@ -215,50 +222,68 @@ class Steps:
     def groups(self) -> None:
         """K-means of all rows."""
         if self.k < 2:
-            self.found["labels"] = np.zeros(self.sample.total, dtype=np.int32)
+            self.found["labels"] = np.where(self.passes.rows(is_blank), -1, 0).astype(np.int32)
             return
         settings = {**self.common, "search": "breathing", "metric": self.scaling.metric}
-        kmeans = self._resumed("kmeans", lambda place: KMeans(self.k, checkpoint=place, **settings).fit(self.source))
-        self.found |= {"kmeans": kmeans, "clusters": kmeans, "labels": kmeans.labels_}
-        self._profile()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewerClustersWarning)  # it is an error here
+            kmeans = self._resumed(
+                "kmeans", lambda place: KMeans(self.k, checkpoint=place, **settings).fit(self.source)
+            )
+        if (np.bincount(kmeans.labels_[kmeans.labels_ >= 0], minlength=self.k) == 0).any():
+            what = f"there are fewer different rows than the {self.k} groups that were asked for"
+            raise DataError(what, where=self.where, advice="Ask for fewer")
+        self.found |= {"kmeans": kmeans, **self._clusters(kmeans, kmeans.labels_)}
         uninterrupted(kmeans)
 
-    def _profile(self) -> None:
-        model = self.found["clusters"]
-        made = profile(model, self.source) if isinstance(model, KMeans) else mixture_profile(model, self.source)
-        self.found["profile"] = made
+    def _clusters(self, model: Any, labels: NDArray[np.int32]) -> dict[str, Any]:
+        """The clusters of a model, all of what belongs together."""
+        if isinstance(model, KMeans):
+            return {"clusters": model, "labels": labels, "profile": profile(model, self.source)}
+        made = mixture_profile(model, self.source)
+        if (labels < 0).any():  # a mixture would give rows of which nothing is known to its largest component
+            rows = np.bincount(labels[labels >= 0], minlength=self.k)
+            made = replace(made, labels=labels, rows=rows)
+        return {"clusters": model, "labels": labels, "profile": made}
 
     def compare(self) -> None:
         """A mixture with as many components, and whether it takes the place of k-means."""
-        if self.k < 2 or self.scaling.metric == "cosine" or getattr(self.source, "indicators", None):
+        if self.k < 2:
+            return
+        if self.scaling.metric == "cosine" or getattr(self.source, "indicators", None):
+            why = "rows are compared by direction" if self.scaling.metric == "cosine" else "categories are used"
+            self.notes.append(f"no mixture was compared with k-means, since {why}")
             return
         reduced = self.source.n_columns > compare.MOST_COLUMNS
         rows, which = self.sample.only(compare.MOST_ROWS, self.seed)
         kmeans = self.found["kmeans"]
         if reduced:
-            pca = self.found["pca"]
-            cells = np.asarray(pca.scores(rows), dtype=np.float64)[:, :_REDUCED]
+            cells = np.asarray(self.found["pca"].scores(rows), dtype=np.float64)[:, :_REDUCED]
         else:
-            cells = _standardised(self.sample.dense()[which], kmeans)
+            cells = as_compared(self.sample.dense()[which], kmeans)
+        order = in_order(cells)
+        which, cells = which[order], cells[order]
+        weights = None if self.sample.weights is None else self.sample.weights[which]
         settings = {"missing": "model", "random_state": self.seed, "n_threads": self.n_threads}
-        mixture = compare.fit_mixture(scan(cells), self.k, settings)
+        mixture = compare.fit_mixture(scan(cells, weights=weights), self.k, settings)
         if mixture is None:
+            self.notes.append("no mixture was compared with k-means, since none could be fitted to these rows")
             return
         labels = kmeans.labels_[self.sample.rows[which]]
-        found = compare.compare(cells, mixture, kmeans, labels, self.seed, reduced=reduced)
-        self.found["comparison"] = found
+        found = compare.compare(cells, weights, mixture, kmeans, labels, self.seed, reduced=reduced)
+        self.used_rows["comparison"] = len(cells)
         if reduced:
+            self.found["comparison"] = found
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            whole = GaussianMixture(self.k, covariance_type=mixture.covariance_type, **self.common).fit(
-                self.sample.source
-            )
-        uninterrupted(whole)
-        self.found["mixture"] = whole
+            whole = GaussianMixture(self.k, covariance_type=mixture.covariance_type, **self.common)
+            uninterrupted(whole.fit(self.sample.source))
+        chosen = {}
         if found.chosen == "mixture":
-            self.found |= {"clusters": whole, "labels": whole.predict(self.source)}
-            self._profile()
+            labels = np.where(self.passes.rows(is_blank), -1, whole.predict(self.source)).astype(np.int32)
+            chosen = self._clusters(whole, labels)
+        self.found |= {"comparison": found, "mixture": whole, **chosen}
 
     def describe(self) -> None:
         """What sets each cluster apart, in figures and words."""
@@ -267,25 +292,37 @@ class Steps:
         labels, made = self.found["labels"], self.found["profile"]
         names = used_names(self.source)
         counts = describe_clusters(self.source, labels, self.k)
-        numbers = number_columns(self.source, self.sample, names)
+        numbers = number_columns(self.source, names)
         values = self.sample.values(numbers) if numbers else np.zeros((len(self.sample.rows), 0))
         here = labels[self.sample.rows]
         categories = category_columns(self.source, self.sample, ("used",))
         rules = rules_of(here, self.k, numbers, values, categories, self.sample.weights)
-        typical = [tuple(int(self.sample.rows[place]) for place in own) for own in self._exemplars(here, made)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows, which = self.sample.only(_SILHOUETTE_ROWS, self.seed)
-            several = len(np.unique(here[which][here[which] >= 0])) > 1
-            judged = silhouette(rows, self.found["clusters"], values=True) if several else None
+        if not self.sample.complete:
+            rules = measured(rules, self.passes, names, labels)
+        typical = typical_rows(self.sample, self.found["clusters"], here, made, scale=self.scaling.scale)
+        judged, judged_labels = self._silhouette(here)
         self.found |= {
             "categories": tuple(counts),
             "silhouette": judged,
-            "silhouette_labels": here[which],
+            "silhouette_labels": judged_labels,
             "summaries": summaries_of(
                 made, names, counts, rules, typical, self._silhouettes(judged), sparse=self.source.sparse
             ),
         }
+
+    def _silhouette(self, labels: NDArray[Any]) -> tuple[Any, Any]:
+        """Silhouettes of some rows against more of them, and the clusters of these rows; `labels` are those of the sample."""
+        rows, which = self.sample.only(_SILHOUETTE_AGAINST, self.seed)
+        own = labels[which]
+        if len(np.unique(own[own >= 0])) < 2:
+            return None, None
+        most = None if len(own) <= _SILHOUETTE_ROWS else _SILHOUETTE_ROWS
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = silhouette(rows, self.found["clusters"], values=True, sample_size=most, random_state=self.seed)
+        judged = own if found.rows is None else own[found.rows]
+        self.used_rows["silhouette"] = len(judged)
+        return found, judged
 
     def _silhouettes(self, judged: Any) -> Any:
         if judged is None:
@@ -294,60 +331,52 @@ class Steps:
         out[[int(one) for one in judged.clusters]] = judged.cluster_means
         return out
 
-    def _exemplars(self, labels: NDArray[Any], made: Any) -> list[tuple[int, ...]]:
-        if self.source.sparse:
-            away = np.asarray(self.found["clusters"].transform(self.sample.source))
-            return [
-                tuple(int(i) for i in here[np.argsort(away[here, cluster], kind="stable")[:3]])
-                for cluster in range(self.k)
-                for here in [np.flatnonzero(labels == cluster)]
-            ]
-        deviation = np.where(made.deviation > 0, made.deviation, 1.0)
-        if not self.scaling.scale:
-            deviation = np.full_like(deviation, float(deviation.max()))
-        rows = (self.sample.dense() - made.mean) / deviation
-        return exemplars(rows, (made.means - made.mean) / deviation, labels, self.k)
-
     def stability(self) -> None:
         """Fits to other rows: which clusters, and which rows in them, stay."""
         if self.k < 2:
             return
         model, labels = self.found["clusters"], self.found["labels"]
-        rows, _ = self.sample.only(_STABILITY_ROWS, self.seed)
-        few = len(self.sample.rows) < 4 * self.k
-        if few:
+        kept, _ = without_far_rows(self.sample, self.found.get("outliers"), self.distances)
+        rows, _ = self.sample.without(kept).only(_STABILITY_ROWS, self.seed)
+        if len(self.sample.rows) < 4 * self.k:
+            self.notes.append("there are too few rows to see whether the groups are found again")
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotFinishedWarning)
             settings: dict[str, Any] = {"n_repeats": _REPEATS, "random_state": self.seed, "n_threads": self.n_threads}
             found = self._resumed("stability", lambda place: stability(model, rows, checkpoint=place, **settings))
-        self.found["stability"] = found
-        verdicts = self._verdicts(found)
-        if found.outcome.reason is Reason.INTERRUPTED:
+        if found.outcome.reason is Reason.INTERRUPTED:  # half a verdict is none
             raise KeyboardInterrupt
+        verdicts = self._verdicts(found)
         if len(found.labels) == self.sample.total:
             confidence = np.asarray(found.confidence, dtype=np.float32)
         else:
             confidence = confidence_of(model, rows, self.source, labels, self.seed)
-        self.found["confidence"] = confidence
         known = labels >= 0
         means = np.bincount(labels[known], confidence[known], minlength=self.k) / np.maximum(
             np.bincount(labels[known], minlength=self.k), 1
         )
-        self.found["summaries"] = tuple(
+        summaries = tuple(
             replace(one, confidence=float(means[i]), verdict=verdicts[i])
             for i, one in enumerate(self.found["summaries"])
         )
+        self.used_rows["stability"] = len(found.labels)
+        self.found |= {"stability": found, "confidence": confidence, "summaries": summaries}
 
     def _verdicts(self, found: Stability) -> tuple[str, ...]:
-        """The verdicts on the clusters; with gaps between all of them, they need not be compared with parts of one group."""
-        dip = self.found["number"].judgements.get("dip")
-        gaps = dip is not None and (dip.vote.chosen or 1) >= self.k
-        return replace(found, one_group=float("nan")).verdicts if gaps else found.verdicts
+        """The verdicts on the clusters; gaps between all of them speak for them, and lift each by a step."""
+        number = self.found.get("number")
+        dip = None if number is None else number.judgements.get("dip")
+        if dip is None or (dip.vote.chosen or 1) < self.k:
+            return found.verdicts
+        return tuple(_NEXT.get(one, one) for one in found.verdicts)
 
     def consensus(self) -> None:
         """Many clusterings of the sample, and what they agree on."""
-        if self.k < 2 or self.scaling.metric == "cosine":
+        if self.k < 2:
+            return
+        if self.scaling.metric == "cosine":
+            self.notes.append("no consensus of clusterings was made, since rows are compared by direction")
             return
         rows, which = self.sample.only(_ENSEMBLE_ROWS, self.seed)
         with warnings.catch_warnings():
@@ -357,6 +386,7 @@ class Steps:
         self.found["ensemble"] = model
         here = self.found["labels"][self.sample.rows[which]]
         known = (here >= 0) & (model.labels_ >= 0)
+        self.used_rows["consensus"] = len(here)
         self.found["ensemble_agreement"] = float(adjusted_rand(here[known], model.labels_[known]))
 
     def rows_to_show(self) -> None:
@@ -375,12 +405,3 @@ class Steps:
             listed,
             None if made is None else made.separation,
         )
-
-
-def _standardised(rows: Any, model: KMeans) -> Any:
-    """Rows as k-means compares them."""
-    if model.scale_ is None:
-        return rows
-    scale = np.asarray(model.scale_, dtype=np.float64)
-    mean = 0.0 if model.mean_ is None else np.asarray(model.mean_, dtype=np.float64)
-    return (rows - mean) / np.where(scale > 0, scale, 1.0)

@@ -12,7 +12,7 @@ from foldwise.data.block import Floats
 from foldwise.selection.describe import CategoryCounts
 from foldwise.selection.explore.result import ClusterSummary, Overrepresented, Rule, Trait
 from foldwise.selection.explore.rules import Category, find_rule
-from foldwise.selection.explore.sample import OTHER
+from foldwise.selection.explore.sample import OTHER, Sample
 
 _LEAST = 0.25  # standard deviations: a smaller difference does not set a cluster apart
 _LEAST_OF_SPARSE = 0.05
@@ -72,6 +72,28 @@ def exemplars(standardised: Floats, centres: Floats, labels: NDArray[Any], k: in
                 break
         out.append(tuple(chosen))
     return out
+
+
+def typical_rows(
+    sample: Sample, model: Any, labels: NDArray[Any], profile: Any, *, scale: bool
+) -> list[tuple[int, ...]]:
+    """The places among all rows of the most typical rows of each cluster; `labels` are those of the sample."""
+    k = len(profile.rows)
+    if sample.weights is not None:
+        labels = np.where(sample.weights > 0, labels, -1)
+    if sample.source.sparse:
+        away = np.asarray(model.transform(sample.source))
+        inside = [np.flatnonzero(labels == cluster) for cluster in range(k)]
+        found = [
+            tuple(here[np.argsort(away[here, i], kind="stable")[:_EXEMPLARS]].tolist()) for i, here in enumerate(inside)
+        ]
+    else:
+        deviation = np.where(profile.deviation > 0, profile.deviation, 1.0)
+        if not scale:
+            deviation = np.full_like(deviation, float(deviation.max()))
+        rows = (sample.dense() - profile.mean) / deviation
+        found = exemplars(rows, (profile.means - profile.mean) / deviation, labels, k)
+    return [tuple(int(sample.rows[place]) for place in own) for own in found]
 
 
 def rules_of(
