@@ -131,7 +131,9 @@ def _memory_for_text(files: Files) -> str | None:
                     line = file.readline(_LONGEST_LINE)
             except OSError as problem:
                 raise DataError(
-                    f"the file cannot be read: {problem.strerror}", where=path, advice="Ask its owner for the right to read it"
+                    f"the file cannot be read: {problem.strerror}",
+                    where=path,
+                    advice="Ask its owner for the right to read it",
                 ) from problem
             width = max(line.count(mark) for mark in (b",", b";", b"\t", b"|", b" "))
     return memory_for(width, 8)

@@ -127,7 +127,9 @@ def _rows(model: Any, X: Any, color: Any, components: tuple[int, int], function:
         found = Colouring.of(color, None, len(points.rows))
         if color is None and model.n_clusters not in (None, 1):
             found = Colouring(np.asarray(points.labels), "cluster")
-        return _Rows(points.scores[:, list(components)], found, _axis_names(pca, components), points.total, points.blank)
+        return _Rows(
+            points.scores[:, list(components)], found, _axis_names(pca, components), points.total, points.blank
+        )
     fitted = part_of(model, "pca")
     own = None
     if isinstance(fitted, PCA):
@@ -233,7 +235,7 @@ def loadings(model: Any, components: Any = None, ax: Any = None) -> Any:
 
 
 def heat_table(values: Floats, rows: list[str], columns: list[str], title: str, ax: Any) -> Any:
-    """A table of colours, orange below and blue above zero as on a page, with the figures in it; if these are too many, with a scale."""
+    """A table of colours, orange below and blue above zero as on pages, with figures or, if these are too many, a scale."""
     wide, tall = 2.4 + 0.75 * len(columns), 1.0 + 0.27 * len(rows)
     ax = axes(ax, min(max(wide, 4.4), 12), min(max(tall, 2.0), 12))
     from matplotlib.colors import LinearSegmentedColormap

@@ -84,7 +84,8 @@ class Table(Shown):
 class Chart(Shown):
     """A picture, drawn as SVG when a page asks for it; a drawing function that gives None has nothing to show.
 
-    One that gives "" has no picture, but its title and caption are shown all the same. `alt` says what it shows to those who cannot see it.
+    One that gives "" has no picture, but its title and caption are shown all the same. `alt` says what the picture shows to
+    those who cannot see it.
     """
 
     title: str

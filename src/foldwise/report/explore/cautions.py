@@ -10,7 +10,7 @@ from foldwise.report.explore.verdicts import BAD, GOOD, verdict_words
 from foldwise.report.explore.votes import CLEARLY, HALF
 from foldwise.report.explore.words import listed, name_of, rows_words, share_of
 from foldwise.report.formats import counted
-from foldwise.selection.explore.result import Exploration
+from foldwise.selection.explore.result import Exploration, Outliers
 
 _SAID = 3  # cautions in the sentence, beside those on how the table was understood
 _SAID_NOTES = 2
@@ -21,6 +21,7 @@ _ALIKE = 0.95  # correlation of columns that say nearly the same
 _DOMINATES = 0.6  # of the variance in one column
 _NOTABLE_RATIO = 1.5  # of spreads
 _NOTABLE_MISSING = 0.05
+_NOTABLE_REPEATED = 0.05
 
 
 def caution_sentence(found: Exploration) -> str:
@@ -49,6 +50,7 @@ def _others(found: Exploration) -> list[str]:
     made = [_missing(found, at_least=0.2), _doubtful(found), _disagreement(found), _blank(found), _sample(found)]
     made += [_few_rows(found), _missing(found, at_least=_NOTABLE_MISSING, below=0.2), _outliers(found)]
     made += [_units(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
+    made.append(_not_done(found))
     return [one for one in made if one]
 
 
@@ -148,17 +150,22 @@ def _missing(found: Exploration, *, at_least: float, below: float = 1.01) -> str
     return f"{share_of(share)} of the cells used are missing{where}"
 
 
+def by_chance(out: Outliers) -> float:
+    """How many rows of one normal cloud would lie beyond either limit, about."""
+    return out.expected * (1 if np.isnan(out.residual_limit) else 2)
+
+
 def _outliers(found: Exploration) -> str:
     out = found.outliers
     if out is None:
         return ""
-    count = out.count
-    if count <= max(_MANY_OUTLIERS * out.expected, 2):
+    count, expected = out.count, by_chance(out)
+    if count <= max(_MANY_OUTLIERS * expected, 2):
         return ""
     if count > max(_FAR_FROM_NORMAL * found.overview.rows, 10):
         share = share_of(count / found.overview.rows)
         return f"distances have long tails: {share} of the rows lie further out than 1 in 1,000 rows of a normal cloud would"
-    chance = "hardly any" if out.expected < 0.5 else f"about {max(1, round(out.expected)):,}"
+    chance = "hardly any" if expected < 0.5 else f"about {max(1, round(expected)):,}"
     return f"{rows_words(count)} lie far from the others, where chance would put {chance}"
 
 
@@ -207,6 +214,15 @@ def _alike(found: Exploration) -> str:
 
 
 def _repeated(found: Exploration) -> str:
-    """What the notes on the table say about rows that occur again."""
-    told = [note for note in found.overview.notes if "same row" in note or "equal rows" in note or "repeated" in note]
-    return name_of(told[0].rstrip("."), 120) if told else ""
+    """Rows that occur again."""
+    seen = found.overview
+    share = seen.repeated / seen.judged_rows if seen.judged_rows else 0.0
+    if share < _NOTABLE_REPEATED:
+        return ""
+    verb = "is" if seen.repeated == 1 else "are"
+    return f"{rows_words(seen.repeated)} ({share_of(share)}) {verb} equal to an earlier row in all columns used"
+
+
+def _not_done(found: Exploration) -> str:
+    """What was left out, and why."""
+    return "; ".join(name_of(note, 160) for note in found.notes)

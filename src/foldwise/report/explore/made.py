@@ -42,6 +42,8 @@ def made_part(found: Exploration) -> Part:
         parts.append(Note(f"Steps that take long used {found.sampled_rows:,} rows drawn at random."))
     if found.overview.lines:
         parts.append(Note("\n".join(name_of(line, 400) for line in found.overview.lines)))
+    if found.used_rows and min(found.used_rows.values()) < found.overview.rows:
+        parts.append(_pairs("Rows that steps used", {one: f"{count:,}" for one, count in found.used_rows.items()}))
     if found.settings:
         parts.append(_pairs("Settings", {str(key): name_of(str(value), 200) for key, value in found.settings.items()}))
     if found.seconds:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.report.equal_plane import cross, draw_points, ends_of, equal_plot
+from foldwise.report.explore.cautions import by_chance
 from foldwise.report.explore.directions import axis_names
 from foldwise.report.explore.groups import ROWS_FROM_0, number_colour, numbers_of
 from foldwise.report.explore.units import Units, group_name
@@ -156,7 +157,7 @@ def _limits(found: Exploration) -> list[str]:
     """What counts as far out and as a misfit, and how many rows that is."""
     out = found.outliers
     assert out is not None
-    chance = f"about {out.expected:,.0f}" if out.expected >= 0.5 else "hardly any"
+    chance = f"about {by_chance(out):,.0f}" if by_chance(out) >= 0.5 else "hardly any"
     first = "the first direction" if out.components == 1 else f"the first {out.components} directions"
     although = ", although none stands out from chance" if found.n_components == 0 else ""
     words = [f"Far out: {rows_words(out.t2_count)} along {first}{although} (T2 above {short_number(out.t2_limit)})."]
@@ -175,7 +176,7 @@ def unusual_words(found: Exploration) -> str:
     """How many rows lie far from the others, how many would by chance, and which are the most extreme."""
     out = found.outliers
     assert out is not None
-    chance = f"about {out.expected:,.0f}" if out.expected >= 0.5 else "hardly any"
+    chance = f"about {by_chance(out):,.0f}" if by_chance(out) >= 0.5 else "hardly any"
     if not out.count:
         return f"none lies far from the others (of one normal cloud, {chance} would)"
     lies = "lies" if out.count == 1 else "lie"

@@ -38,6 +38,7 @@ def summary_of(found: Exploration) -> dict[str, Any]:
             "columns": [_column(one) for one in seen.columns],
             "missing_share": missing_share(found),
             "notes": list(seen.notes),
+            "repeated_rows": seen.repeated,
             "recipe": list(seen.lines),
         },
         "compared": {
@@ -55,6 +56,8 @@ def summary_of(found: Exploration) -> dict[str, Any]:
             for row in noted_rows(found)
         ],
         "unfinished": list(found.unfinished),
+        "not_done": list(found.notes),
+        "used_rows": dict(found.used_rows),
         "seconds": dict(found.seconds),
         "settings": {key: _simple(value) for key, value in found.settings.items()},
         "versions": versions(),
