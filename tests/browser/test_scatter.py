@@ -161,7 +161,7 @@ def test_colours(show, report, points):
     assert page.locator(".legend .name").inner_text() == "column 1"
     assert "6 rows without a value" in page.locator(".legend").inner_text()
     page.get_by_role("combobox", name="Colour", exact=True).select_option(label="island")
-    assert page.locator(".legend button").all_text_contents() == ["Biscoe100", "Dream100", "none100"]
+    assert page.locator(".legend button").all_text_contents() == ["Biscoe100", "Dream100", "missing100"]
     page.get_by_role("combobox", name="Colour", exact=True).select_option(label="confidence")
     assert page.locator(".scatter [aria-live]").inner_text() == "Coloured by confidence."
 

@@ -182,6 +182,11 @@ def test_levels_of_a_category_are_shares_of_rows():
     assert trait_words(Trait("sex=f", 0.8, 0.35, 0.9), units) == "80 % have sex f (35 % of all rows)"
     one = group([Trait("pclass=2", 1.0, 0.21, 2.0), Trait("pclass=3", 0.0, 0.55, -1.0), Trait("fare", 50.0, 33.0, 0.6)])
     assert [trait.column for trait in traits_told(one, units, 3)] == ["pclass=2", "fare"]
+    other = group([Trait("sex=m", 0.0, 0.65, -1.3), Trait("sex=f", 1.0, 0.35, 1.3)], name="low sex=m, high sex=f")
+    assert [trait_words(trait, units) for trait in traits_told(other, units, 3)] == [
+        "all have sex f (35 % of all rows)"
+    ]
+    assert shown_name(other, units) == "all sex f"
     named = replace(one, name="high pclass=2, low pclass=3, high fare")
     assert shown_name(named, units) == "all pclass 2, high fare"
 

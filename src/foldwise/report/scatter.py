@@ -65,7 +65,7 @@ def pack(scatter: Scatter, room: int) -> Packed:
             used += size
         elif kind == "columns":  # the last of all; those listed first are kept
             break
-    return Packed(_script_safe(told), _note(points, told, scatter))
+    return Packed(_script_safe(told), _note(scatter.points, told, scatter))
 
 
 def _note(points: Points, told: dict[str, Any], scatter: Scatter) -> str:

@@ -50,7 +50,6 @@ def _others(found: Exploration) -> list[str]:
     made = [_missing(found, at_least=0.2), _doubtful(found), _disagreement(found), _blank(found), _sample(found)]
     made += [_few_rows(found), _missing(found, at_least=_NOTABLE_MISSING, below=0.2), _outliers(found)]
     made += [_units(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
-    made.append(_not_done(found))
     return [one for one in made if one]
 
 
@@ -221,8 +220,3 @@ def _repeated(found: Exploration) -> str:
         return ""
     verb = "is" if seen.repeated == 1 else "are"
     return f"{rows_words(seen.repeated)} ({share_of(share)}) {verb} equal to an earlier row in all columns used"
-
-
-def _not_done(found: Exploration) -> str:
-    """What was left out, and why."""
-    return "; ".join(name_of(note, 160) for note in found.notes)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import foldwise
-from foldwise.report.explore.words import listed, name_of
+from foldwise.report.explore.words import listed, name_of, sentence_of
 from foldwise.report.run_header import run_table
 from foldwise.report.values import Column, Group, Note, Part, Table
 from foldwise.selection.explore.result import Exploration
@@ -38,6 +38,8 @@ def made_part(found: Exploration) -> Part:
         parts.append(Note(f"To repeat it: {found.command}"))
     if found.unfinished:
         parts.append(Note(f"Not done: {listed([name_of(one) for one in found.unfinished], 20)}."))
+    if found.notes:
+        parts.append(Note("\n".join(sentence_of(name_of(note, 300)) for note in found.notes)))
     if found.sampled_rows is not None:
         parts.append(Note(f"Steps that take long used {found.sampled_rows:,} rows drawn at random."))
     if found.overview.lines:

@@ -80,7 +80,7 @@ def _although(found: Exploration) -> str:
     own = [one.verdict for one in found.summaries]
     if not own or own == list(found.stability.verdicts):
         return ""
-    return "; there are gaps between all of these groups, so that they are no parts of one cloud"
+    return "; gaps between all of these groups speak for them, and make the verdict on each better by a step"
 
 
 def _silhouettes(found: Exploration) -> Chart | None:

@@ -65,6 +65,7 @@ def _lines(found: Exploration) -> list[str]:
     if found.outliers is not None:
         lines.append(f"unusual rows: {unusual_words(found)}")
     lines += [f"note: {one}" for one in cautions_not_said(found)[:_MOST_NOTES]]
+    lines += [f"note: {name_of(one, 300)}" for one in found.notes]
     more = other_notes(found)
     lines += [f"note: {name_of(note, 300)}" for note in more[:_MOST_NOTES]]
     hidden = len(more) - _MOST_NOTES

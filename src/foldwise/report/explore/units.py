@@ -86,14 +86,26 @@ def traits_told(one: ClusterSummary, units: Units, most: int) -> list[Trait]:
     """The largest differences; where all rows have one level of a category, the others go without saying."""
     told: list[Trait] = []
     settled: set[str] = set()
-    for trait in one.traits:
-        category = units.levels.get(trait.column, ("", ""))[0] if trait.column in units.levels else None
+    for trait in (_positive(trait, units) for trait in one.traits):
+        category = units.levels[trait.column][0] if trait.column in units.levels else None
         if category is not None and category in settled:
             continue
         told.append(trait)
         if category is not None and (trait.mean > 1 - 1e-9 or _two_levels(category, units)):
             settled.add(category)
     return told[:most]
+
+
+def _positive(trait: Trait, units: Units) -> Trait:
+    """Of a category with two levels, the level that more rows of the group have: "all yes" rather than "none no"."""
+    if trait.column not in units.levels or trait.mean >= 0.5 or not _two_levels(units.levels[trait.column][0], units):
+        return trait
+    other = [
+        one for one, (name, _) in units.levels.items() if name == units.levels[trait.column][0] and one != trait.column
+    ]
+    if not other:
+        return trait
+    return Trait(other[0], 1.0 - trait.mean, 1.0 - trait.overall, -trait.difference)
 
 
 def _two_levels(category: str, units: Units) -> bool:
@@ -123,7 +135,8 @@ def shown_name(one: ClusterSummary, units: Units) -> str:
     for trait in one.traits:
         if trait.column not in units.levels:
             continue
-        category, level_ = units.levels[trait.column]
+        told = _positive(trait, units)
+        category, level_ = units.levels[told.column]
         for side in ("high", "low", "higher", "lower"):
             piece = f"{side} {trait.column}"
             if not _has_piece(name, piece):
@@ -131,8 +144,8 @@ def shown_name(one: ClusterSummary, units: Units) -> str:
             if category in settled:
                 name = _without(name, piece)
             else:
-                name = name.replace(piece, f"{_much(trait)} {category} {level_}", 1)
-            if trait.mean > 1 - 1e-9 or _two_levels(category, units):
+                name = name.replace(piece, f"{_much(told)} {category} {level_}", 1)
+            if told.mean > 1 - 1e-9 or _two_levels(category, units):
                 settled.add(category)
             break
     return name
