@@ -214,6 +214,9 @@ def test_an_encoded_table_is_told_in_the_words_of_its_categories(tmp_path):
     found = fw.explore(str(path), categories="encode", n_clusters=3, max_clusters=4)
     told = " ".join(sentences(found)) + " ".join(cautions(found))
     assert "all have kind " in told
+    page = as_html(explore_report(found))
+    assert ">yes</text>" in page
+    assert ">True</text>" not in page
     assert "kind=" not in sentences(found)[3]
     assert "say nearly the same" not in told or "kind=" not in told.split("say nearly the same")[0][-30:]
 

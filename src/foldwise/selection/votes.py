@@ -70,7 +70,7 @@ def tally(votes: Iterable[Vote]) -> Tally:
 def decided(votes: Iterable[Vote]) -> str:
     """What decided between numbers with as many votes, in words; "" if one has more than the others.
 
-    >>> say = {"a": (1, 1, 2), "b": (2, 1, 3), "c": (3, 3, 3)}
+    >>> say = {"a": (1, 1, 1), "b": (2, 1, 2), "c": (3, 3, 3)}
     >>> decided(Vote(rule, *numbers, reason="") for rule, numbers in say.items())
     '1, 2 and 3 have as many votes each, and 1 is in the range of most rules'
     """

@@ -158,7 +158,7 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart:
     traits = traits_told(one, units, 3)
     if traits and len(found.summaries) <= _TWO_LINES:  # of many groups the bars say enough
         lines.append(sentence_of(listed([trait_words(trait, units) for trait in traits])))
-    lines += [sentence_of(level_words(level)) for level in one.categories[:3]]
+    lines += [sentence_of(level_words(level, units)) for level in one.categories[:3]]
     if words := rule_words(one, units):
         assert one.rule is not None
         lines.append(f"Rule: {words}. {rule_quality(one)}")
@@ -173,7 +173,9 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart:
         lines.append(f"Its rows keep their group in {share_of(one.confidence)} of the repeats, on average.")
     chart = _differences(found, one)
     title = group_name(one, units, 70)
-    apart = [trait_words(trait, units) for trait in traits] or [level_words(level) for level in one.categories[:3]]
+    apart = [trait_words(trait, units) for trait in traits] or [
+        level_words(level, units) for level in one.categories[:3]
+    ]
     alt = f"What sets group {one.number} apart: {listed(apart)}."
     return Chart(title, lambda: chart, "\n".join(lines), colour(one.number), alt=alt)
 

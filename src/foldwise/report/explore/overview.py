@@ -7,6 +7,7 @@ import numpy as np
 from foldwise.report.column_charts import level_bars, small_histogram
 from foldwise.report.explore.cautions import alike_pairs
 from foldwise.report.explore.notes import other_notes, serious_notes
+from foldwise.report.explore.units import own_words
 from foldwise.report.explore.words import listed, name_of, sentence_of, share_of, values_in_units
 from foldwise.report.formats import counted
 from foldwise.report.heat_table import heat_grid, heat_table
@@ -91,6 +92,8 @@ def _range(one: ColumnSummary) -> tuple[str, str, str]:
     if one.low is None or one.mean is None or one.high is None:
         return "", "", ""
     low, mean, high = values_in_units([one.low, one.mean, one.high], one.deviation)
+    if one.why.startswith("whole numbers") and one.low.is_integer() and one.high.is_integer():
+        return f"{one.low:,.0f}", mean, f"{one.high:,.0f}"
     return low, mean, high
 
 
@@ -122,9 +125,10 @@ def _picture(one: ColumnSummary, rows: int) -> Chart:
     if one.counts is not None and one.edges is not None:
         edges, counts = one.edges, [int(count) for count in one.counts]
         low, mean, high = _range(one)
-        words = f"{low} to {high}, mean {mean}{missing}" if low else missing.lstrip(", ")
-        return Chart(name, lambda: small_histogram(edges, counts), words, alt=f"{name}: numbers from {words}.")
-    levels = [(name_of(level), count) for level, count in one.levels[:_LEVELS]]
+        told = f"{low} to {high}, mean {mean}{missing}" if low else missing.lstrip(", ")
+        return Chart(name, lambda: small_histogram(edges, counts), told, alt=f"{name}: numbers from {told}.")
+    words = own_words(one)
+    levels = [(name_of(words.get(level.lower(), level)), count) for level, count in one.levels[:_LEVELS]]
     rest = max(0, rows - one.missing - sum(count for _, count in levels))
     distinct = f"{counted(one.distinct, 'level')}{missing}" if one.distinct is not None else missing.lstrip(", ")
     most = listed([f"{level} ({count:,})" for level, count in levels], 3)

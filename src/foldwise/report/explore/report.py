@@ -38,7 +38,8 @@ def explore_report(found: Exploration) -> Report:
 
 
 def _facts(found: Exploration) -> list[Fact]:
-    used, agreed, k = len(found.names), found.n_components, group_count(found)
+    used = sum(one.role == "used" for one in found.overview.columns) or len(found.names)
+    agreed, k = found.n_components, group_count(found)
     matter = "not known" if agreed is None else f"{agreed:,}" if agreed else "none"
     facts = [
         Fact("rows", found.overview.rows, f"{found.overview.rows:,}", only="page"),

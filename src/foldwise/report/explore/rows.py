@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ def scatter_parts(found: Exploration) -> list[Part]:
         which += f" but {counted(points.blank, 'row')} without any value"
     caption = f"{which}; equal scales on both axes, and nothing lies outside the frame.{ROWS_FROM_0}"
     alt = _alt(found, points)
+    named = tuple((name, tuple(units.word(name, level) for level in levels)) for name, levels in points.categories)
+    points = replace(points, categories=named)
     return [
         Scatter("The rows", points, names, groups, lambda: _static(found, points), caption, alt, wide=True, only="page")
     ]

@@ -176,7 +176,7 @@ def _told(one: ClusterSummary, units: Units, told: int) -> str:
     if told > 2 and len(traits) > 1 and abs(traits[1].difference) < _STRONG:
         traits = traits[:1]
     head = f"group {one.number} ({rows_words(one.rows)})"
-    return f"{head}{traits_sentence(traits, units)}" if traits else f"{head}: {level_words(one.categories[0])}"
+    return f"{head}{traits_sentence(traits, units)}" if traits else f"{head}: {level_words(one.categories[0], units)}"
 
 
 def _strength(one: ClusterSummary) -> float:

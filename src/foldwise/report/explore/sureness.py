@@ -11,6 +11,7 @@ from foldwise.models.ensemble.consensus_matrix import Coassociation
 from foldwise.report.charts import share_histogram
 from foldwise.report.ensemble import neighbours_together
 from foldwise.report.explore.groups import numbers_of
+from foldwise.report.explore.units import Units
 from foldwise.report.explore.verdicts import groups_in_words, verdict_words
 from foldwise.report.explore.words import listed, name_of, sentence_of, share_of
 from foldwise.report.formats import counted, whole_percent
@@ -53,8 +54,7 @@ def _stability(found: Exploration) -> list[Chart]:
         "Are the groups found again?",
         lambda: found_again(one.jaccard, one.base, verdicts, numbers),
         f"{counted(one.n_repeats, 'repeat')} with rows drawn at random. Bars: rows in the group and in the most similar one of "
-        "a repeat, over rows in either; 1 is never changed. Marks: what parts of a single cloud, or chance, would reach"
-        f"{_although(found)}.",
+        f"a repeat, over rows in either; 1 is never changed.{_marks(found)}",
         alt=sentence_of(groups_in_words(found) or "how well each group is found again"),
         only="page",
     )
@@ -74,13 +74,16 @@ def _stability(found: Exploration) -> list[Chart]:
     return [bars, rows]
 
 
-def _although(found: Exploration) -> str:
-    """Why a verdict may be better than a mark says."""
+def _marks(found: Exploration) -> str:
+    """What the marks are, and why a verdict may be better than they say."""
     assert found.stability is not None
-    own = [one.verdict for one in found.summaries]
-    if not own or own == list(found.stability.verdicts):
+    if not np.isfinite(found.stability.base).any():
         return ""
-    return "; gaps between all of these groups speak for them, and make the verdict on each better by a step"
+    own = [one.verdict for one in found.summaries]
+    told = " Marks: what parts of a single cloud, or chance, would reach."
+    if not own or own == list(found.stability.verdicts):
+        return told
+    return f"{told} Gaps between all of these groups speak for them, and make the verdict on each better by a step."
 
 
 def _silhouettes(found: Exploration) -> Chart | None:
@@ -149,6 +152,7 @@ def _consensus(found: Exploration) -> Chart | None:
 def _categories(found: Exploration) -> list[Part]:
     """How labels and other categories are spread over the groups."""
     tables: list[Table | Chart] = []
+    units = Units.of(found)
     close = [one for one in found.categories if one.is_label or one.association >= _LEAST_ASSOCIATION]
     for one in close[:_MOST_CATEGORIES]:
         order = np.argsort(-one.overall, kind="stable")[:_MOST_LEVELS]
@@ -156,7 +160,7 @@ def _categories(found: Exploration) -> list[Part]:
         columns = [Column("group", [*map(str, numbers), "all"], left=True)]
         for j in order:
             shares = [*(float(one.shares[number, j]) for number in numbers), float(one.overall[j])]
-            columns.append(Column(name_of(one.levels[j], 24), shares, whole_percent))
+            columns.append(Column(name_of(units.word(one.name, one.levels[j]), 24), shares, whole_percent))
         hidden = len(one.levels) - len(order)
         rest = f" {counted(hidden, 'more level')} not listed." if hidden > 0 else ""
         agrees = (

@@ -10,7 +10,14 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.report.explore.words import LONGEST, listed, name_of, share_of, values_in_units
-from foldwise.selection.explore.result import ClusterSummary, Condition, Exploration, Overrepresented, Trait
+from foldwise.selection.explore.result import (
+    ClusterSummary,
+    ColumnSummary,
+    Condition,
+    Exploration,
+    Overrepresented,
+    Trait,
+)
 
 _USEFUL = 0.5  # a rule must be right, and find the rows of its group, at least this often
 _LARGE = 0.5  # standard deviations: the difference from which a group is "high" rather than "higher", as in its name
@@ -24,6 +31,7 @@ class Units:
     deviation: dict[str, float] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     levels: dict[str, tuple[str, str]] = field(default_factory=dict)  # "sex=female": the category and the level
+    pairs: dict[str, dict[str, str]] = field(default_factory=dict)  # how a column of yes and no writes true and false
 
     @classmethod
     def of(cls, found: Exploration) -> Units:
@@ -38,14 +46,35 @@ class Units:
                 cells = cells[np.isfinite(cells)]
                 if len(cells) and np.array_equal(cells, np.round(cells)):
                     whole.add(name)
-        return cls(known, frozenset(whole), levels_of(found))
+        pairs = {one.name: words for one in found.overview.columns if (words := own_words(one))}
+        levels = levels_of(found)
+        levels = {name: (one, pairs.get(one, {}).get(level.lower(), level)) for name, (one, level) in levels.items()}
+        return cls(known, frozenset(whole), levels, pairs)
+
+    def word(self, column: str, level: str) -> str:
+        """A level as the data write it."""
+        return self.pairs.get(column, {}).get(level.lower(), level)
 
     def values(self, column: str, values: Floats | Sequence[float]) -> list[str]:
         """Values with as many decimals as they deserve."""
         given = np.asarray(values, dtype=np.float64)
+        if column in self.levels:
+            return [share_of(float(value)) if value == value else "-" for value in given]
         if column in self.whole and np.array_equal(given, np.round(given)):
             return [f"{value:,.0f}" for value in given]
         return values_in_units(given, self.deviation.get(column))
+
+
+def own_words(one: ColumnSummary) -> dict[str, str]:
+    """The words that a column of yes and no has for true and false; none if it has no others.
+
+    >>> own_words(ColumnSummary("smokes", "boolean", "used", "ja and nein", 0))
+    {'true': 'ja', 'false': 'nein'}
+    """
+    yes, apart, no = one.why.partition(" and ")
+    if one.kind != "boolean" or not apart or not yes or not no or " " in yes or " " in no or yes == "0":
+        return {}
+    return {"true": yes, "false": no}
 
 
 def levels_of(found: Exploration) -> dict[str, tuple[str, str]]:
@@ -120,10 +149,11 @@ def traits_sentence(traits: Sequence[Trait], units: Units) -> str:
     return f" has {listed(words)}"
 
 
-def level_words(level: Overrepresented) -> str:
+def level_words(level: Overrepresented, units: Units) -> str:
     """A level that a group has more often than the table."""
     share = "all" if level.share > 1 - 1e-9 else share_of(level.share)
-    return f"{share} have {name_of(level.column)} {name_of(level.level)} ({share_of(level.overall)} of all rows)"
+    word = name_of(units.word(level.column, level.level))
+    return f"{share} have {name_of(level.column)} {word} ({share_of(level.overall)} of all rows)"
 
 
 def shown_name(one: ClusterSummary, units: Units) -> str:
@@ -186,7 +216,7 @@ def rule_words(one: ClusterSummary, units: Units, longest: int = LONGEST, *, bri
     for column, conditions in by_column.items():
         name, verb = name_of(column, longest), " " if brief else " is "
         levels = [condition.value for condition in conditions if isinstance(condition.value, str)]
-        said += [f"{name} is {name_of(level, longest)}" for level in levels]
+        said += [f"{name} is {name_of(units.word(column, level), longest)}" for level in levels]
         numbers = [condition for condition in conditions if not isinstance(condition.value, str)]
         if numbers:
             told = _between(column, numbers, units)
