@@ -108,6 +108,15 @@ def test_one_cloud_on_which_the_ways_of_counting_disagree():
     assert "the ways of counting groups disagree (2 of 5 see groups, most often 3" in sentences(found)[-1]
 
 
+def test_columns_in_their_own_units_are_a_caution():
+    found = penguins()
+    pca = fw.PCA(2).fit(np.random.default_rng(0).standard_normal((200, 4)) * [1.0, 1.2, 1.5, 3.0])
+    reason = "columns were used as they are, as their spreads differ only 3.0-fold"
+    told = cautions(replace(found, pca=pca, scale=False, scale_reason=reason))
+    assert any("body_mass_g" in one and "own units" in one and "standardise" in one for one in told)
+    assert not any("own units" in one for one in cautions(found))
+
+
 # ---------------------------------------------------------------- counts
 
 
