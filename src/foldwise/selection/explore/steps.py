@@ -305,9 +305,7 @@ class Steps:
             "categories": tuple(counts),
             "silhouette": judged,
             "silhouette_labels": judged_labels,
-            "summaries": summaries_of(
-                made, names, counts, rules, typical, self._silhouettes(judged), sparse=self.source.sparse
-            ),
+            "summaries": summaries_of(made, names, counts, rules, typical, judged, sparse=self.source.sparse),
         }
 
     def _silhouette(self, labels: NDArray[Any]) -> tuple[Any, Any]:
@@ -323,13 +321,6 @@ class Steps:
         judged = own if found.rows is None else own[found.rows]
         self.used_rows["silhouette"] = len(judged)
         return found, judged
-
-    def _silhouettes(self, judged: Any) -> Any:
-        if judged is None:
-            return None
-        out = np.full(self.k, np.nan)
-        out[[int(one) for one in judged.clusters]] = judged.cluster_means
-        return out
 
     def stability(self) -> None:
         """Fits to other rows: which clusters, and which rows in them, stay."""

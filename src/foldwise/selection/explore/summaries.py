@@ -13,6 +13,7 @@ from foldwise.selection.describe import CategoryCounts
 from foldwise.selection.explore.result import ClusterSummary, Overrepresented, Rule, Trait
 from foldwise.selection.explore.rules import Category, find_rule
 from foldwise.selection.explore.sample import OTHER, Sample
+from foldwise.selection.silhouette_result import Silhouette
 
 _LEAST = 0.25  # standard deviations: a smaller difference does not set a cluster apart
 _LEAST_OF_SPARSE = 0.05
@@ -135,7 +136,7 @@ def summaries_of(
     counts: Sequence[CategoryCounts],
     rules: Sequence[Rule | None],
     typical: Sequence[tuple[int, ...]],
-    silhouettes: Floats | None,
+    silhouette: Silhouette | None,
     *,
     sparse: bool,
 ) -> tuple[ClusterSummary, ...]:
@@ -144,6 +145,7 @@ def summaries_of(
     traits = [traits_of(profile.differences[i], profile.means[i], profile.mean, names, least) for i in range(k)]
     levels = [overrepresented(counts, i) for i in range(k)]
     shares = profile.weights / profile.weights.sum()
+    means = {} if silhouette is None else dict(zip(silhouette.clusters, silhouette.cluster_means, strict=True))
     proposed = names_of(traits, levels)
     return tuple(
         ClusterSummary(
@@ -155,7 +157,7 @@ def summaries_of(
             categories=levels[i],
             rule=rules[i],
             exemplars=typical[i],
-            silhouette=float("nan") if silhouettes is None else float(silhouettes[i]),
+            silhouette=float(means.get(i, np.nan)),
         )
         for i in range(k)
     )
