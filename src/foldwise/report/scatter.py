@@ -75,7 +75,7 @@ def _note(points: Points, told: dict[str, Any], scatter: Scatter) -> str:
         sentences.append(f"Shown are {told['n']:,} of {len(points.rows):,} rows, drawn at random.")
     for kind, names, words in (
         ("columns", points.columns, "columns can be chosen as colours"),
-        ("components", scatter.components, "components can be chosen"),
+        ("components", scatter.components, "directions can be chosen"),
     ):
         if len(told[kind]) < len(names):
             sentences.append(f"{len(told[kind]):,} of {len(names):,} {words}.")
