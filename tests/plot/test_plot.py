@@ -298,3 +298,19 @@ def test_what_explore_found() -> None:
     if found.ensemble is None:
         with pytest.raises(ParameterError, match="this exploration has no ensemble"):
             fw.plot.consensus(found)
+
+
+def test_rows_without_any_value_are_no_sample():
+    rows = np.random.default_rng(0).standard_normal((80, 3))
+    rows[:2] = np.nan
+    found = fw.explore(rows, missing="model", max_clusters=3)
+    title = fw.plot.scores(found).get_title(loc="left")
+    assert title == "78 rows; 2 without any value left out"
+
+
+def test_positive_is_blue_and_negative_orange_as_on_pages():
+    x = np.random.default_rng(0).standard_normal((50, 1)) * [[1.0, -1.0]]
+    image = fw.plot.loadings(fw.PCA(1).fit(x)).images[0]
+    positive, negative = image.cmap(image.norm(1.0)), image.cmap(image.norm(-1.0))
+    assert positive[2] > positive[0]
+    assert negative[0] > negative[2]

@@ -14,6 +14,7 @@ from foldwise.selection.explore.result import Exploration, Outliers
 
 _SAID = 3  # cautions in the sentence, beside those on how the table was understood
 _SAID_NOTES = 2
+_NAMED = 6  # groups that are named by their numbers
 _FEW_ROWS = 5  # per column
 _FAR_FROM_NORMAL = 0.02  # the share of rows beyond the limits from which they say more of the shape than of single rows
 _MANY_OUTLIERS = 3.0  # times as many as chance would give
@@ -99,7 +100,9 @@ def _doubtful(found: Exploration) -> str:
 def _so(words: str, numbers: list[int]) -> str:
     """As in "groups 2 and 3 could be chance"."""
     verb = "" if words.startswith("could") else "is " if len(numbers) == 1 else "are "
-    return f"group{'s' * (len(numbers) > 1)} {listed([str(one) for one in numbers], 6)} {verb}{words}"
+    if len(numbers) > _NAMED:
+        return f"{len(numbers)} groups {verb}{words}"
+    return f"group{'s' * (len(numbers) > 1)} {listed([str(one) for one in numbers], _NAMED)} {verb}{words}"
 
 
 def _disagreement(found: Exploration) -> str:
