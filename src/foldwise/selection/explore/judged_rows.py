@@ -12,11 +12,13 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.data.scan import scan
 from foldwise.models.kmeans import KMeans
+from foldwise.models.kmeans.geometry import GEOMETRIES
+from foldwise.models.pca import PCA
 from foldwise.selection.explore.result import Outliers
 from foldwise.selection.explore.sample import Sample, named
 
 _FAR = 4.0  # times the limit for unusual rows: so far out, a single row would pass for a group
-_MANY_COLUMNS = 200
+_MANY_COLUMNS, _MOST_COMPONENTS = 200, 20
 
 
 def without_far_rows(
@@ -35,26 +37,31 @@ def without_far_rows(
     return np.flatnonzero(~far), many
 
 
-def rows_to_judge(sample: Sample, found: Mapping[str, Any], settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Rows of the sample, and the settings for them.
+def rows_to_judge(
+    sample: Sample, found: Mapping[str, Any], settings: dict[str, Any], metric: str
+) -> tuple[Any, dict[str, Any], str]:
+    """Rows of the sample, the settings for them, and a note on what they are, if they are something else.
 
     They are sorted, so that the order of the rows in a file, on which what is drawn at random depends, does not matter. Of
-    very many columns they are scores on the components that stand out, since noise in all others hides gaps.
+    very many columns they are scores on the components that stand out, 20 at most: noise in all others hides gaps.
     """
     rows = sample.source
-    if rows.sparse:
-        return rows, settings
-    if rows.n_columns <= _MANY_COLUMNS:
+    if rows.n_columns <= _MANY_COLUMNS and not rows.sparse:
         cells = np.concatenate([piece.load().unchecked for piece in rows.pieces()])
         order = in_order(cells)
         weights = None if sample.weights is None else sample.weights[order]
-        return named(ArraySource(cells[order], weights=weights, dtype=rows.dtype), rows), settings
+        made = named(ArraySource(cells[order], weights=weights, dtype=rows.dtype), rows)
+        return made, {**settings, "metric": metric}, ""
     agreed = 0 if found["components"] is None else found["components"].agreed or 0
-    scores = np.asarray(found["pca"].scores(rows), dtype=np.float64)[:, : max(2, agreed)]
+    most = min(max(2, agreed), _MOST_COMPONENTS, rows.n_columns - 1, len(sample.rows) - 1)
+    view = GEOMETRIES[metric].view
+    pca = found["pca"] if view is None else PCA(most, random_state=settings["random_state"]).fit(view(rows))
+    scores = np.asarray(pca.scores(rows if view is None else view(rows)), dtype=np.float64)[:, :most]
     order = in_order(scores)
     weights = None if sample.weights is None else sample.weights[order]
     made = scan(np.ascontiguousarray(scores[order]), weights=weights)
-    return made, {name: settings[name] for name in ("random_state", "n_threads")}
+    note = f"judged by the first {most} principal components of {rows.n_columns:,} columns"
+    return made, {name: settings[name] for name in ("random_state", "n_threads")}, note
 
 
 def in_order(rows: NDArray[Any]) -> NDArray[np.intp]:

@@ -187,14 +187,16 @@ class Steps:
             return
         ks = range(1, self.asked["max_clusters"] + 1)
         kept, left_out = without_far_rows(self.sample, self.found.get("outliers"), self.distances)
-        common = {**self.common, "metric": self.scaling.metric}
-        rows, settings = rows_to_judge(self.sample.without(kept), self.found, common)
+        rows, settings, note = rows_to_judge(self.sample.without(kept), self.found, self.common, self.scaling.metric)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotFinishedWarning)
             choice = self._resumed("number", lambda place: choose_clusters(rows, ks, checkpoint=place, **settings))
-        if left_out:
-            words = f"{left_out} row{'s' * (left_out != 1)} far from all others did not take part in the vote"
-            choice = replace(choice, notes=(*choice.notes, words))
+        far = (
+            f"{left_out} row{'s' * (left_out != 1)} far from all others did not take part in the vote"
+            if left_out
+            else ""
+        )
+        choice = replace(choice, notes=(*choice.notes, *(words for words in (note, far) if words)))
         self.found["number"] = choice
         self.used_rows["votes"] = choice.judged_rows
         if choice.outcome.reason is Reason.INTERRUPTED:
