@@ -20,6 +20,7 @@ _LEAST_OF_SPARSE = 0.05
 _NAMING = 0.5
 _MOST_TRAITS, _MOST_LEVELS, _EXEMPLARS = 6, 4, 3
 _MORE, _LIFT = 0.1, 1.25  # by which a level must be more frequent: the difference of the shares, and their ratio
+_ALL = 0.995
 _MOSTLY = 0.75  # the share from which a cluster is named after a level, if the table has clearly less of it
 
 
@@ -124,7 +125,11 @@ def names_of(traits: Sequence[tuple[Trait, ...]], levels: Sequence[tuple[Overrep
 def _name(traits: tuple[Trait, ...], levels: tuple[Overrepresented, ...], count: int) -> str:
     large = [one for one in traits if abs(one.difference) >= _NAMING][:count]
     words = [f"{'high' if one.difference > 0 else 'low'} {one.column}" for one in large]
-    words += [f"mostly {one.level}" for one in levels if one.share >= _MOSTLY and one.overall <= one.share - 0.25][:1]
+    words += [
+        f"{'all' if one.share >= _ALL else 'mostly'} {one.level}"
+        for one in levels
+        if one.share >= _MOSTLY and one.overall <= one.share - 0.25
+    ][:1]
     if not words:
         words = [f"{'higher' if one.difference > 0 else 'lower'} {one.column}" for one in traits[:count]]
     return ", ".join(words) or "close to the average"
