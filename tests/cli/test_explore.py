@@ -123,6 +123,18 @@ def test_all_files_are_of_one_run(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
+def test_rows_are_numbered_as_in_the_file(tmp_path):
+    rows = np.column_stack([np.arange(120), groups()])
+    rows[100, 1:] = [60.0, -40.0, 50.0]
+    x = write(tmp_path / "x.csv", rows, "n,a,b,c")
+    assert main(["explore", x, "--as", "n=number", "--exclude", "n", "--where", "n >= 20", "-k", "2"]) == 0
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert any(one["row"] == 100 for one in summary["rows_worth_a_look"])
+    clusters = {line.split(",")[0]: line.split(",")[1] for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]}
+    for group in summary["groups"]["groups"]:
+        assert all(clusters[str(row)] == str(group["number"]) for row in group["exemplars"])
+
+
 def test_infinity_is_one_line(tmp_path, capsys):
     rows = groups()
     rows[3, 1] = np.inf

@@ -55,6 +55,9 @@ def _data(found: Exploration) -> str:
     return f"{size}: {listed(parts)}."
 
 
+_MOST_COMPUTED, _ALL_COMPUTED = 100, 5000  # directions of a table larger than that both ways; see `fw.choose_components`
+
+
 def _directions(found: Exploration) -> str:
     shares, vectors = found.pca.explained_variance_ratio_, directions_of(found)
     agreed, columns = found.n_components, len(found.names)
@@ -82,7 +85,10 @@ def _directions(found: Exploration) -> str:
     held = held if known == agreed else f"at least {held}"
     told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
     more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
-    head = f"There are {sure} {NUMBERS[agreed] if agreed < len(NUMBERS) else f'{agreed:,}'} directions that matter ({votes})"
+    many = NUMBERS[agreed] if agreed < len(NUMBERS) else f"{agreed:,}"
+    if agreed == _MOST_COMPUTED and min(found.overview.rows, columns) > _ALL_COMPUTED:
+        many = f"at least {many}, the most that were computed,"
+    head = f"There are {sure} {many} directions that matter ({votes})"
     return f"{head}, which hold {held} of the variation: {'; '.join(told)}{more}."
 
 

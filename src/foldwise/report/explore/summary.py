@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from foldwise.report.explore.cautions import cautions, missing_share
 from foldwise.report.explore.directions import correlations_with
 from foldwise.report.explore.groups import numbers_of
@@ -52,7 +54,13 @@ def summary_of(found: Exploration) -> dict[str, Any]:
         "groups": _groups(found),
         "unusual_rows": _outliers(found),
         "rows_worth_a_look": [
-            {"row": row.place, "ids": list(row.ids), "why": row.why, "column": row.column, "group": row.group}
+            {
+                "row": number_in_data(found, row.place),
+                "ids": list(row.ids),
+                "why": row.why,
+                "column": row.column,
+                "group": row.group,
+            }
             for row in noted_rows(found)
         ],
         "unfinished": list(found.unfinished),
@@ -65,6 +73,15 @@ def summary_of(found: Exploration) -> dict[str, Any]:
         "runs": {name: ran.as_dict() for name, ran in manifests(found).items()},
     }
     return dict(plain(values))
+
+
+def number_in_data(found: Exploration, place: int) -> int:
+    """The number of a row in the data as given (from 0), of which a condition may have left others out."""
+    points = found.points
+    if points is None or not points.ids:
+        return int(place)
+    at = int(np.searchsorted(points.rows, place))
+    return int(points.ids[at][0]) if at < len(points.rows) and points.rows[at] == place else int(place)
 
 
 def _simple(value: Any) -> Any:
@@ -113,7 +130,7 @@ def _groups(found: Exploration) -> dict[str, Any]:
         "strength": None if number is None else number.strength,
         "runner_up": None if number is None else number.runner_up,
         "votes": [] if number is None else [_vote(one) for one in number.votes],
-        "groups": [_group(one, units) for one in found.summaries],
+        "groups": [_group(found, one, units) for one in found.summaries],
         "silhouette": None if found.silhouette is None else found.silhouette.mean,
         "stability": None
         if stability is None
@@ -133,7 +150,7 @@ def _groups(found: Exploration) -> dict[str, Any]:
     }
 
 
-def _group(one: ClusterSummary, units: Units) -> dict[str, Any]:
+def _group(found: Exploration, one: ClusterSummary, units: Units) -> dict[str, Any]:
     rule = one.rule
     return {
         "number": one.number,
@@ -150,7 +167,7 @@ def _group(one: ClusterSummary, units: Units) -> dict[str, Any]:
             "precision": rule.precision,
             "recall": rule.recall,
         },
-        "exemplars": list(one.exemplars),
+        "exemplars": [number_in_data(found, row) for row in one.exemplars],
         "confidence": one.confidence,
         "silhouette": one.silhouette,
         "verdict": one.verdict or None,

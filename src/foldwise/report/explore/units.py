@@ -232,7 +232,7 @@ def _between(column: str, conditions: Sequence[Condition], units: Units) -> str:
     whole = column in units.whole
     if whole:
         low, high = math.floor(low) + 1 if lows else low, math.floor(high) if highs else high
-    shown = iter(units.values(column, [value for value in (low, high) if math.isfinite(value)]))
+    shown = iter([f"{value:,.12g}" for value in (low, high) if math.isfinite(value)])  # as they were measured
     if lows and highs:
         first, second = next(shown), next(shown)
         return first if first == second else f"between {first} and {second}"
