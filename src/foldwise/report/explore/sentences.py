@@ -128,8 +128,10 @@ def _one_cloud(number: ClusterChoice) -> str:
         return f"There are no separate groups: the rows form one cloud ({vote_words(number)})."
     counted_ = [one for one in number.votes if one.counts]
     others = sum(one.chosen != 1 for one in counted_)
+    gaps = any(one.rule == "dip" and (one.chosen or 1) > 1 for one in counted_)
+    why = "though there are gaps between some rows" if gaps else "since no gaps part the rows"
     return (
-        "There are no clear groups, since no gaps part the rows; yet "
+        f"There are no clear groups, {why}; {'' if gaps else 'yet '}"
         f"{others} of {len(counted_)} ways of counting see groups, most often {number.runner_up}."
     )
 
@@ -197,5 +199,10 @@ def _in_degree(found: Exploration) -> str:
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
     words = mainly(vectors[0], found.names)
+    different = found.overview.judged_rows - found.overview.repeated
+    if found.number is not None and not any(one.counts for one in found.number.votes):
+        return f"There are only {counted(different, 'different row')}; all others repeat them."
     what = f"most of all in {words.removeprefix('mainly ')}" if words.startswith("mainly ") else f"in {words}"
+    if found.number is None:  # nobody asked whether there are groups
+        return f"Rows differ {what}."
     return f"Rows differ by degree rather than in kind, {what}."
