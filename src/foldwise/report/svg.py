@@ -165,7 +165,7 @@ class Plot:
             self.add(f'<g transform="rotate(-90 14 {middle:g})">{words}</g>')
 
     def _marks(self, percent: bool = False) -> list[tuple[float, str]]:
-        return [(value, f"{100 * value:.0f} %" if percent else short(value)) for value in ticks(*self._y)]
+        return [(value, f"{100 * value:.3g} %" if percent else short(value)) for value in ticks(*self._y)]
 
     @staticmethod
     def _room(marks: list[tuple[float, str]]) -> float:

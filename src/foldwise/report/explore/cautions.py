@@ -157,6 +157,11 @@ def by_chance(out: Outliers) -> float:
     return out.expected * (1 if np.isnan(out.residual_limit) else 2)
 
 
+def has_long_tails(found: Exploration) -> bool:
+    """Whether so many rows are beyond the limits that these speak of the shape of all rows, and not of single ones."""
+    return found.outliers is not None and found.outliers.count > max(_FAR_FROM_NORMAL * found.overview.rows, 10)
+
+
 def _outliers(found: Exploration) -> str:
     out = found.outliers
     if out is None:
@@ -164,7 +169,7 @@ def _outliers(found: Exploration) -> str:
     count, expected = out.count, by_chance(out)
     if count <= max(_MANY_OUTLIERS * expected, 2):
         return ""
-    if count > max(_FAR_FROM_NORMAL * found.overview.rows, 10):
+    if has_long_tails(found):
         share = share_of(count / found.overview.rows)
         return f"distances have long tails: {share} of the rows lie further out than 1 in 1,000 rows of a normal cloud would"
     chance = "hardly any" if expected < 0.5 else f"about {max(1, round(expected)):,}"

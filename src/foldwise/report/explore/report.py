@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foldwise.report.explore.cautions import has_long_tails
 from foldwise.report.explore.directions import direction_parts
 from foldwise.report.explore.groups import group_parts, group_total
 from foldwise.report.explore.made import made_part
@@ -21,7 +22,9 @@ def explore_report(found: Exploration) -> Report:
     What an exploration did not reach is left out of the report, and named in its sentences.
     """
     return Report(
-        f"What is in {place_of(found.overview.where, 80)}?",
+        "What is in these data?"
+        if found.overview.where in _NAMELESS
+        else f"What is in {place_of(found.overview.where, 80)}?",
         facts=_facts(found),
         parts=[
             *terminal_parts(found),
@@ -37,6 +40,9 @@ def explore_report(found: Exploration) -> Report:
     )
 
 
+_NAMELESS = ("array", "sparse matrix", "data frame")
+
+
 def _facts(found: Exploration) -> list[Fact]:
     used = sum(one.role == "used" for one in found.overview.columns) or len(found.names)
     agreed, k = found.n_components, group_count(found)
@@ -47,7 +53,7 @@ def _facts(found: Exploration) -> list[Fact]:
         Fact("directions that matter", agreed, matter, only="page"),
         Fact("groups", k, group_total(found), only="page"),
     ]
-    if found.outliers is not None:
+    if found.outliers is not None and not has_long_tails(found):
         far = found.outliers.count
         facts.append(Fact("unusual rows", far, f"{far:,}", "far from the others", only="page"))
     return facts

@@ -55,7 +55,10 @@ def _data(found: Exploration) -> str:
     return f"{size}: {listed(parts)}."
 
 
-_MOST_COMPUTED, _ALL_COMPUTED = 100, 5000  # directions of a table larger than that both ways; see `fw.choose_components`
+_MOST_COMPUTED, _ALL_COMPUTED = (
+    100,
+    5000,
+)  # directions of a table larger than that both ways; see `fw.choose_components`
 
 
 def _directions(found: Exploration) -> str:
