@@ -236,7 +236,7 @@ def test_an_encoded_table_is_told_in_the_words_of_its_categories(tmp_path):
 def test_rules_in_whole_numbers_and_between():
     units = Units({"parch": 0.8, "age": 14.0}, frozenset({"parch"}))
     rule = [Condition("parch", ">", 0.5), Condition("age", ">", 20.0), Condition("parch", "<=", 3.4)]
-    assert rule_words(group(conditions=rule), units) == "parch is between 1 and 3 and age is above 20.0"
+    assert rule_words(group(conditions=rule), units) == "parch is between 1 and 3 and age is above 20"
     assert rule_words(group(conditions=[Condition("parch", "<=", 1.0)]), units) == "parch is at most 1"
     assert rule_words(group(conditions=[Condition("parch", ">", 1.0)]), units, brief=True) == "parch at least 2"
     same = [Condition("parch", ">", 1.0), Condition("parch", "<=", 2.0)]
