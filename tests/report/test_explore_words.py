@@ -242,7 +242,7 @@ def test_rules_in_whole_numbers_and_between():
     same = [Condition("parch", ">", 1.0), Condition("parch", "<=", 2.0)]
     assert rule_words(group(conditions=same), units) == "parch is 2"
     ages = [Condition("age", ">", 20.0), Condition("age", "<=", 30.0), Condition("sex", "=", "f")]
-    assert rule_words(group(conditions=ages), units) == "age is between 20.0 and 30.0 and sex is f"
+    assert rule_words(group(conditions=ages), units) == "age is between 20 and 30 and sex is f"
 
 
 def test_all_instead_of_mostly_and_higher_for_small_differences():
