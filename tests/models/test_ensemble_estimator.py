@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -334,7 +333,7 @@ def test_a_killed_fit_resumes_with_the_same_bits(tmp_path):
 def stop_after(number: int) -> Any:
     def listen(event: Any) -> None:
         if isinstance(event, events.StepDone) and event.figures.get("base") == number:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # to this thread, now: a later one could be lost in a callback
 
     return events.listening(listen)
 
