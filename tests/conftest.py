@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -109,3 +110,6 @@ def planted() -> Callable[..., np.ndarray]:
         return (rng.standard_normal((n, len(spreads))) * spreads) @ turn + offset
 
     return make
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a shell; some tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
