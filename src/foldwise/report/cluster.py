@@ -18,17 +18,17 @@ from foldwise.report.cluster_parts import (
     means_table,
     plane_chart,
     scaled,
+    separation_table,
     trait_panels,
 )
 from foldwise.report.formats import counted, number, percent, short_number
 from foldwise.report.leads import agreement, apart, fall_into, names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
-from foldwise.report.values import Chart, Column, Fact, Note, Report, Table
+from foldwise.report.values import Chart, Column, Fact, Note, Report
 from foldwise.selection.clusters.result import ClusterChoice
 from foldwise.selection.profile import Profile, profile
 
-_MOST_SEPARATING = 6
 SILHOUETTE = "1 is far apart, 0 is between two clusters"
 
 
@@ -72,7 +72,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
             clusters,
             *categories_table(categories),
             plane,
-            _separation(found, names),
+            separation_table(found, names),
             trait_panels(found, names),
             means_table(found, names, "Centres, in the units of the data"),
             Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
@@ -124,20 +124,6 @@ def _sampled(found: Profile, *, errors: bool = False) -> str:
         return ""
     bar = f", standard error {found.silhouette_error:.1g}" if errors else ""
     return f"; from a sample of {counted(found.silhouette_rows, 'row')}{bar}"
-
-
-def _separation(found: Profile, names: list[str]) -> Table:
-    order = np.argsort(-found.separation, kind="stable")
-    return Table(
-        "Columns that tell the clusters apart",
-        [
-            Column("column", [names[j] for j in order], left=True),
-            Column("between clusters", found.separation[order].tolist(), percent, bar=1.0),
-        ],
-        "The share of each column's variance that lies between the clusters.",
-        most=_MOST_SEPARATING,
-        only="page",
-    )
 
 
 def _draw_plane(model: Any, seen: Projection) -> str:

@@ -31,6 +31,7 @@ from foldwise.selection.profile import Profile
 
 AnyProfile: TypeAlias = Profile | MixtureProfile | EnsembleProfile
 
+_MOST_SEPARATING = 6
 MOST_MARKED = 60  # centres that are drawn in the plane
 _MOST_COLUMNS = 20  # of the data, as rows of the table of means
 _SIDE_BY_SIDE = 8  # clusters that fit beside each other
@@ -114,6 +115,21 @@ def means_table(found: AnyProfile, names: list[str], title: str) -> Table:
     hidden = len(names) - len(chosen)
     caption = f"({counted(hidden, 'column')} that differ less between the clusters are not shown)" if hidden else ""
     return Table(title, [Column(head, rows, left=True), *figures], caption, total=not side_by_side, wide=True)
+
+
+def separation_table(found: AnyProfile, names: list[str]) -> Table:
+    """The columns that differ most between the clusters."""
+    order = np.argsort(-found.separation, kind="stable")
+    return Table(
+        "Columns that tell the clusters apart",
+        [
+            Column("column", [names[j] for j in order], left=True),
+            Column("between clusters", found.separation[order].tolist(), percent, bar=1.0),
+        ],
+        "The share of each column's variance that lies between the clusters.",
+        most=_MOST_SEPARATING,
+        only="page",
+    )
 
 
 def _as_many_as_fit(names: list[str]) -> int:

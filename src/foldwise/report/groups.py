@@ -16,9 +16,10 @@ from foldwise.report.cluster_parts import (
     described,
     means_table,
     plane_chart,
+    separation_table,
     trait_panels,
 )
-from foldwise.report.formats import counted, number, percent
+from foldwise.report.formats import counted, number
 from foldwise.report.run_header import about, column_names, run_table, told
 from foldwise.report.values import Column, Fact, Part, Report, Table
 from foldwise.selection.ensemble_profile import ensemble_profile
@@ -41,7 +42,7 @@ def groups_report(model: Any, source: Source) -> Report:
         clusters_table(found, names, [], "Rows count towards the cluster of their label."),
         *categories_table(categories),
         *([plane_chart(model, source, model.labels_, k, lambda seen: seen.draw(), "")] if _has_plane(model) else []),
-        _separation(found, names),
+        separation_table(found, names),
         trait_panels(found, names),
         means_table(found, names, "Means, in the units of the data"),
         run_table(model.manifest_),
@@ -65,20 +66,6 @@ def _facts(model: Any) -> list[Fact]:
         beta = float(np.max(model.beta_))
         facts.append(Fact("beta", beta, number(beta), "(how sharply rows belong to the nearest centre)"))
     return facts
-
-
-def _separation(found: Any, names: list[str]) -> Table:
-    order = np.argsort(-found.separation, kind="stable")
-    return Table(
-        "Columns that tell the clusters apart",
-        [
-            Column("column", [names[j] for j in order], left=True),
-            Column("between clusters", found.separation[order].tolist(), percent, bar=1.0),
-        ],
-        "The share of each column's variance that lies between the clusters.",
-        most=6,
-        only="page",
-    )
 
 
 def linear_report(model: Any) -> Report:

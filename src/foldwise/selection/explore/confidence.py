@@ -12,8 +12,10 @@ from foldwise.data.block import Block, Floats
 from foldwise.data.source import Source
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
+from foldwise.fold.row_arrays import WithRowArray
 from foldwise.models.base import n_clusters_of, with_missing
 from foldwise.models.kmeans import KMeans
+from foldwise.models.pca.normal_model import inverse_of
 from foldwise.selection.refit import Refit
 from foldwise.selection.resample import Draw
 from foldwise.selection.stability import METHODS, matched
@@ -48,24 +50,13 @@ def confidence_of(
         return np.full(len(labels), np.nan, dtype=np.float32)
     if quick:
         task = _ShareKept.of(fits, matches)
-        kept = Passes(with_missing(model, rows), n_threads=model.n_threads).rows(_With(task, labels))
+        kept = Passes(with_missing(model, rows), n_threads=model.n_threads).rows(WithRowArray(task, labels))
     else:
         agree = [
             matches[i][refit.labels(one, Passes(with_missing(model, rows)))] == labels for i, one in enumerate(fits)
         ]
         kept = np.asarray(np.mean(agree, axis=0, dtype=np.float32))
     return np.asarray(np.where(labels >= 0, kept, np.nan), dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class _With:
-    """The task with the labels of a block's rows."""
-
-    task: _ShareKept
-    labels: NDArray[np.int32]
-
-    def __call__(self, block: Block) -> NDArray[np.float32]:
-        return self.task(block, self.labels[block.start : block.start + block.n_rows])
 
 
 @dataclass(frozen=True)
@@ -85,7 +76,7 @@ class _ShareKept:
     def of(cls, fits: list[Any], matches: list[NDArray[np.int32]]) -> _ShareKept:
         """For fitted k-means."""
         d = fits[0].cluster_centers_.shape[1]
-        inverses = [np.ones(d) if one.scale_ is None else _inverse(one.scale_) for one in fits]
+        inverses = [np.ones(d) if one.scale_ is None else inverse_of(np.asarray(one.scale_, dtype=np.float64)) for one in fits]
         means = [np.zeros(d) if one.mean_ is None else np.asarray(one.mean_, dtype=np.float64) for one in fits]
         centres = [np.asarray(one.cluster_centers_, dtype=np.float64) for one in fits]
         return cls(tuple(centres), tuple(means), tuple(inverses), tuple(matches), fits[0].metric == "cosine")
@@ -106,8 +97,3 @@ class _ShareKept:
                 products = products - 0.5 * squares
             kept += match[np.argmax(products, axis=1)] == labels
         return kept / np.float32(len(self.centres))
-
-
-def _inverse(scale: Any) -> Floats:
-    scale = np.asarray(scale, dtype=np.float64)
-    return np.asarray(np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0))
