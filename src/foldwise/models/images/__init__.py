@@ -1,0 +1,1 @@
+"""Models of images: palettes and codebooks, superpixels, eigenfaces."""
