@@ -138,6 +138,10 @@ def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
 
         _refuse_missing_values(reading, "an array")
         return open_npy(found.paths[0], **given)
+    if found.kind == "image":
+        from foldwise.data.image_folder import open_images
+
+        return open_images(found, reading, **given)
     return _table_source("of_files", found, given, reading)
 
 
