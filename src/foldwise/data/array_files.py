@@ -6,19 +6,18 @@ import os
 from typing import Any
 
 from foldwise.data import files, image_endings
-from foldwise.errors import DataError
 
 _ARRAYS = {"npy", "image", "idx"}
 
 
-def is_array_file(x: Any) -> bool:
-    """Whether a path, a pattern, a folder or a list of paths refers to arrays or images.
+def is_array_file(x: Any, table: str | None = None) -> bool:
+    """Whether a path, a pattern, a folder or a list of paths refers to arrays or images; `table` is one asked for.
 
     >>> is_array_file("x.npy"), is_array_file("faces/*.png"), is_array_file("x.csv"), is_array_file("-")
     (True, True, False, False)
     """
     if isinstance(x, (list, tuple)) and x:
-        return is_array_file(x[0])
+        return is_array_file(x[0], table)
     if not isinstance(x, (str, os.PathLike)):
         return False
     text = os.path.expanduser(os.fspath(x))
@@ -34,5 +33,5 @@ def is_array_file(x: Any) -> bool:
     if kind == "npz":
         from foldwise.data.npz_images import holds_images
 
-        return holds_images(first)
+        return holds_images(first, table)
     return kind in _ARRAYS
