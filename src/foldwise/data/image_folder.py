@@ -53,7 +53,7 @@ class ImageSource:
         self.dtype: np.dtype[np.floating] = check.float_dtype(dtype) or np.dtype(np.float32)
         if isinstance(weights, str):
             column_selection.find(weights, None, self.where)
-        self._weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
+        self.row_weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -65,7 +65,7 @@ class ImageSource:
         for number in range(start, stop):
             pixels = self._pixels(number).reshape(-1)
             rows[number - start] = pixels if self._chosen is None else pixels[self._chosen]
-        weights = None if self._weights is None else self._weights[start:stop]
+        weights = None if self.row_weights is None else self.row_weights[start:stop]
         return DenseBlock(rows, start, weights)
 
     def _pixels(self, number: int) -> NDArray[Any]:

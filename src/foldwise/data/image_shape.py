@@ -58,8 +58,30 @@ def said_shape(
     return known or found
 
 
+def pixel_names(shape: tuple[int, ...]) -> list[str]:
+    """What reports call the columns of images: the line and the place in it, from 0, and the channel.
+
+    >>> pixel_names((1, 2)), pixel_names((1, 1, 3))
+    (['pixel 0,0', 'pixel 0,1'], ['pixel 0,0 red', 'pixel 0,0 green', 'pixel 0,0 blue'])
+    """
+    places = [f"pixel {y},{x}" for y in range(shape[0]) for x in range(shape[1])]
+    if len(shape) == 2:
+        return places
+    channels = ("red", "green", "blue", "opacity")[: shape[2]]
+    return [f"{place} {channel}" for place in places for channel in channels]
+
+
 def float_for(stored: np.dtype[np.generic]) -> np.dtype[np.floating]:
     """The narrowest of float32 and float64 that holds the values of images exactly."""
     return np.dtype(np.float32 if stored.str[1:] in _SMALL_KINDS else np.float64)
 
 
+
+
+def said_as(shape: tuple[int, ...]) -> str:
+    """The size and the kind of images, in words.
+
+    >>> said_as((48, 64)), said_as((48, 64, 3))
+    ('64 x 48 pixels (width x height), grey', '64 x 48 pixels (width x height), with colours')
+    """
+    return f"{shape[1]} x {shape[0]} pixels (width x height), {'grey' if len(shape) == 2 else 'with colours'}"

@@ -22,7 +22,7 @@ from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_dask, is_query
 from foldwise.data.text_table import text_table
-from foldwise.errors import DataError
+from foldwise.errors import DataError, ParameterError
 from foldwise.kernels.arrow import Stream
 
 _LONGEST_LINE = 1 << 24  # bytes
@@ -88,6 +88,15 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
 
 def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """Files of any format."""
+    if files.kind in ("image", "idx"):
+        raise DataError(
+            "images and arrays of them have no columns with names to be prepared or queried",
+            where=files.where,
+            advice="fw.scan opens them, and every model takes them by their path",
+        )
+    if reading.image_size is not None or reading.grey:
+        given = "image_size=" if reading.image_size is not None else "grey=True"
+        raise ParameterError(f"{given} is for images, and {files.where} holds a table.")
     if files.kind in _OWN:
         return as_said(_with_nested(_OWN[files.kind](files, reading)), reading)
     database = Database(files.paths, memory=_memory_for_text(files))
