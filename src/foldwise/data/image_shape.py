@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from foldwise.data import check
@@ -69,6 +71,14 @@ def pixel_names(shape: tuple[int, ...]) -> list[str]:
         return places
     channels = ("red", "green", "blue", "opacity")[: shape[2]]
     return [f"{place} {channel}" for place in places for channel in channels]
+
+
+def names_of_columns(source: Any) -> tuple[str, ...]:
+    """The names of the columns that the models see; of images, pixels by their places; or x0, x1, ..."""
+    shape = getattr(source, "image_shape", None)
+    if source.names is not None:
+        return tuple(map(str, source.names))
+    return tuple(f"x{j}" for j in range(source.n_columns)) if shape is None else tuple(pixel_names(shape))
 
 
 def float_for(stored: np.dtype[np.generic]) -> np.dtype[np.floating]:

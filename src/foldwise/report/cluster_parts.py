@@ -19,11 +19,12 @@ from foldwise.models.impute import completed
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent, whole_percent
+from foldwise.report.image_charts import mean_pictures
 from foldwise.report.plane import MOST_POINTS
 from foldwise.report.projection import Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Table
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Table
 from foldwise.selection.describe import CategoryCounts, describe_clusters
 from foldwise.selection.ensemble_profile import EnsembleProfile
 from foldwise.selection.mixture_profile import MixtureProfile
@@ -95,6 +96,17 @@ def trait_panels(found: AnyProfile, names: list[str]) -> Group:
     return Group(
         [panel(i) for i in range(len(shown))], "What sets each cluster apart", caption, True, wide=True, only="page"
     )
+
+
+def column_parts(
+    model: Any, found: AnyProfile, names: list[str], title: str, *, separation: bool = False
+) -> list[Part]:
+    """How the clusters differ, column by column; of images, which have a column for each pixel, their means as images."""
+    pictures = mean_pictures(model, np.asarray(found.means), found.rows.tolist(), "The mean image of each cluster")
+    if pictures is not None:
+        return [pictures]
+    table = [separation_table(found, names)] if separation else []
+    return [*table, trait_panels(found, names), means_table(found, names, title)]
 
 
 def means_table(found: AnyProfile, names: list[str], title: str) -> Table:

@@ -20,10 +20,9 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    column_parts,
     described,
-    means_table,
     plane_chart,
-    trait_panels,
 )
 from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
@@ -86,8 +85,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             plane_chart(model, drawn, model.labels_, k, lambda seen: _draw_plane(model, found, seen), marks),
             _cdf(model),
             _certainty(model),
-            trait_panels(found, names),
-            means_table(found, names, "Means, in the units of the data"),
+            *column_parts(model, found, names, "Means, in the units of the data"),
             Note("\n".join(_hints(model, choice)), only="text"),
             *([] if choice is None else choice_charts(choice)),
             run_table(model.manifest_),

@@ -16,11 +16,10 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    column_parts,
     described,
-    means_table,
     plane_chart,
     scaled,
-    trait_panels,
 )
 from foldwise.report.formats import counted, number, percent
 from foldwise.report.leads import agreement, fall_into
@@ -66,8 +65,7 @@ def mixture_report(
         plane,
         certainty,
         *_merging(model),
-        trait_panels(found, names),
-        means_table(found, names, "Means, in the units of the data"),
+        *column_parts(model, found, names, "Means, in the units of the data"),
         Note("\n".join(_hints(model, found, choice)), only="text"),
         *([] if votes is None else choice_charts(votes)),
         *([] if choice is None else [_all_fits(choice)]),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats, dense_rows
+from foldwise.data.image_shape import names_of_columns
 from foldwise.data.row_names import row_names_of
 from foldwise.data.source import Source, block_rows, count_rows
 from foldwise.data.subset import gather
@@ -45,8 +46,7 @@ class Sample:
         """Cells of columns of numbers, in units of the data; NaN where they are missing."""
         if all(name in self.cells for name in names):
             return np.column_stack([np.asarray(self.cells[name], dtype=np.float64) for name in names])
-        own = self.source.names or tuple(f"x{j}" for j in range(self.source.n_columns))
-        place = {str(name): j for j, name in enumerate(own)}
+        place = {name: j for j, name in enumerate(names_of_columns(self.source))}
         return self.dense([place[name] for name in names])
 
     def dense(self, columns: Sequence[int] | None = None) -> Floats:
