@@ -300,7 +300,7 @@ def column_list(columns: list[str] | None, file: str | list[str]) -> list[str] |
     return [int(name) for name in names] if all(n.isdigit() for n in names) and is_array_file(file) else names
 
 
-def scan_quietly(file: str, **options: Any) -> Any:
+def scan_quietly(file: str | list[str], **options: Any) -> Any:
     """`fw.scan` without the warning about columns that are left out: the report names them."""
     from foldwise import scan
 

@@ -1,4 +1,4 @@
-"""An array whose values come one after the other out of a compressed file: read block by block, from the start at every pass."""
+"""An array whose values come one after the other out of a compressed file: read in blocks, from the start at every pass."""
 
 from __future__ import annotations
 

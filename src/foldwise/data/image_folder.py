@@ -24,8 +24,8 @@ from foldwise.errors import DataError, warn
 class ImageSource:
     """Images of one size. Columns are pixels, row by row from the top, channels last; values are those of the files.
 
-    `image_shape` is (height, width) or (height, width, 3); `paths` are the files, `labels` the subfolders that they are in (None
-    if there is only one folder).
+    `image_shape` is (height, width) or (height, width, 3); `paths` are the files, `labels` the subfolders that they are in, or
+    None if there is only one folder.
     """
 
     sparse = False
@@ -88,9 +88,7 @@ class ImageSource:
         return f"images {self.n_rows} {digest} {self._shape} {self._grey} {self._chosen} {self.dtype.name}"
 
 
-def open_images(
-    files: Files, reading: Reading, *, columns_: Any, where: Any, weights: Any, dtype: Any
-) -> ImageSource:
+def open_images(files: Files, reading: Reading, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> ImageSource:
     """A source over images."""
     if where is not None:
         raise DataError(

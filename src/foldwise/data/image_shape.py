@@ -37,9 +37,7 @@ def rows_of_images(shape: tuple[int, ...], where: str) -> tuple[int, ...] | None
     return None
 
 
-def said_shape(
-    n_columns: int, known: tuple[int, ...] | None, reading: Reading, where: str
-) -> tuple[int, ...] | None:
+def said_shape(n_columns: int, known: tuple[int, ...] | None, reading: Reading, where: str) -> tuple[int, ...] | None:
     """The shape of the images in the rows of an array: as known, or as `image_size` says."""
     if reading.grey:
         raise ParameterError("grey=True is for files of images: make an array grey before it is saved.")
@@ -58,6 +56,13 @@ def said_shape(
             f"but there are {n_columns:,} columns."
         )
     return known or found
+
+
+def refuse_image_options(reading: Reading, what: str) -> None:
+    """Raise if something was said of images."""
+    if reading.image_size is not None or reading.grey:
+        given = "image_size=" if reading.image_size is not None else "grey=True"
+        raise ParameterError(f"{given} is for images and arrays of them, not for {what}.")
 
 
 def pixel_names(shape: tuple[int, ...]) -> list[str]:
@@ -84,8 +89,6 @@ def names_of_columns(source: Any) -> tuple[str, ...]:
 def float_for(stored: np.dtype[np.generic]) -> np.dtype[np.floating]:
     """The narrowest of float32 and float64 that holds the values of images exactly."""
     return np.dtype(np.float32 if stored.str[1:] in _SMALL_KINDS else np.float64)
-
-
 
 
 def said_as(shape: tuple[int, ...]) -> str:

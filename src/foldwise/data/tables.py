@@ -17,12 +17,13 @@ from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duck
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.duckdb_table import DuckDBTable, relation_of
 from foldwise.data.files import COMPRESSIONS, Files
+from foldwise.data.image_shape import refuse_image_options
 from foldwise.data.missing_numbers import as_said
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.scan import is_dask, is_query
 from foldwise.data.text_table import text_table
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError
 from foldwise.kernels.arrow import Stream
 
 _LONGEST_LINE = 1 << 24  # bytes
@@ -94,9 +95,7 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
             where=files.where,
             advice="fw.scan opens them, and every model takes them by their path",
         )
-    if reading.image_size is not None or reading.grey:
-        given = "image_size=" if reading.image_size is not None else "grey=True"
-        raise ParameterError(f"{given} is for images, and {files.where} holds a table.")
+    refuse_image_options(reading, f"the table {files.where}")
     if files.kind in _OWN:
         return as_said(_with_nested(_OWN[files.kind](files, reading)), reading)
     database = Database(files.paths, memory=_memory_for_text(files))

@@ -20,7 +20,7 @@ from foldwise.report.cluster_parts import (
     scaled,
 )
 from foldwise.report.formats import counted, number, percent, short_number
-from foldwise.report.image_charts import image_shape_of
+from foldwise.report.image_charts import image_shape_of, telling_names
 from foldwise.report.leads import agreement, apart, fall_into, names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -41,7 +41,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
     units = ", in scaled columns" if model.scale_ is not None else ""
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [
             Column("spread", found.spreads.tolist(), short_number),
             Column("silhouette", found.silhouettes.tolist(), "{:.2f}".format),
@@ -80,7 +80,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
         told(source),
         [
             *([] if choice is None else [choice.sentence]),
-            fall_into(int(found.rows.sum()), k, names, found.separation),
+            fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation),
             *apart(found.silhouette),
             *agreement(categories),
             *_dominated(model, found, names),

@@ -45,7 +45,7 @@ _APART = "What sets it apart: cluster mean minus overall mean, in standard devia
 
 
 def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], caption: str) -> Table:
-    """Sizes and traits of the clusters, with `figures` between them."""
+    """Sizes and traits of the clusters, with `figures` between them; without names of columns, no traits."""
     k, weighted = len(found.rows), bool((found.rows != found.weights).any())
     shares = found.weights / found.weights.sum()
     columns = [
@@ -54,9 +54,12 @@ def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], c
         *([Column("weight", found.weights.tolist(), number)] if weighted else []),
         Column("share", shares.tolist(), percent, bar=float(shares.max())),
         *figures,
-        Column("what sets it apart", [traits(each, names) for each in found.differences], left=True),
     ]
-    return Table("The clusters", columns, f"{caption} {_APART}", colours=[colour(i) for i in range(k)], wide=True)
+    if names:
+        cells = [traits(each, names) for each in found.differences]
+        columns.append(Column("what sets it apart", cells, left=True))
+        caption = f"{caption} {_APART}"
+    return Table("The clusters", columns, caption, colours=[colour(i) for i in range(k)], wide=True)
 
 
 def strongest(differences: Floats, most: int) -> list[int]:

@@ -26,6 +26,7 @@ from foldwise.report.cluster_parts import (
 )
 from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
+from foldwise.report.image_charts import telling_names
 from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -64,7 +65,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
     categories = described(model, source, model.labels_, k)
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [
             Column("consensus", model.cluster_consensus_.tolist(), "{:.2f}".format),
             Column("confidence", _by_cluster(model, model.confidence_).tolist(), percent),
@@ -93,7 +94,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
         told(source),
         [
             *([] if choice is None else [choice.sentence]),
-            fall_into(int(found.rows.sum()), k, names, found.separation, said=together),
+            fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation, said=together),
             *_sure(model),
             *agreement(categories),
         ],

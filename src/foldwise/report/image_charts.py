@@ -23,6 +23,11 @@ def image_shape_of(model: Any) -> tuple[int, ...] | None:
     return shape
 
 
+def telling_names(model: Any, names: list[str]) -> list[str]:
+    """The names of columns that are worth telling one by one: none of pixels."""
+    return names if image_shape_of(model) is None else []
+
+
 def component_pictures(pca: Any) -> list[Chart]:
     """The mean image and the components of a PCA, if its rows are images."""
     shape = image_shape_of(pca)
@@ -62,10 +67,9 @@ def mean_pictures(model: Any, means: Floats, rows: Sequence[int], title: str) ->
     labels = [f"{i} ({counted(int(rows[i]), 'row')})" for i in range(kept)]
 
     def draw() -> str | None:
-        there = np.isfinite(means[:kept]).all(axis=1)  # an empty cluster has no mean
-        if not there.any():
+        shown = [i for i in range(kept) if np.isfinite(means[i]).all()]  # an empty cluster has no mean
+        if not shown:
             return None
-        shown = [i for i in range(kept) if there[i]]
         pixels = shades(np.stack([_image(means[i], shape) for i in shown]))
         return picture_grid(list(pixels), [labels[i] for i in shown])
 

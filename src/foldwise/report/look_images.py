@@ -47,7 +47,9 @@ class ImageLook:
             Column("images", list(self.labels.values()), "{:,}".format),
         ]
         title = "Labels" if getattr(self._source, "paths", None) is None else "Labels: the subfolders"
-        return Report("What the images are", lines, parts=[Table(title, columns, most=_MOST_SHOWN)] if self.labels else [])
+        return Report(
+            "What the images are", lines, parts=[Table(title, columns, most=_MOST_SHOWN)] if self.labels else []
+        )
 
     def __repr__(self) -> str:
         return str(self.report())

@@ -22,6 +22,7 @@ from foldwise.report.cluster_parts import (
     scaled,
 )
 from foldwise.report.formats import counted, number, percent
+from foldwise.report.image_charts import telling_names
 from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -43,7 +44,7 @@ def mixture_report(
     categories = described(model, source, found.labels, k)
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [Column("probability", found.sureness.tolist(), percent)],
         "Rows count towards their most probable cluster. Probability: the mean probability of the cluster over its rows.",
     )
@@ -80,7 +81,7 @@ def mixture_report(
     lead = [
         *([] if votes is None else [votes.sentence]),
         *([] if choice is None or votes is not None else _best_of(choice)),
-        fall_into(int(found.rows.sum()), k, names, found.separation),
+        fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation),
         *_sure(found),
         *agreement(categories),
     ]

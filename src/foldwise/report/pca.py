@@ -12,7 +12,7 @@ from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent, whole_percent
-from foldwise.report.image_charts import component_pictures, image_shape_of
+from foldwise.report.image_charts import component_pictures, image_shape_of, telling_names
 from foldwise.report.leads import names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -43,7 +43,11 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
             Column("variance", pca.explained_variance_.tolist(), number),
             Column("share", shares.tolist(), percent),
             Column("cumulative", np.cumsum(shares).tolist(), percent),
-            Column("top loadings", [top_loadings(each, names) for each in loadings.T], left=True),
+            *(
+                [Column("top loadings", [top_loadings(each, names) for each in loadings.T], left=True)]
+                if telling_names(pca, names)
+                else []
+            ),
         ],
         most=20,
         wide=True,
