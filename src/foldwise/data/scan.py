@@ -133,6 +133,7 @@ def _homes(x: Any) -> set[str]:
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
+        refuse_image_options(reading, "a query")
         return _table_source("of_query", x, given, reading)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
@@ -180,7 +181,7 @@ def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
             from foldwise.data import duckdb_source, tables
         return duckdb_source.open_source(tables.open_table(x, reading), **given)
     _refuse_missing_values(reading, f"data of type {type(x).__name__}")
-    if "numpy" not in homes and not hasattr(x, "__array__"):
+    if not hasattr(x, "__array__") or is_table_or_frame(x) or is_dask(x):
         refuse_image_options(reading, f"data of type {type(x).__name__}")
     if "scipy" in homes and hasattr(x, "tocsr"):
         from foldwise.data.sparse import open_sparse
