@@ -35,7 +35,9 @@ def digits() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (40, 6, 5), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("name", ["t10k-images-idx3-ubyte", "x.idx", "t10k-images-idx3-ubyte.gz", "x.idx.gz", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["t10k-images-idx3-ubyte", "x.idx", "t10k-images-idx3-ubyte.gz", "x.idx.gz", "nothing"]
+)
 def test_plain_and_compressed_whatever_the_name(tmp_path: Path, digits: np.ndarray, name: str) -> None:
     content = idx_bytes(digits)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)

@@ -202,7 +202,12 @@ def test_one_warning_for_all_of_a_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"", "empty"), (b"text", "not an image"), (bomb(), "30,000 x 30,000"), (b"\x89PNG\r\n\x1a\n" + bytes(20), "not an image|damaged")],
+    [
+        (b"", "empty"),
+        (b"text", "not an image"),
+        (bomb(), "30,000 x 30,000"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(20), "not an image|damaged"),
+    ],
 )
 def test_a_bad_file_among_good_ones_is_named(tmp_path: Path, images: np.ndarray, content: bytes, words: str) -> None:
     save_all(tmp_path, images[:4])
