@@ -119,7 +119,9 @@ def encoded(pixels: NDArray[Any], ending: str = ".png", *, palette: NDArray[np.u
     formats = image_module.registered_extensions()
     if ending.lower() not in formats:
         raise ParameterError(f"{ending or 'no ending'}: images are written as {', '.join(ENDINGS)}.")
-    options: dict[str, Any] = {"optimize": True} if ending.lower() == ".png" else {}
+    # The last per cent of the size takes longer than everything else in a large picture.
+    small: dict[str, Any] = {"optimize": True} if pixels.size < 1 << 23 else {"compress_level": 6}
+    options = small if ending.lower() == ".png" else {}
     if palette is None:
         image = image_module.fromarray(pixels)
     else:

@@ -19,8 +19,8 @@ from foldwise.kernels._core import isa as instruction_set
 __all__ = [
     "centred",
     "columns",
-    "dither",
     "distance_sums",
+    "dither",
     "extent",
     "finite",
     "instruction_set",

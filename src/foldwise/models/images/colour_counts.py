@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class ColourCounts:
     bits: int
     keys: NDArray[np.uint64]
     counts: NDArray[np.int64]
+    coarse: bool = False  # whether colours were put together, since there were too many
 
     @classmethod
     def of(cls, pixels: NDArray[Any], most: int | None = None) -> ColourCounts:
@@ -33,26 +34,27 @@ class ColourCounts:
             for keys in keys_of(pixels, 4 * STRIP):
                 table += np.bincount(keys, minlength=len(table))
             used = np.flatnonzero(table)
-            return cls(channels, bits, used.astype(np.uint64), table[used])._at_most(most)
+            return cls(channels, bits, used.astype(np.uint64), table[used]).at_most(most)
         parts: list[ColourCounts] = []
         for keys in keys_of(pixels):
             found, counts = np.unique(keys, return_counts=True)
             parts.append(cls(channels, bits, found.astype(np.uint64), counts.astype(np.int64)))
-            while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):  # parts of like sizes, as in a merge sort
+            # Parts of like sizes are merged first, as in a merge sort.
+            while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
                 last = parts.pop()
                 parts[-1] = parts[-1].merge(last, most)
         while len(parts) > 1:
             last = parts.pop()
             parts[-1] = parts[-1].merge(last, most)
-        return parts[0]._at_most(most)
+        return parts[0].at_most(most)
 
     def merge(self, other: ColourCounts, most: int | None = None) -> ColourCounts:
         """The colours of both, in the channels and the bits of the one that has more; at most `most` as in `of`."""
         channels, bits = max(self.channels, other.channels), max(self.bits, other.bits)
         left, right = (one._in_channels(channels)._in_bits(bits) for one in (self, other))
-        return _summed(
-            channels, bits, np.concatenate([left.keys, right.keys]), np.concatenate([left.counts, right.counts])
-        )._at_most(most)
+        keys, counts = np.concatenate([left.keys, right.keys]), np.concatenate([left.counts, right.counts])
+        both = _summed(channels, bits, keys, counts)
+        return replace(both, coarse=self.coarse or other.coarse).at_most(most)
 
     @property
     def pixels(self) -> int:
@@ -76,12 +78,13 @@ class ColourCounts:
         shifts = [self.bits * (self.channels - 1 - j) for j in range(self.channels)]
         return np.stack([((self.keys >> np.uint64(s)) & np.uint64(last)).astype(np.int64) for s in shifts], axis=1)
 
-    def _at_most(self, most: int | None) -> ColourCounts:
+    def at_most(self, most: int | None) -> ColourCounts:
+        """The same in as many bits as leave at most `most` colours (or the fewest bits)."""
         found = self
         while most is not None and len(found.keys) > most and found.bits > _BITS[-1]:
             bits = next(b for b in _BITS if b < found.bits)
             values = found._values() >> (found.bits - bits)
-            found = _summed(found.channels, bits, _packed(values, bits), found.counts)
+            found = replace(_summed(found.channels, bits, _packed(values, bits), found.counts), coarse=True)
         return found
 
     def _in_channels(self, channels: int) -> ColourCounts:
@@ -109,10 +112,9 @@ def keys_of(pixels: NDArray[Any], strip: int = STRIP) -> Iterator[NDArray[Any]]:
     kind = np.uint32 if bits * channels <= 32 else np.uint64
     for rows in strips(height, width, strip):
         some = pixels[rows]
-        key = some[:, :, 0].astype(kind)
+        key: NDArray[Any] = some[:, :, 0].astype(kind)
         for j in range(1, channels):
-            key <<= kind(bits)
-            key |= some[:, :, j]
+            key = key << kind(bits) | some[:, :, j]
         yield key.reshape(-1)
 
 
