@@ -43,8 +43,7 @@ def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None
     tiles = made.codebook is not None
     what = counted(made.n_codes, "tile") if tiles else counted(made.n_codes, "colour")
     title = f"{what}{f' of {made.block} x {made.block} pixels' if tiles else ''} for {os.path.basename(made.name)}"
-    facts = [*_quality(made), *_sizes(made, written)]
-    parts: list[Part] = [_pictures(made), _tiles(made) if tiles else _palette(made)]
+    parts: list[Part] = [_pictures(made), _sizes(made, written), _tiles(made) if tiles else _palette(made)]
     notes = [f"Note: {note}." for note in made.notes]
     if not tiles and made.psnr == math.inf and made.colors_before == made.n_codes:
         notes.append(f"Note: the picture has no more than {what}; all are kept exactly.")
@@ -56,7 +55,7 @@ def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None
     done = f", reduced to {what}" + (
         f" of {made.block} x {made.block} pixels" if tiles else ", dithered" * made.dithered
     )
-    return Report(title, [f"{made.name}: {width:,} x {height:,} pixels{before}{done}"], facts, parts)
+    return Report(title, [f"{made.name}: {width:,} x {height:,} pixels{before}{done}"], _quality(made), parts)
 
 
 def folder_report(
@@ -126,31 +125,31 @@ def _quality(made: QuantizedImage) -> list[Fact]:
     ]
 
 
-def _sizes(made: QuantizedImage, written: tuple[str, int] | None) -> list[Fact]:
-    facts, pixels = [], made.shape[0] * made.shape[1]
-
-    def size(name: str, count: float, remark: str = "", about: str = "") -> Fact:
-        bits = f"{8 * count / pixels:.3g} bits per pixel"
-        return Fact(name, count, f"{about}{count:,.0f} bytes", f"({bits}{remark})")
-
+def _sizes(made: QuantizedImage, written: tuple[str, int] | None) -> Table:
+    sizes: list[tuple[str, float, str]] = []
     if made.original is not None and os.path.isfile(made.name):
-        facts.append(size("input file", os.path.getsize(made.name)))
+        sizes.append(("input file", os.path.getsize(made.name), ""))
     if made.original is not None:
         count, exact = full_color_bytes(made.original)
-        facts.append(size("full-colour PNG", count, about="" if exact else "about "))
-    name, ending = ("tiles", "codebook") if made.codebook is not None else ("colours", "palette")
-    bits = counted(made.code_bits, "bit")
-    facts.append(size(f"numbers of {name}", made.plain_bytes, f"; {bits} each, with the {ending}"))
-    if made.codebook is not None:
-        facts.append(
-            size("their entropy", round(made.entropy_bytes), f"; the least that a code can reach, with the {ending}")
-        )
-    if written is not None:
-        facts.append(size(written[0], written[1]))
+        sizes.append(("full-colour PNG", count, "" if exact else "estimated from some rows"))
+    tiles = made.codebook is not None
+    name, codes, ending = ("tiles", "codebook", ".npz") if tiles else ("colours", "palette", ".png")
+    plain = f"{counted(made.code_bits, 'bit')} for each {name[:-1]}, and the {codes}"
+    sizes.append((f"numbers of {name}", made.plain_bytes, plain))
+    if tiles:
+        sizes.append(("entropy coded", round(made.entropy_bytes), f"frequent tiles in fewer bits, and the {codes}"))
+    if written is None:
+        sizes.append((f"as {ending}", len(made.encoded(ending)), "compressed"))
     else:
-        ending = ".npz" if made.codebook is not None else ".png"
-        facts.append(size(f"as {ending}", len(made.encoded(ending))))
-    return facts
+        sizes.append((*written, "the file written"))
+    bits = [8 * count / (made.shape[0] * made.shape[1]) for _, count, _ in sizes]
+    columns = [
+        Column("size", [name for name, _, _ in sizes], left=True),
+        Column("bytes", [count for _, count, _ in sizes], "{:,.0f}".format),
+        Column("bits per pixel", bits, "{:.2f}".format),
+        Column("", [remark for _, _, remark in sizes], left=True),
+    ]
+    return Table("Sizes", columns)
 
 
 def _pictures(made: QuantizedImage) -> Group:

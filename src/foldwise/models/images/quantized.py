@@ -148,7 +148,7 @@ class QuantizedImage(Reportable):
         if not os.path.exists(name):
             raise MissingFileError("there is no such file", where=name, advice=f"The current folder is {os.getcwd()}")
         try:
-            with np.load(name, allow_pickle=False) as file:
+            with open(name, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 if sum(part.file_size for part in file.zip.infolist()) > 8 * MOST_PIXELS:
                     raise ValueError("too large")
                 version, height, width, grey = (int(one) for one in file["about"])
