@@ -6,9 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from skimage.color import rgb2lab
 from skimage.metrics import peak_signal_noise_ratio
 
 import foldwise as fw
+from foldwise.data.image_file import read_image
 from foldwise.errors import DataError, FoldwiseError, ParameterError
 from foldwise.kernels import dither, reference
 from foldwise.models.images.colour_counts import ColourCounts
@@ -29,7 +31,7 @@ PHOTOGRAPHS = Path("/work/shared/data/images")
 
 @pytest.fixture(scope="module")
 def china() -> NDArray[np.uint8]:
-    return np.asarray(Image.open(CHINA))
+    return read_image(CHINA)
 
 
 def picture(seed: int, shape: tuple[int, ...], dtype: Any = np.uint8) -> NDArray[Any]:
@@ -149,7 +151,7 @@ pictures = st.one_of(
 
 
 @settings(max_examples=60, deadline=None)
-@given(pictures, st.integers(1, 12), st.booleans(), st.sampled_from(["auto", "rgb", "lab", "oklab"]))
+@hypothesis.given(pictures, st.integers(1, 12), st.booleans(), st.sampled_from(["auto", "rgb", "lab", "oklab"]))
 def test_any_picture(given: NDArray[Any], k: int, dithering: bool, space: str) -> None:
     made = fw.quantize(given, k, dither=dithering, space=space)
     height, width = given.shape[:2]
@@ -167,7 +169,7 @@ def test_any_picture(given: NDArray[Any], k: int, dithering: bool, space: str) -
 
 
 @settings(max_examples=30, deadline=None)
-@given(pictures, st.integers(1, 9), st.integers(2, 4))
+@hypothesis.given(pictures, st.integers(1, 9), st.integers(2, 4))
 def test_any_picture_in_blocks(given: NDArray[Any], k: int, block: int) -> None:
     made = fw.quantize(given, k, block=block)
     assert made.pixels.shape[:2] == given.shape[:2]
@@ -176,7 +178,7 @@ def test_any_picture_in_blocks(given: NDArray[Any], k: int, block: int) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(arrays(np.uint8, (6, 5, 3)), st.integers(1, 29), st.integers(1, 60))
+@hypothesis.given(arrays(np.uint8, (6, 5, 3)), st.integers(1, 29), st.integers(1, 60))
 def test_counts_merge(given: NDArray[np.uint8], cut: int, most: int) -> None:
     flat = given.reshape(1, 30, 3)
     whole = ColourCounts.of(flat)
@@ -482,11 +484,11 @@ def test_nearest_breaks_ties_by_the_lowest_number() -> None:
 @pytest.mark.skipif(not PHOTOGRAPHS.is_dir(), reason="the photographs of shared data are not here")
 @pytest.mark.parametrize("name", ["flower.jpg", "astronaut.png", "camera.png"])
 def test_psnr_is_higher_than_others(name: str) -> None:
-    opened = Image.open(PHOTOGRAPHS / name)
-    rgb = opened.convert("RGB")
+    pixels = read_image(PHOTOGRAPHS / name)
+    rgb = Image.fromarray(pixels).convert("RGB")
     before = np.asarray(rgb)
     for k in (8, 64):
-        ours = fw.quantize(np.asarray(opened), k).psnr
+        ours = fw.quantize(pixels, k).psnr
         for method in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE, Image.Quantize.FASTOCTREE):
             after = np.asarray(rgb.quantize(k, method, dither=Image.Dither.NONE).convert("RGB"))
             assert ours > peak_signal_noise_ratio(before, after)
