@@ -26,7 +26,7 @@ from foldwise.models.images.palette import fit_palette, nearest
 from foldwise.models.images.spaces import coordinates, rgb_to_oklab
 
 CHINA = Path(__file__).parents[3] / "examples" / "china.jpg"
-PHOTOGRAPHS = Path("/work/shared/data/images")
+PHOTOGRAPHS = Path(__file__).resolve().parents[4] / "shared" / "data" / "images"
 
 
 @pytest.fixture(scope="module")
