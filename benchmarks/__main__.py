@@ -46,6 +46,8 @@ _ALL = (
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
     "benchmarks.accuracy.autoencoder",
+    "benchmarks.accuracy.quantize",
+    "benchmarks.speed.quantize",
     "benchmarks.speed.engines",
     "benchmarks.faults.flips",
     "benchmarks.faults.kills",

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
     from foldwise.models.exploration import ExplorationModel as ExplorationModel
+    from foldwise.models.images.quantized import QuantizedImage as QuantizedImage
+    from foldwise.models.images.quantizer import ImageQuantizer as ImageQuantizer
+    from foldwise.models.images.quantizer import quantize as quantize
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -95,6 +98,8 @@ _HOMES = {
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.exploration": "ExplorationModel",
+    "models.images.quantized": "QuantizedImage",
+    "models.images.quantizer": "ImageQuantizer quantize",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",

@@ -14,6 +14,7 @@ from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
+from foldwise.cli.quantize import quantize
 from foldwise.cli.select import select
 
 app = App(
@@ -33,4 +34,5 @@ app.command(ensemble)
 app.command(select)
 app.command(autoencode)
 app.command(fit_distribution)
+app.command(quantize)
 app.command(apply)

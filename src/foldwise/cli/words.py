@@ -13,6 +13,7 @@ _OPTIONS = {
     "n_clusters": "--clusters",
     "n_features": "--features",
     "n_base": "--clusterings",
+    "n_colors": "--colors",
     "diversity": "--diversity",
     "consensus": "--consensus",
     "covariance_type": "--type",

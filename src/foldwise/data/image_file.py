@@ -268,7 +268,9 @@ def encoded(pixels: NDArray[Any], ending: str = ".png", *, palette: NDArray[np.u
     ending = ending.lower()
     if ending not in formats or ending not in ENDINGS:
         raise ParameterError(f"{ending or 'no ending'}: images are written as {', '.join(ENDINGS)}.")
-    options: dict[str, Any] = {"optimize": True} if ending == ".png" else {}
+    # The last per cent of the size takes longer than everything else in a large picture.
+    small: dict[str, Any] = {"optimize": True} if pixels.size < 1 << 23 else {"compress_level": 6}
+    options = small if ending == ".png" else {}
     stream = io.BytesIO()
     try:
         if palette is None:

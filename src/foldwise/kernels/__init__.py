@@ -20,6 +20,7 @@ __all__ = [
     "centred",
     "columns",
     "distance_sums",
+    "dither",
     "extent",
     "finite",
     "instruction_set",
@@ -127,3 +128,10 @@ def unit_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Rows divided by their lengths, and the number of zero rows; see `reference.unit_rows`."""
     out = np.empty_like(x)
     return out, _core.unit_rows(x.reshape(-1), None, x.shape[1], out.reshape(-1))
+
+
+def dither(pixels: NDArray[Any], palette: NDArray[np.float32]) -> NDArray[Any]:
+    """Numbers of the palette's colours, with errors passed on to neighbours; see `reference.dither`."""
+    labels = np.empty(pixels.shape[:2], np.uint8 if len(palette) <= 256 else np.uint16)
+    _core.dither(pixels, palette, 1.0 if pixels.dtype == np.uint8 else 255 / 65535, labels)
+    return labels

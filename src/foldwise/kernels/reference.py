@@ -329,3 +329,29 @@ def left_out_cells(
             total += weight * min((r[j] - predicted) ** 2, 9.0)
             cells += weight
     return total, cells
+
+
+def dither(pixels: NDArray[Any], palette: NDArray[np.float32]) -> NDArray[Any]:
+    """Numbers of the palette's colours by Floyd and Steinberg's error diffusion, every other row from right to left.
+
+    Pixels (height, width, channels) of 8 or 16 bits, the palette from 0 to 255. Float32 in the order of the compiled kernel.
+    """
+    one = np.float32
+    height, width, channels = pixels.shape
+    unit = one(1) if pixels.dtype == np.uint8 else one(255 / 65535)
+    labels = np.empty((height, width), np.uint8 if len(palette) <= 256 else np.uint16)
+    errors = np.zeros((height + 1, width + 2, channels), one)
+    for y in range(height):
+        ahead = -1 if y % 2 else 1
+        for x in range(width)[::ahead]:
+            wanted = np.clip(pixels[y, x].astype(one) * unit + errors[y, x + 1], 0, 255).astype(one)
+            squares = np.zeros(len(palette), one)
+            for j in range(channels):
+                squares += (palette[:, j] - wanted[j]) ** 2
+            labels[y, x] = squares.argmin()
+            lost = (wanted - palette[labels[y, x]]) * one(0.0625)
+            errors[y, x + 1 + ahead] += 7 * lost
+            errors[y + 1, x + 1 - ahead] += 3 * lost
+            errors[y + 1, x + 1] += 5 * lost
+            errors[y + 1, x + 1 + ahead] += lost
+    return labels

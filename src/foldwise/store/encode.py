@@ -22,6 +22,7 @@ MODELS = {
     "ExplorationModel": "foldwise.models.exploration",
     "FeatureSelector": "foldwise.selection.features",
     "GaussianMixture": "foldwise.models.mixture",
+    "ImageQuantizer": "foldwise.models.images.quantizer",
     "KMeans": "foldwise.models.kmeans",
     "KernelKMeans": "foldwise.models.kernel",
     "LinearAutoencoder": "foldwise.models.autoencoder",

@@ -8,9 +8,9 @@ import numpy as np
 
 from foldwise.errors import StoreError
 
-# Attributes, with the kind of their numbers (f: floating, i: whole, b: yes or no, O: names) and a letter for each axis. Within
-# one object a letter stands for one length everywhere; an attribute without a kind is a sequence or the length itself.
-# Attributes that are None or absent are left out.
+# Attributes, with the kind of their numbers (f: floating, i: whole, u: whole and not negative, b: yes or no, O: names) and a
+# letter for each axis. Within one object a letter stands for one length everywhere; an attribute without a kind is a sequence
+# or the length itself. Attributes that are None or absent are left out.
 _COLUMNS = {"n_features_in_": "d", "feature_names_in_": "O d", "mean_": "f d", "scale_": "f d"}
 _CLUSTERS = {"labels_": "i n", "cluster_weights_": "f k", "cluster_inertias_": "f k"}
 _CENTRES = _COLUMNS | _CLUSTERS | {"cluster_centers_": "f k d"}
@@ -28,6 +28,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     | {"correlations_": "f m d", "losses_": "f m"},
     "GaussianMixture": _COLUMNS
     | {"weights_": "f k", "means_": "f k d", "ridge_": "f d", "clusters_": "i k", "constant_columns_": "i c"},
+    "ImageQuantizer": {"palette_": "u k c", "codebook_": "u k b b c"},
     "KMeans": _CENTRES,
     "KernelKMeans": _COLUMNS
     | _CLUSTERS
@@ -76,7 +77,7 @@ def check_shapes(loaded: Any) -> None:
         if value is None:
             continue
         axes = told.split()
-        if len(axes) > 1 and axes[0] in ("f", "i", "O", "b"):
+        if len(axes) > 1 and axes[0] in ("f", "i", "u", "O", "b"):
             found = _shape_of(kind, name, value, axes.pop(0))
         else:
             found = (int(value) if isinstance(value, int) else len(value),)
@@ -95,8 +96,9 @@ def _shape_of(kind: str, name: str, value: Any, numbers: str) -> tuple[int, ...]
         return _shape_of_sparse(kind, name, value)
     if not isinstance(value, np.ndarray) or value.dtype.kind != numbers:
         what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-        wanted = {"f": "floating-point numbers", "i": "whole numbers", "O": "names", "b": "true or false"}[numbers]
-        raise StoreError(f"{kind}.{name} is {what} instead of an array of {wanted}: this file is damaged.")
+        wanted = {"f": "floating-point numbers", "i": "whole numbers", "u": "whole numbers from 0"}
+        wanted |= {"O": "names", "b": "true or false"}
+        raise StoreError(f"{kind}.{name} is {what} instead of an array of {wanted[numbers]}: this file is damaged.")
     return tuple(value.shape)
 
 

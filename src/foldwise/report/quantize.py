@@ -1,0 +1,196 @@
+"""The report on pictures in a few colours or tiles: before and after, palette, sizes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.data.image_file import encoded
+from foldwise.models.images.quantized import QuantizedImage
+from foldwise.report.formats import counted, percent
+from foldwise.report.pictures import picture, picture_grid
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
+
+_MOST_SHOWN = 700  # pixels of a side on a page
+_MOST_TILES = 256
+_WHOLE = 1 << 22  # pixels of which a PNG file is made to learn its size; of more, of some rows
+_BANDS = 16
+_INDEXED = 256
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a table of several pictures says of one."""
+
+    name: str
+    shape: tuple[int, int]
+    psnr: float
+    color_difference: float
+    bytes_before: int | None
+    bytes_after: int
+
+
+def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None) -> Report:
+    """On one picture; `written` is the file that it was written to, and its size."""
+    height, width = made.shape
+    before = "" if made.colors_before is None else f", {counted(made.colors_before, 'colour')}"
+    tiles = made.codebook is not None
+    what = counted(made.n_codes, "tile") if tiles else counted(made.n_codes, "colour")
+    title = f"{what}{f' of {made.block} x {made.block} pixels' if tiles else ''} for {os.path.basename(made.name)}"
+    parts: list[Part] = [_pictures(made), _sizes(made, written), _tiles(made) if tiles else _palette(made)]
+    notes = [f"Note: {note}." for note in made.notes]
+    if not tiles and made.psnr == math.inf and made.colors_before == made.n_codes:
+        notes.append(f"Note: the picture has no more than {what}; all are kept exactly.")
+    if made.n_codes > _INDEXED and not tiles:
+        notes.append(
+            f"Note: a palette in an image file has at most {_INDEXED} colours; images are written in full colour."
+        )
+    parts += [Note("\n".join(notes))] if notes else []
+    done = f", reduced to {what}" + (
+        f" of {made.block} x {made.block} pixels" if tiles else ", dithered" * made.dithered
+    )
+    return Report(title, [f"{made.name}: {width:,} x {height:,} pixels{before}{done}"], _quality(made), parts)
+
+
+def folder_report(
+    pictures: Sequence[Written], palette: NDArray[np.uint8] | None = None, hex_colors: Sequence[str] = ()
+) -> Report:
+    """On several pictures, with the palette if they share one."""
+    before = [math.nan if one.bytes_before is None else one.bytes_before for one in pictures]
+    after = [one.bytes_after for one in pictures]
+    table = Table(
+        "Pictures",
+        [
+            Column("picture", [one.name for one in pictures], left=True),
+            Column("pixels", [f"{one.shape[1]} x {one.shape[0]}" for one in pictures]),
+            Column("PSNR", [one.psnr for one in pictures], decibels),
+            Column("colour difference", [one.color_difference for one in pictures], "{:.2f}".format),
+            Column("bytes before", before, "{:,.0f}".format),
+            Column("bytes after", after, "{:,}".format),
+        ],
+        "PSNR in dB (higher is better). Colour difference: mean CIE 1976, in Lab.",
+        wide=True,
+        searchable=True,
+    )
+    facts = [Fact("pictures", len(pictures), f"{len(pictures):,}")]
+    if not any(size != size for size in before):
+        facts.append(Fact("bytes before", sum(before), f"{sum(before):,.0f}"))
+    facts.append(Fact("bytes after", sum(after), f"{sum(after):,}"))
+    parts: list[Part] = [table]
+    if palette is not None and len(hex_colors):
+        swatches = Table("Shared palette", [Column("colour", list(hex_colors), left=True)], colours=list(hex_colors))
+        parts.append(swatches)
+    return Report(f"{counted(len(pictures), 'picture')} in a few colours", facts=facts, parts=parts)
+
+
+def decibels(value: float) -> str:
+    """A PSNR as it is written.
+
+    >>> decibels(28.432), decibels(float("inf"))
+    ('28.43', 'no loss')
+    """
+    return "no loss" if value == math.inf else f"{value:.2f}"
+
+
+def full_color_bytes(pixels: NDArray[Any]) -> tuple[int, bool]:
+    """The size of a PNG file of these pixels, and whether it is exact: of a large picture, some bands of rows stand for all."""
+    shown = pixels if pixels.dtype in (np.uint8, np.uint16) else np.rint(pixels * 65535).astype(np.uint16)
+    shown = shown[:, :, 0] if shown.ndim == 3 and shown.shape[2] == 1 else shown
+    if shown.ndim == 3 and shown.dtype != np.uint8:
+        shown = (shown >> 8).astype(np.uint8)  # Pillow writes colours of 8 bits
+    height, width = shown.shape[:2]
+    if height * width <= _WHOLE:
+        return len(encoded(shown)), True
+    rows = max(1, _WHOLE // (width * _BANDS))
+    starts = np.linspace(0, height - rows, _BANDS).astype(int)
+    some = sum(len(encoded(np.ascontiguousarray(shown[start : start + rows]))) for start in starts)
+    return round(some * height / (rows * _BANDS)), False
+
+
+def _quality(made: QuantizedImage) -> list[Fact]:
+    if made.psnr != made.psnr:
+        return []
+    clear = (made.palette if made.codebook is None else made.codebook).shape[-1] == 4  # type: ignore[union-attr]
+    of = "RGB times opacity, and opacity" if clear else "grey" if made.grey else "RGB"
+    text = "no loss" if made.psnr == math.inf else f"{made.psnr:.2f} dB"
+    return [
+        Fact("PSNR", made.psnr, text, f"({of}; higher is better)"),
+        Fact("colour difference", made.color_difference, f"{made.color_difference:.2f}", "(mean CIE 1976, in Lab)"),
+    ]
+
+
+def _sizes(made: QuantizedImage, written: tuple[str, int] | None) -> Table:
+    sizes: list[tuple[str, float, str]] = []
+    if made.original is not None and os.path.isfile(made.name):
+        sizes.append(("input file", os.path.getsize(made.name), ""))
+    if made.original is not None:
+        count, exact = full_color_bytes(made.original)
+        sizes.append(("full-colour PNG", count, "" if exact else "estimated from some rows"))
+    tiles = made.codebook is not None
+    name, codes, ending = ("tiles", "codebook", ".npz") if tiles else ("colours", "palette", ".png")
+    plain = f"{counted(made.code_bits, 'bit')} for each {name[:-1]}, and the {codes}"
+    sizes.append((f"numbers of {name}", made.plain_bytes, plain))
+    if tiles:
+        sizes.append(("entropy coded", round(made.entropy_bytes), f"frequent tiles in fewer bits, and the {codes}"))
+    if written is None:
+        sizes.append((f"as {ending}", len(made.encoded(ending)), "compressed"))
+    else:
+        sizes.append((*written, "the file written"))
+    bits = [8 * count / (made.shape[0] * made.shape[1]) for _, count, _ in sizes]
+    columns = [
+        Column("size", [name for name, _, _ in sizes], left=True),
+        Column("bytes", [count for _, count, _ in sizes], "{:,.0f}".format),
+        Column("bits per pixel", bits, "{:.2f}".format),
+        Column("", [remark for _, _, remark in sizes], left=True),
+    ]
+    return Table("Sizes", columns)
+
+
+def _pictures(made: QuantizedImage) -> Group:
+    shown = made.pixels
+    after = Chart(
+        "After", lambda: picture(shown, most=_MOST_SHOWN), alt=f"The picture in {made.n_codes} colours or tiles"
+    )
+    charts = [after]
+    if made.original is not None:
+        given = _eight_bits(made.original)
+        charts.insert(0, Chart("Before", lambda: picture(given, most=_MOST_SHOWN), alt="The picture as it was given"))
+    return Group(charts, panels=True, wide=True)
+
+
+def _palette(made: QuantizedImage) -> Table:
+    shares = (made.counts / made.labels.size).tolist()
+    assert made.palette is not None
+    columns = [
+        Column("colour", made.hex, left=True),
+        *(Column(name, made.palette[:, j].tolist()) for j, name in enumerate(("red", "green", "blue"))),
+        *([Column("opacity", made.palette[:, 3].tolist())] if made.palette.shape[1] == 4 else []),
+        Column("share", shares, percent, bar=max(shares)),
+    ]
+    return Table("Palette", columns, "Share: of the pixels.", most=32, colours=made.hex)
+
+
+def _tiles(made: QuantizedImage) -> Chart:
+    book = made.codebook
+    assert book is not None
+    shown = [tile[:, :, 0] if tile.shape[2] == 1 else tile for tile in book[:_MOST_TILES]]
+    more = f" The first {_MOST_TILES} of {len(book):,}." if len(book) > _MOST_TILES else ""
+    caption = f"Most frequent first.{more}"
+    return Chart(
+        "Codebook", lambda: picture_grid(shown, columns=32, side=24, gap=4), caption, alt="The tiles", wide=True
+    )
+
+
+def _eight_bits(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    if pixels.dtype == np.uint16:
+        pixels = np.rint(pixels / 257.0)
+    elif pixels.dtype != np.uint8:
+        pixels = np.rint(pixels * 255.0)
+    shown = pixels.astype(np.uint8)
+    return shown[:, :, 0] if shown.ndim == 3 and shown.shape[2] == 1 else shown
