@@ -354,7 +354,7 @@ def test_a_target_must_vary_and_have_levels_that_repeat(tmp_path, capsys):
     assert main(["select", str(path), "--target", "z", "--where", "z = 3.5"]) == 2
     assert "in all rows, so that there is nothing to predict" in capsys.readouterr().err
     assert main(["select", str(tmp_path / "x.npy"), "--target", "1"]) == 2
-    assert "the columns of a .npy file have no names" in capsys.readouterr().err
+    assert "the columns of arrays and images have no names" in capsys.readouterr().err
 
 
 def test_one_column_is_kept(tmp_path, capsys):

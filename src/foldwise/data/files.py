@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from foldwise.data import arriving, image_endings, sniff
@@ -50,6 +51,7 @@ _SUPPORTED = (
 )
 _WRITTEN = {"csv", "json", "parquet", "npy"}
 _TO_WRITE = ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz), .parquet, .npy"
+_DIGITS = re.compile("([0-9]+)")
 _SINGLE = {"npy", "npz", "excel", "sqlite", "duckdb", "arrow", "idx"}  # formats of which one file is read at a time
 
 
@@ -158,18 +160,24 @@ def images_in(folder: str) -> Iterator[str]:
 
 
 def natural_order(path: str) -> tuple[Any, ...]:
-    """What to sort paths by so that numbers in names count as numbers, folder by folder.
+    """What to sort paths by so that numbers in names count as numbers; folder by folder, each before its subfolders.
 
     >>> sorted(["img10.png", "img2.png", "b/1.png", "img2.PNG"], key=natural_order)
-    ['b/1.png', 'img2.PNG', 'img2.png', 'img10.png']
+    ['img2.PNG', 'img2.png', 'img10.png', 'b/1.png']
     """
-    parts = [re.split(r"([0-9]+)", part.lower()) for part in path.split(os.sep)]
-    return tuple([(text, int(number or 0)) for text, number in _pairs(part)] for part in parts), path
+    folder, name = os.path.split(path)
+    return _folder_order(folder), _name_order(name), path
 
 
-def _pairs(part: list[str]) -> Iterator[tuple[str, str]]:
+@lru_cache(1024)
+def _folder_order(folder: str) -> tuple[Any, ...]:
+    return tuple(_name_order(part) for part in folder.split(os.sep))
+
+
+def _name_order(name: str) -> tuple[Any, ...]:
     """Texts, each with the number behind it."""
-    return zip(part[0::2], [*part[1::2], ""], strict=True)
+    parts = _DIGITS.split(name.lower())
+    return tuple(zip(parts[0::2], [int(number) for number in parts[1::2]] + [-1], strict=True))
 
 
 def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
