@@ -68,7 +68,7 @@ def main() -> int:
                 made = run(image, k)
                 seconds = time.perf_counter() - start
                 colours = np.array(made.getpalette("RGB"), np.uint8).reshape(-1, 3)
-                found[who] = (*judged(before, lab, colours[: np.asarray(made).max() + 1], np.asarray(made)), seconds)
+                found[who] = (*judged(before, lab, colours[: int(np.asarray(made).max()) + 1], np.asarray(made)), seconds)
             for space in ("auto", "rgb", "lab", "oklab"):
                 start = time.perf_counter()
                 ours = fw.quantize(pixels, k, space=space)
@@ -84,7 +84,9 @@ def main() -> int:
                 mark = ("best" if won else "NOT BEST") if who == "ours" else ""
                 cells = [f"{psnr:.2f}", f"{difference:.2f}", f"{seconds:.2f}", f"{size:,}", mark]
                 rows.append([str(k) if who == "median cut" else "", who, *cells])
-        title = f"{name}: {before.shape[1]} x {before.shape[0]}; ours is at least {least:.2f} dB above the best that it must beat"
+        title = (
+            f"{name}: {before.shape[1]} x {before.shape[0]}; ours is at least {least:.2f} dB above what it must beat"
+        )
         show(title, ["k", "", "PSNR", "CIEDE2000", "seconds", "bytes", ""], rows, left=(1, 6))
     print(f"\n{'Higher PSNR everywhere.' if not lost else f'NOT higher in {lost} cases.'}")
     return int(lost > 0)

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from PIL import Image
-from skimage.color import rgb2lab
-from skimage.metrics import peak_signal_noise_ratio
 
 import foldwise as fw
 from foldwise.data.image_file import read_image
@@ -26,7 +24,6 @@ from foldwise.models.images.palette import fit_palette, nearest
 from foldwise.models.images.spaces import coordinates, rgb_to_oklab
 
 CHINA = Path(__file__).parents[3] / "examples" / "china.jpg"
-PHOTOGRAPHS = Path(__file__).resolve().parents[4] / "shared" / "data" / "images"
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +33,10 @@ def china() -> NDArray[np.uint8]:
 
 def picture(seed: int, shape: tuple[int, ...], dtype: Any = np.uint8) -> NDArray[Any]:
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, shape, endpoint=True).astype(dtype)
+
+
+def psnr(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> float:
+    return 10 * math.log10(255**2 / np.mean((before.astype(np.float64) - after) ** 2))
 
 
 # ---------------------------------------------------------------- by hand
@@ -86,10 +87,12 @@ def test_one_row_of_error_diffusion_by_hand() -> None:
 
 
 def test_distances_agree_with_other_libraries(china: NDArray[np.uint8]) -> None:
+    metrics = pytest.importorskip("skimage.metrics", reason="scikit-image is not installed")
+    color = pytest.importorskip("skimage.color")
     for options in ({}, {"dither": True}, {"block": 3}):
         made = fw.quantize(china, 8, **options)
-        assert made.psnr == pytest.approx(peak_signal_noise_ratio(china, made.pixels), rel=1e-6)
-        difference = np.linalg.norm(rgb2lab(china) - rgb2lab(made.pixels), axis=-1).mean()
+        assert made.psnr == pytest.approx(metrics.peak_signal_noise_ratio(china, made.pixels), rel=1e-6)
+        difference = np.linalg.norm(color.rgb2lab(china) - color.rgb2lab(made.pixels), axis=-1).mean()
         assert made.color_difference == pytest.approx(difference, rel=1e-3)
 
 
@@ -481,14 +484,13 @@ def test_nearest_breaks_ties_by_the_lowest_number() -> None:
 # ---------------------------------------------------------------- against others
 
 
-@pytest.mark.skipif(not PHOTOGRAPHS.is_dir(), reason="the photographs of shared data are not here")
 @pytest.mark.parametrize("name", ["flower.jpg", "astronaut.png", "camera.png"])
-def test_psnr_is_higher_than_others(name: str) -> None:
-    pixels = read_image(PHOTOGRAPHS / name)
+def test_psnr_is_higher_than_others(name: str, shared_data: Path) -> None:
+    pixels = read_image(shared_data / "images" / name)
     rgb = Image.fromarray(pixels).convert("RGB")
     before = np.asarray(rgb)
     for k in (8, 64):
         ours = fw.quantize(pixels, k).psnr
         for method in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE, Image.Quantize.FASTOCTREE):
             after = np.asarray(rgb.quantize(k, method, dither=Image.Dither.NONE).convert("RGB"))
-            assert ours > peak_signal_noise_ratio(before, after)
+            assert ours > psnr(before, after)
