@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from foldwise.data import arriving, sniff
+from foldwise.data import arriving, image_endings, sniff
 from foldwise.errors import DataError, MissingFileError, SourceChangedError
 
 FORMATS = {
@@ -38,16 +39,18 @@ FORMATS = {
     ".feather": "arrow",
     ".arrow": "arrow",
     ".ipc": "arrow",
+    ".idx": "idx",
+    **dict.fromkeys(image_endings.ENDINGS, "image"),
 }
 COMPRESSIONS = (".gz", ".zst")
-_PACKED = {"csv", "json"}  # formats that may be compressed
+_PACKED = {"csv", "json", "idx"}  # formats that may be compressed
 _SUPPORTED = (
     ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz or .zst), .parquet, .feather, .arrow, .xlsx, .xls, .xlsb, "
-    ".ods, .sqlite, .db, .duckdb, .npy, .npz"
+    ".ods, .sqlite, .db, .duckdb, .npy, .npz, .idx, and images (.png, .jpg, .tif, ...)"
 )
 _WRITTEN = {"csv", "json", "parquet", "npy"}
 _TO_WRITE = ".csv, .tsv, .txt, .jsonl, .ndjson, .json (each also with .gz), .parquet, .npy"
-_SINGLE = {"npy", "npz", "excel", "sqlite", "duckdb", "arrow"}  # formats of which one file is read at a time
+_SINGLE = {"npy", "npz", "excel", "sqlite", "duckdb", "arrow", "idx"}  # formats of which one file is read at a time
 
 
 class Stamp(NamedTuple):
@@ -108,8 +111,13 @@ def format_of(path: str) -> str:
     base = without_compression(path)
     kind = FORMATS.get(os.path.splitext(base)[1])
     packed = base != path.lower()
+    other = image_endings.not_read(path)
+    if other is not None:
+        raise DataError(f"not an image that can be read: {other[0]}", where=path, advice=other[1])
     if kind == "database" or (kind is None and not packed and os.path.isfile(path)):
         kind = FORMATS.get(sniff.ending(path)) if os.path.getsize(path) else "csv"
+    if kind is None and path.lower().endswith(".gz") and sniff.is_packed_idx(path):
+        return "idx"
     if kind is None or (packed and kind not in _PACKED):
         raise DataError("unknown file format", where=path, advice=f"Supported: {_SUPPORTED}")
     return kind
@@ -125,11 +133,43 @@ def output_format_of(path: str) -> str:
 
 
 def matching(given: str | os.PathLike[str]) -> list[str]:
-    """The files that a path or a pattern refers to; a path without a pattern refers to itself, whether it exists or not."""
+    """The files that a path or a pattern refers to; a path without a pattern refers to itself, whether it exists or not.
+
+    A folder refers to the images in it and in its subfolders, if there are any. Images are in natural order: 2 before 10.
+    """
     text = os.path.expanduser(os.fspath(given))
+    if os.path.isdir(text):
+        return sorted(images_in(text), key=natural_order) or [text]
     if os.path.exists(text) or not glob.has_magic(text):
         return [text]
-    return sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+    found = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+    if found and all(map(image_endings.has_image_ending, found)):
+        found.sort(key=natural_order)
+    return found
+
+
+def images_in(folder: str) -> Iterator[str]:
+    """The images in a folder and its subfolders; hidden ones, as some systems put beside each file, are not meant."""
+    for place, subfolders, names in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in names:
+            if image_endings.has_image_ending(name) and not name.startswith("."):
+                yield os.path.join(place, name)
+
+
+def natural_order(path: str) -> tuple[Any, ...]:
+    """What to sort paths by so that numbers in names count as numbers, folder by folder.
+
+    >>> sorted(["img10.png", "img2.png", "b/1.png", "img2.PNG"], key=natural_order)
+    ['b/1.png', 'img2.PNG', 'img2.png', 'img10.png']
+    """
+    parts = [re.split(r"([0-9]+)", part.lower()) for part in path.split(os.sep)]
+    return tuple([(text, int(number or 0)) for text, number in _pairs(part)] for part in parts), path
+
+
+def _pairs(part: list[str]) -> Iterator[tuple[str, str]]:
+    """Texts, each with the number behind it."""
+    return zip(part[0::2], [*part[1::2], ""], strict=True)
 
 
 def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
@@ -138,6 +178,7 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     if len(asked) == 1 and os.fspath(asked[0]) == "-":
         return _spooled(arriving.standard_input(), "standard input")
     paths: list[str] = []
+    label = os.fspath(asked[0]) if len(asked) == 1 else None
     for one in asked:
         matches = matching(one)
         if not matches:
@@ -155,7 +196,8 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     if kind in _SINGLE and len(paths) > 1:
         ending = os.path.splitext(paths[0])[1]
         raise DataError(f"only one {ending} file can be read at a time", where=f"{paths[0]} and {len(paths) - 1} more")
-    return Files(tuple(paths), kind, tuple(stamp(path) for path in paths))
+    stamps = tuple(stamp(path) for path in paths)
+    return Files(tuple(paths), kind, stamps, label if kind == "image" and len(paths) > 1 else None)
 
 
 def _spooled(path: str, label: str) -> Files:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import threading
-import warnings
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.atomic import replacing
-from foldwise.errors import DataError, MissingFileError, ParameterError, warn
+from foldwise.data.image_endings import ENDINGS, not_read
+from foldwise.errors import (
+    DataError,
+    FoldwiseError,
+    FoldwiseWarning,
+    MissingDependencyError,
+    MissingFileError,
+    ParameterError,
+    warn,
+)
 
-MOST_PIXELS = 178_956_970  # beyond which Pillow itself refuses: a small file can claim to hold as many as it likes
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pnm", ".pbm")
-_opening = threading.Lock()  # filters of warnings belong to the whole process
+# A small file can claim to hold as many pixels as it likes. Photographs of 200 megapixels exist; this many are 1 GB of memory.
+MOST_PIXELS = 250_000_000
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "PPM")  # others could run programs, as EPS does
+_SAFE_ERRORS = (SyntaxError, IndexError, TypeError, struct.error)  # with which a reader says that a file is not for it
+_ORIENTATION = 0x0112  # the tag
+_GREY = ("1", "L", "LA", "La", "I", "F")  # and I;16 in several orders of bytes
+_loading = threading.Lock()
 
 
 def pillow() -> Any:
@@ -24,55 +40,187 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ParameterError(
+        raise MissingDependencyError(
             'reading and writing images needs Pillow: pip install "foldwise[image]". Arrays of pixels need nothing.'
         ) from None
     return Image
 
 
+@dataclass(frozen=True)
+class ImageHeader:
+    """What a file says of its image before any pixel is decoded."""
+
+    width: int
+    height: int
+    grey: bool
+    kind: str  # of values: "8 bits", "16 bits" or "float"
+    several: bool  # pictures in one file
+    loses_bits: bool  # 16 bits a colour, of which Pillow keeps 8
+
+
+@contextmanager
+def opened_image(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """A picture of Pillow whose pixels are not decoded yet; whatever goes wrong with it is one error that names the file."""
+    name = os.fspath(path)
+    pillow()
+    try:
+        with open(name, "rb") as file:
+            opened = _recognised(file, name)
+            if opened.size[0] * opened.size[1] > MOST_PIXELS:
+                width, height = opened.size
+                raise DataError(
+                    f"the image claims {width:,} x {height:,} pixels; more than {MOST_PIXELS:,} are not read",
+                    where=name,
+                    advice="Cut it into parts, or make it smaller",
+                )
+            yield opened
+    except (FoldwiseError, FoldwiseWarning):
+        raise
+    except FileNotFoundError:
+        raise MissingFileError(
+            "there is no such file", where=name, advice=f"The current folder is {os.getcwd()}"
+        ) from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not an image", where=name) from None
+    except PermissionError:
+        raise DataError(
+            "the file cannot be read: permission denied", where=name, advice="Ask its owner for the right to read it"
+        ) from None
+    except MemoryError:
+        raise DataError("the image does not fit in memory", where=name, advice="Make it smaller") from None
+    except Exception as problem:  # readers of damaged files raise many kinds, also warnings if these are errors
+        raise DataError(
+            f"the image is damaged or incomplete ({_one_line(problem)})", where=name, advice="Copy or save it again"
+        ) from None
+
+
+def _one_line(problem: Exception) -> str:
+    return " ".join(str(problem).split()) or type(problem).__name__
+
+
+def _recognised(file: Any, name: str) -> Any:
+    """What Pillow's readers make of a file.
+
+    Its own `open` warns of large images, which could be silenced only for all threads at once.
+    """
+    module = pillow()
+    with _loading:
+        module.init()  # its readers; done once
+    start = file.read(16)
+    for one in _FORMATS:
+        factory, accept = module.OPEN.get(one, (None, None))
+        try:
+            if factory is None or (accept is not None and accept(start) is not True):
+                continue
+            file.seek(0)
+            return factory(file, name)
+        except _SAFE_ERRORS:
+            continue
+    _refuse(start, name)
+
+
+def _refuse(start: bytes, name: str) -> NoReturn:
+    if not start:
+        raise DataError("the file is empty (0 bytes)", where=name, advice="Was it written completely?")
+    by_content = "x.heic" if start[4:8] == b"ftyp" else "x.svg" if start.lstrip()[:4] in (b"<svg", b"<?xm") else ""
+    what, advice = not_read(by_content) or not_read(name) or ("", "")
+    if what:
+        raise DataError(f"not an image that can be read: {what}", where=name, advice=advice)
+    raise DataError("not an image that can be read", where=name, advice=f"Images are {', '.join(ENDINGS)}")
+
+
+def image_header(path: str | os.PathLike[str]) -> ImageHeader:
+    """What a file says of its image, quickly."""
+    with opened_image(path) as opened:
+        width, height = opened.size
+        # A reader of TIFF turns the picture itself; and of a PNG, pixels would be decoded to look for more.
+        if opened.format != "TIFF" and (opened.format != "PNG" or "exif" in opened.info) and _orientation(opened) > 4:
+            width, height = height, width
+        return ImageHeader(width, height, is_grey(opened), _kind(opened.mode), _several(opened), _loses_bits(opened))
+
+
+def is_grey(picture: Any) -> bool:
+    """Whether a picture of Pillow has no colours, apart from opacity."""
+    return picture.mode in _GREY or picture.mode.startswith("I;16")
+
+
+def _kind(mode: str) -> str:
+    return "float" if mode == "F" else "16 bits" if mode.startswith("I") else "8 bits"
+
+
+def _several(opened: Any) -> bool:
+    # The further pictures in photographs of telephones (MPO) are previews and depths, which nobody means.
+    return opened.format != "MPO" and bool(getattr(opened, "is_animated", False))
+
+
+def _loses_bits(opened: Any) -> bool:
+    tiles = getattr(opened, "tile", None) or []
+    return _kind(opened.mode) == "8 bits" and any(";16" in str(tile[3]) for tile in tiles)
+
+
+def _orientation(picture: Any) -> int:
+    try:
+        found = picture.getexif().get(_ORIENTATION, 1)
+    except Exception:  # what the camera noted is damaged: viewers show such a picture as it is
+        return 1
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
+
+
+def upright(picture: Any) -> Any:
+    """A picture of Pillow as its camera was held, in one of the modes L, LA, RGB, RGBA, I, F or I;16."""
+    picture.load()
+    orientation = _orientation(picture)
+    if orientation > 1:
+        ways = pillow().Transpose
+        turned = (
+            ways.FLIP_LEFT_RIGHT,
+            ways.ROTATE_180,
+            ways.FLIP_TOP_BOTTOM,
+            ways.TRANSPOSE,
+            ways.ROTATE_270,
+            ways.TRANSVERSE,
+            ways.ROTATE_90,
+        )
+        picture = picture.transpose(turned[orientation - 2])
+    mode, transparent = picture.mode, "transparency" in picture.info
+    if mode in ("P", "PA", "RGBa", "La", "RGB", "L", "1"):
+        grey = mode in ("L", "La", "1")
+        wanted = ("LA" if grey else "RGBA") if transparent or mode in ("PA", "RGBa", "La") else "L" if grey else "RGB"
+        if mode == "1" and transparent:
+            picture = picture.convert("L")
+        return picture if mode == wanted else picture.convert(wanted)
+    return picture.convert("RGB") if mode in ("CMYK", "YCbCr", "LAB", "HSV", "RGBX") else picture
+
+
 def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The pixels of a file, turned as its camera says: (height, width) if grey, else (height, width, 3 or 4).
 
-    8 or 16 bits unsigned as in the file, or float32. The fourth channel is opacity. Other kinds (palettes, CMYK, one bit)
-    become grey, RGB or RGBA; of an animation, the first picture is read, with a warning.
+    8 or 16 bits unsigned as in the file, or float32. The fourth channel is opacity. Other kinds (palettes, CMYK, one bit, grey
+    with opacity) become grey, RGB or RGBA. Of an animation or of several pages, the first picture is read, and of colours of
+    16 bits the upper 8, both with a warning. Colour profiles in the file are not applied: values are those of the file.
     """
     name = os.fspath(path)
-    image_module = pillow()
-    if not os.path.exists(name):
-        raise MissingFileError("there is no such file", where=name, advice=f"The current folder is {os.getcwd()}")
-    try:
-        with _opening, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            opened = image_module.open(name)
-        with opened:
-            if getattr(opened, "n_frames", 1) > 1:
-                warn(f"{name}: {opened.n_frames} pictures in one file; the first is used.")
-            return _pixels(opened)
-    except image_module.DecompressionBombError:
-        raise DataError(
-            f"the image has more than {MOST_PIXELS:,} pixels",
-            where=name,
-            advice="Cut it into parts, or make it smaller",
-        ) from None
-    except (OSError, ValueError, SyntaxError, EOFError) as problem:
-        raise DataError(f"not an image that can be read, or a damaged one ({problem})", where=name) from None
+    with opened_image(name) as opened:
+        if _several(opened):
+            warn(f"{name}: {opened.n_frames} pictures in one file; the first is used.")
+        if _loses_bits(opened):
+            warn(f"{name}: of the 16 bits of each colour, the upper 8 are read; grey images keep all 16.")
+        return _pixels(opened, name)
 
 
-def _pixels(opened: Any) -> NDArray[Any]:
-    from PIL import ImageOps
+def _pixels(opened: Any, name: str) -> NDArray[Any]:
+    picture = upright(opened)
+    return values_of(picture.convert("RGBA") if picture.mode == "LA" else picture, name)
 
-    image = ImageOps.exif_transpose(opened)
-    mode = image.mode
-    if mode == "1":
-        image = image.convert("L")
-    elif mode in ("P", "PA", "LA", "La", "RGBa"):
-        image = image.convert("RGBA" if "A" in mode.upper() or "transparency" in image.info else "RGB")
-    elif mode in ("CMYK", "YCbCr", "LAB", "HSV", "RGBX"):
-        image = image.convert("RGB")
-    pixels = np.asarray(image)
-    if pixels.dtype == np.int32:  # grey of 16 bits in some formats
+
+def values_of(picture: Any, name: str) -> NDArray[Any]:
+    """The values of a picture of Pillow: 8 or 16 bits unsigned, or finite float32."""
+    pixels: NDArray[Any] = np.asarray(picture)
+    if pixels.dtype.kind in "iu" and pixels.dtype.itemsize > 1:  # also in another order of bytes
         fits = pixels.size == 0 or (pixels.min() >= 0 and pixels.max() < 1 << 16)
-        return pixels.astype(np.uint16 if fits else np.float32)
+        return np.ascontiguousarray(pixels, np.uint16 if fits else np.float32)
+    if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
+        raise DataError("some pixels are not finite numbers", where=name, advice="Replace them first")
     return np.ascontiguousarray(pixels)
 
 
@@ -84,7 +232,7 @@ def as_image(x: Any) -> tuple[NDArray[Any], str]:
     if isinstance(x, (str, os.PathLike)):
         return read_image(x), os.fspath(x)
     if hasattr(x, "getexif"):  # of Pillow
-        return _pixels(x), "image"
+        return _pixels(x, "image"), "image"
     pixels = np.asarray(x)
     if pixels.ndim not in (2, 3) or pixels.size == 0:
         raise DataError(
@@ -117,17 +265,24 @@ def encoded(pixels: NDArray[Any], ending: str = ".png", *, palette: NDArray[np.u
     """The content of an image file."""
     image_module = pillow()
     formats = image_module.registered_extensions()
-    if ending.lower() not in formats:
+    ending = ending.lower()
+    if ending not in formats or ending not in ENDINGS:
         raise ParameterError(f"{ending or 'no ending'}: images are written as {', '.join(ENDINGS)}.")
-    options: dict[str, Any] = {"optimize": True} if ending.lower() == ".png" else {}
-    if palette is None:
-        image = image_module.fromarray(pixels)
-    else:
-        image = image_module.fromarray(pixels.astype(np.uint8), "P")
-        image.putpalette(palette[:, :3].tobytes())
-        if palette.shape[1] == 4:
-            options["transparency"] = palette[:, 3].tobytes()
-        options["bits"] = next(bits for bits in (1, 2, 4, 8) if len(palette) <= 1 << bits)
+    options: dict[str, Any] = {"optimize": True} if ending == ".png" else {}
     stream = io.BytesIO()
-    image.save(stream, formats[ending.lower()], **options)
+    try:
+        if palette is None:
+            image = image_module.fromarray(pixels)
+        else:
+            image = image_module.fromarray(pixels.astype(np.uint8), "P")
+            image.putpalette(palette[:, :3].tobytes())
+            if palette.shape[1] == 4:
+                options["transparency"] = palette[:, 3].tobytes()
+            options["bits"] = next(bits for bits in (1, 2, 4, 8) if len(palette) <= 1 << bits)
+        image.save(stream, formats[ending], **options)
+    except (OSError, TypeError, ValueError, KeyError) as problem:  # such as opacity in a JPEG file
+        raise ParameterError(
+            f"pixels of {pixels.dtype} and shape {pixels.shape} cannot be written as {ending} ({_one_line(problem)}). "
+            "PNG takes grey of 8 and 16 bits and colours of 8, with or without opacity."
+        ) from None
     return stream.getvalue()

@@ -1,11 +1,12 @@
-"""A `.npy` file, read block by block with `pread` rather than mapped, so memory holds only the blocks in use."""
+"""An array in a file, such as `.npy`, read block by block with `pread` rather than mapped: memory holds only blocks in use."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from foldwise.data import check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import Stamp, stamp, unchanged
+from foldwise.data.image_shape import float_for, rows_of_images, said_shape
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Piece, RowRange, row_ranges
 from foldwise.errors import DataError
 
@@ -36,25 +39,48 @@ class Descriptor:
             left, offset = left[count:], offset + count
 
 
+class Layout(NamedTuple):
+    """How an array lies in its file."""
+
+    shape: tuple[int, ...]
+    fortran: bool  # whether columns are contiguous
+    dtype: np.dtype[Any]
+    offset: int  # where the values begin
+
+
 class NpySource:
-    """A 2-D array in a `.npy` file."""
+    """An array in a `.npy` file, or one whose `layout` is known; if it has more than two dimensions, its rows are images."""
 
     sparse = False
     slow = False
     in_memory = False
     names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
+    image_shape: tuple[int, ...] | None = None
+    labels: NDArray[Any] | None = None
 
     def __init__(
-        self, path: str, columns_: Any, weights: Any, dtype: np.dtype[np.floating] | None, *, flat: bool = False
+        self,
+        path: str,
+        columns_: Any,
+        weights: Any,
+        dtype: np.dtype[np.floating] | None,
+        *,
+        flat: bool = False,
+        layout: Layout | None = None,
+        reading: Reading = FOUND_OUT,
     ) -> None:
         """With `flat`, a 1-D array is read as one column."""
         self.where = path
         self._stamp: Stamp = stamp(path)
-        shape, self._fortran, self._stored, self._offset = header(path)
+        shape, self._fortran, self._stored, self._offset = layout or header(path)
         if flat and len(shape) == 1:
             shape = (*shape, 1)
-        check.two_dimensional(shape, path)
+        image = rows_of_images(shape, path)
+        small = float_for(self._stored) if image is not None or layout is not None else None
+        self._axes = shape[1:]
+        shape = shape[0], math.prod(shape[1:])
+        self.image_shape = said_shape(shape[1], image, reading, path)
         check.number_kind(self._stored, path)
         if self._stored.kind not in "biuf":
             raise DataError(
@@ -66,7 +92,7 @@ class NpySource:
         self._chosen = None
         if not column_selection.all_numeric(columns_):
             self._chosen = column_selection.positions(columns_, None, self._width, path)
-            self.names = column_selection.labels(self._chosen, self._width)
+            self.names, self.image_shape = column_selection.labels(self._chosen, self._width), None
         self.positions = self._chosen
         self.n_columns = self._width if self._chosen is None else len(self._chosen)
         check.not_empty(self.n_rows, self.n_columns, path)
@@ -78,7 +104,7 @@ class NpySource:
                 advice="Copy or save it again",
             )
         single = self._stored.kind == "f" and self._stored.itemsize == 4
-        self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
+        self.dtype: np.dtype[np.floating] = dtype or small or np.dtype(np.float32 if single else np.float64)
         if isinstance(weights, str):
             column_selection.find(weights, None, path)
         self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
@@ -108,7 +134,8 @@ class NpySource:
     def _strips(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:
         wanted = range(self._width) if self._chosen is None else self._chosen
         raw = np.empty((self.n_columns, stop - start), dtype=self._stored)
-        for strip, column in zip(raw, wanted, strict=True):
+        places = np.arange(self._width).reshape(self._axes, order="F").ravel()  # of columns among the strips
+        for strip, column in zip(raw, places[list(wanted)].tolist(), strict=True):
             file.read_into(strip, self._offset + (column * self.n_rows + start) * self._stored.itemsize, self.where)
         return raw.T
 
@@ -129,29 +156,39 @@ class _OpenNpy:
         return self._source.load(start, stop, self._file)
 
 
-def header(path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether columns are contiguous, dtype, and where the values begin."""
+def header(path: str) -> Layout:
+    """The layout that a `.npy` file says it has."""
     with open(path, "rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-        except OSError:
-            raise
-        except Exception as problem:  # NumPy parses the header as Python, which fails in many ways
-            text = str(problem) if len(str(problem)) <= 200 else f"{str(problem)[:197]}..."
-            raise DataError(f"not a .npy file, or truncated ({text})", where=path) from None
-        if not all(type(length) is int and length >= 0 for length in shape):
-            raise DataError(f"the header is damaged: the shape is {shape}", where=path, advice="Save the array again")
-        return shape, fortran, dtype, file.tell()
+        return header_of(file, path)
 
 
-def open_npy(path: str, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> NpySource:
+def header_of(file: Any, where: str) -> Layout:
+    """The same of an open file."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+    except OSError:
+        raise
+    except Exception as problem:  # NumPy parses the header as Python, which fails in many ways
+        text = str(problem) if len(str(problem)) <= 200 else f"{str(problem)[:197]}..."
+        raise DataError(f"not a .npy file, or truncated ({text})", where=where) from None
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise DataError(f"the header is damaged: the shape is {shape}", where=where, advice="Save the array again")
+    return Layout(shape, fortran, dtype, file.tell())
+
+
+def open_npy(path: str, reading: Reading, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> NpySource:
     """A source over a `.npy` file."""
+    refuse_where(where, path)
+    return NpySource(path, columns_, weights, check.float_dtype(dtype), reading=reading)
+
+
+def refuse_where(where: Any, path: str) -> None:
+    """Raise if rows are to be chosen by a condition."""
     if where is not None:
         raise DataError(
-            "where= is not possible for a .npy file",
+            f"where= is not possible for {'a .npy file' if path.lower().endswith('.npy') else 'an array'}",
             where=path,
             advice="Load it (np.load) and pass a mask, or store the table as Parquet",
         )
-    return NpySource(path, columns_, weights, check.float_dtype(dtype))

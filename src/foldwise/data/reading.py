@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -22,6 +24,8 @@ class Reading:
     table: str | None = None  # of a database, or the array of an .npz file
     skip: int | None = None  # lines before the table
     comment: str | None = None  # what a line begins with that is not part of the table
+    image_size: tuple[int, int] | None = None  # of images: width and height
+    grey: bool | None = None  # whether images are to lose their colours
 
     @property
     def given(self) -> dict[str, object]:
@@ -53,4 +57,24 @@ def reading_options(reading: Reading | None, options: Mapping[str, Any]) -> Read
         values["missing_values"] = tuple(map(str, values["missing_values"]))
     if isinstance(values.get("sheet"), int):
         values["sheet"] = str(values["sheet"])
+    if values.get("image_size") is not None:
+        values["image_size"] = image_size(values["image_size"])
+    if values.get("grey") is not None:
+        values["grey"] = bool(values["grey"]) or None
     return (reading or FOUND_OUT) if not values else Reading(**values)
+
+
+def image_size(given: Any) -> tuple[int, int]:
+    """Width and height of images: a pair of numbers, or a text such as "64x48".
+
+    >>> image_size("64x48"), image_size((64, 48))
+    ((64, 48), (64, 48))
+    """
+    parts = re.split(r"\s*[xX\u00d7]\s*", given.strip()) if isinstance(given, str) else given
+    try:
+        width, height = (operator.index(int(part) if isinstance(part, str) else part) for part in parts)
+    except (TypeError, ValueError):
+        width = height = 0
+    if width < 1 or height < 1:
+        raise ParameterError(f"image_size={given!r}: give the width and the height in pixels, as in image_size='64x48'.")
+    return width, height

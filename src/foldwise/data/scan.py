@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from foldwise import forks
+from foldwise.data.array_files import is_array_file
 from foldwise.data.arrays import ArraySource, open_array
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.source import Source
@@ -30,9 +31,16 @@ def scan(
     """Open data of any supported kind for reading in blocks.
 
     `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with an
-    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, .npy; one file of Arrow, .npz, Excel, SQLite or
-    DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by options: header,
-    delimiter, decimal, encoding, missing_values, sheet, table, skip, comment.
+    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, images; one file of .npy, .npz, IDX, Arrow, Excel,
+    SQLite or DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by options:
+    header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment, image_size, grey.
+
+    Of images (also a folder of them, with its subfolders), each is a row, its pixels are columns, line by line from the top, the
+    channels of each pixel together. They must be of one size; `image_size=(64, 48)` or "64x48" (width, height) resizes them,
+    grey=True takes their colours away. The source has `paths`, `image_shape` (height, width and, with colours, 3) and `labels`,
+    the names of the subfolders. For an array, `image_size` says what its columns are, and an array in a file may have more than
+    two dimensions: (images, height, width) or (images, height, width, channels).
+
     `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
     number per selected row, or the name of a column. A single-use Arrow stream is collected in memory.
@@ -90,13 +98,14 @@ def is_query(x: Any) -> bool:
 def is_table(x: Any, names: Any = ()) -> bool:
     """Whether `x` refers to a table (files, a query) whose columns can be selected by name before anything is read.
 
-    Those of a .npy file can if `names` are positions, as when a model was fitted to some columns of such a file.
+    Those of arrays and images can if `names` are positions, as when a model was fitted to some columns of such a file.
     """
     if is_query(x):
         return True
     if isinstance(x, (str, os.PathLike)):
-        return not os.fspath(x).endswith(".npy") or (len(names) > 0 and all(str(name).isdecimal() for name in names))
-    return isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
+        return not is_array_file(x) or (len(names) > 0 and all(str(name).isdecimal() for name in names))
+    listed = isinstance(x, (list, tuple)) and bool(x) and all(isinstance(one, (str, os.PathLike)) for one in x)
+    return listed and not is_array_file(x)
 
 
 def is_table_or_frame(x: Any) -> bool:
@@ -137,7 +146,20 @@ def _open_files(x: Any, given: dict[str, Any], reading: Reading) -> Source:
         from foldwise.data.npy import open_npy
 
         _refuse_missing_values(reading, "an array")
-        return open_npy(found.paths[0], **given)
+        return open_npy(found.paths[0], reading, **given)
+    if found.kind == "image":
+        from foldwise.data.image_folder import open_images
+
+        return open_images(found, reading, **given)
+    if found.kind == "idx":
+        from foldwise.data.idx_file import open_idx
+
+        return open_idx(found.paths[0], reading, **given)
+    if found.kind == "npz":
+        from foldwise.data.npz_images import holds_images, open_npz_images
+
+        if holds_images(found.paths[0], reading.table):
+            return open_npz_images(found.paths[0], reading, **given)
     return _table_source("of_files", found, given, reading)
 
 

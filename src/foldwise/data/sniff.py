@@ -17,7 +17,15 @@ _MAGIC = (
     (b"ARROW1", ".arrow"),
     (b"FEA1", ".feather"),
     (b"\xff\xff\xff\xff", ".arrow"),
+    (b"\x89PNG\r\n\x1a\n", ".png"),
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"GIF87a", ".gif"),
+    (b"GIF89a", ".gif"),
+    (b"II*\0", ".tif"),
+    (b"MM\0*", ".tif"),
 )
+# The types of values in an IDX file, by their bytes.
+IDX_TYPES = {b"\x08": "u1", b"\x09": "i1", b"\x0b": ">i2", b"\x0c": ">i4", b"\x0d": ">f4", b"\x0e": ">f8"}
 _MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")  # of UTF-16 and UTF-8
 
 
@@ -28,15 +36,34 @@ def ending(path: str) -> str:
     for magic, found in _MAGIC:
         if head.startswith(magic):
             return found
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return ".webp"
+    if is_idx(head):
+        return ".idx"
     if head[8:12] == b"DUCK":
         return ".duckdb"
     if head.startswith(b"PK\x03\x04"):
         return _of_archive(path)
     if head.startswith(b"\x1f\x8b"):
-        return f"{_of_text(_unzipped(path), path)}.gz"
+        unzipped = _unzipped(path)
+        return ".idx.gz" if is_idx(unzipped) else f"{_of_text(unzipped, path)}.gz"
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         return f"{_of_text(_first_of_zstd(path), path)}.zst"
     return _of_text(head, path)
+
+
+def is_idx(head: bytes) -> bool:
+    """Whether a file that begins so is in the IDX format of the MNIST digits: two zeros, a type, a number of dimensions."""
+    return head[:2] == b"\0\0" and head[2:3] in IDX_TYPES and 1 <= head[3] <= 4 and len(head) >= 4 + 4 * head[3]
+
+
+def is_packed_idx(path: str) -> bool:
+    """Whether a file is in the IDX format and compressed by gzip, whatever its name."""
+    try:
+        with gzip.open(path) as file:
+            return is_idx(file.read(32))
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 def _of_archive(path: str) -> str:
