@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
     from foldwise.models.exploration import ExplorationModel as ExplorationModel
+    from foldwise.models.images.eigenfaces import Eigenfaces as Eigenfaces
+    from foldwise.models.images.eigenfaces import eigenfaces as eigenfaces
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -95,6 +97,7 @@ _HOMES = {
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.exploration": "ExplorationModel",
+    "models.images.eigenfaces": "Eigenfaces eigenfaces",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",

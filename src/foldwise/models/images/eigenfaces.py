@@ -17,7 +17,7 @@ from foldwise.fold import events
 from foldwise.models.images.novelty import Novelty, measure
 from foldwise.models.images.recognition import Recognising, Recognition
 from foldwise.models.pca import PCA
-from foldwise.prepare.images import ImageRows, image_rows, like_images
+from foldwise.prepare.images import ImageRows, by, image_rows, like_images
 from foldwise.reportable import Reportable
 
 COUNTS = tuple(range(10, 151, 10))
@@ -48,7 +48,7 @@ class Eigenfaces(Reportable):
 
     def __repr__(self) -> str:
         """One line."""
-        n, shape = len(self.images.values), " x ".join(map(str, self.shape))
+        n, shape = len(self.images.values), by(self.shape)
         told = f", {len(self.labels)} labels" if self.labels is not None else ""
         return f"Eigenfaces({n:,} images of {shape} pixels, {len(self.pca.components_)} components{told})"
 
@@ -108,7 +108,8 @@ def eigenfaces(
     *,
     n_components: Sequence[int] | int | None = None,
     reconstruct: Sequence[int] | None = None,
-    shape: Any = None,
+    image_size: Any = None,
+    grey: bool = False,
     novel: Any = None,
     n_splits: int | None = None,
     max_images: int = 60_000,
@@ -125,7 +126,8 @@ def eigenfaces(
         any there is no recognition; all else is the same.
     n_components : the numbers of components to recognise with (default: 10, 20, ..., 150).
     reconstruct : the numbers of components to reconstruct with (default: 1, 10, 50 and 250).
-    shape : height and width, where rows of pixels do not say it and are not square.
+    image_size : width and height, as in "64x48": files of images are brought to it; rows of pixels that are not square need it.
+    grey : take colours away from files of images.
     novel : images that are none of the set (folder, file, array, or several by name), to be told from held-out images of the
         set; they are brought to the same size. Default: some are made of the set.
     n_splits : halves to learn from and to recognise (default: 10; 3 of more than 10,000 images).
@@ -141,7 +143,9 @@ def eigenfaces(
     (array([[1., 2.]]), array([[[0.447, 0.894]]]))
     """
     began = time.monotonic()
-    given = image_rows(images, labels, shape=shape, most=_at_least(max_images, 2, "max_images"), seed=random_state)
+    given = image_rows(
+        images, labels, image_size=image_size, grey=grey, most=_at_least(max_images, 2, "max_images"), seed=random_state
+    )
     notes = []
     if len(given.values) < given.total:
         notes.append(f"{len(given.values):,} of {given.total:,} images were drawn at random; all figures are of these.")

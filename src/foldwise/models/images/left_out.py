@@ -39,7 +39,7 @@ def nearest_without_itself(scores: Floats, counts: Sequence[int], *, n_threads: 
         taken = scores[row] * np.sqrt(n / (n - 1))
         directions = leading_without(squares, taken, max(counts))
         gaps = (scores - scores[row]) @ directions
-        distances = np.cumsum(gaps * gaps, axis=1)[:, wanted]
+        distances = np.cumsum(gaps * gaps, axis=1)[:, np.minimum(wanted, gaps.shape[1] - 1)]
         distances[row] = np.inf
         return row, distances.argmin(axis=0)
 

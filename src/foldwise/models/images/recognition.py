@@ -63,9 +63,15 @@ class Recognition(Reportable):
 
     @property
     def best(self) -> int:
-        """The number of components with the highest accuracy on the splits, or left out; the smallest of equals."""
+        """The fewest components within one standard error of the highest accuracy, on the splits or else left out."""
         means = self.split.mean(axis=0) if len(self.split) else self.left_out
-        return self.counts[int(np.nanargmax(means))] if np.isfinite(means).any() else self.counts[-1]
+        if not np.isfinite(means).any():
+            return self.counts[-1]
+        top = int(np.nanargmax(means))
+        error = np.sqrt(means[top] * (1 - means[top]) / max(self.judged, 1))
+        if len(self.split) > 1:
+            error = self.split[:, top].std(ddof=1) / np.sqrt(len(self.split))
+        return self.counts[int(np.argmax(means >= means[top] - error))]
 
     @property
     def table(self) -> LabelledMatrix:
