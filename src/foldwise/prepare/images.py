@@ -31,8 +31,8 @@ Shape = tuple[int, ...]
 class ImageRows:
     """Images as rows of pixels.
 
-    `shape` is (height, width) or (height, width, channels), `white` the value of a white pixel as far as that is known (else NaN),
-    `total` the number of images before some were drawn.
+    `shape` is (height, width) or (height, width, channels), `white` the value of a white pixel as far as that is known (else
+    NaN), `total` the number of images before some were drawn.
     """
 
     values: NDArray[Any]
@@ -67,7 +67,9 @@ def image_rows(
     found = _read(images, labels, size, grey, most, seed)
     if len(found.values) < 2:
         raise DataError(
-            "there is only one image: components are what several differ in", where=found.where, advice="Give at least two"
+            "there is only one image: components are what several differ in",
+            where=found.where,
+            advice="Give at least two",
         )
     bad = ~np.isfinite(found.values).all(axis=1)
     if bad.any():
@@ -180,7 +182,7 @@ def _of_table(x: Any, labels: Any, size: Any, most: int | None, seed: int) -> Im
         if name not in names and name.isdecimal() and int(name) < len(names):
             name = names[int(name)]
         if name not in names:
-            shown = ", ".join(names[:3] + ["..."] + names[-1:]) if len(names) > 4 else ", ".join(names)
+            shown = ", ".join([*names[:3], "...", names[-1]]) if len(names) > 4 else ", ".join(names)
             raise ParameterError(f"there is no column {labels!r} for the labels; there are {shown}.")
         target = target_of(prepare(x, labels=[name], as_={name: "category"}), name)
         if target.missing:

@@ -1,4 +1,4 @@
-"""Eigenfaces: what a set of images looks like on average, in which ways they differ, who is on them, and what is none of them."""
+"""Eigenfaces: what images of one size have in common, in which ways they differ, who is on them, and what is none of them."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def eigenfaces(
 
     Parameters
     ----------
-    images : a folder (subfolders are labels), a .npy or .npz file, an IDX file as MNIST's, a table of pixels, `fw.scan(...)`, or
-        an array (n, height, width), (n, height, width, channels) or (n, pixels).
+    images : a folder (subfolders are labels), a .npy or .npz file, an IDX file as MNIST's, a table of pixels, `fw.scan(...)`,
+        or an array (n, height, width), (n, height, width, channels) or (n, pixels).
     labels : who or what is on each image: values, or the name of a column, of an array in an .npz file, or of a file. Without
         any there is no recognition; all else is the same.
     n_components : the numbers of components to recognise with (default: 10, 20, ..., 150).

@@ -27,7 +27,8 @@ def nearest(
 
     `own` has the number of the reference that each query itself is, which is then left out. Distances grow from one count to
     the next, so that all counts cost little more than the largest alone; they are worked out in tiles of bounded size, in
-    float64 or, for very many, in float32. The lowest number wins a tie. Columns should be centred, for squares of large numbers lose the small differences.
+    float64 or, for very many, in float32. The lowest number wins a tie. Columns should be centred, for squares of large
+    numbers lose the small differences.
 
     >>> points = np.array([[0.0, 0.0], [1.0, 9.0], [3.0, 0.0]])
     >>> nearest(points, points, [1, 2], own=np.arange(3)).tolist()

@@ -27,8 +27,11 @@ _EXAMPLES = 6
 
 @dataclass(frozen=True)
 class Others:
-    """Images that are none of the set: `score` of each, the chance `auc` that one scores higher than a held-out image of the set
-    (`plain_auc` by the plain residual), and how many are `misplaced`: not above every held-out image."""
+    """Images that are none of the set: the `score` of each, and how well they are told from held-out images of the set.
+
+    `auc` is the chance that one scores higher than a held-out image (`plain_auc`: by the plain residual), and `misplaced` how
+    many do not score higher than every held-out image.
+    """
 
     name: str
     score: Floats
@@ -104,7 +107,11 @@ def auc(members: Floats, others: Floats) -> float:
 
 
 def measure(
-    rows: NDArray[Any], shape: tuple[int, ...], others: Mapping[str, NDArray[Any]] | None, seed: int, n_threads: int | None
+    rows: NDArray[Any],
+    shape: tuple[int, ...],
+    others: Mapping[str, NDArray[Any]] | None,
+    seed: int,
+    n_threads: int | None,
 ) -> Novelty | None:
     """Learn from half of the images and score the other half and images that are none; None if there are too few."""
     rng = np.random.default_rng(seed)

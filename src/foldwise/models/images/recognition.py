@@ -130,9 +130,7 @@ class Recognising:
             found = nearest_without_itself(scores, self._counts, n_threads=self._n_threads)[self._judged]
         else:
             scores = np.asarray(pca.scores(self._rows))
-            found = nearest(
-                scores[self._judged], scores, self._counts, own=self._judged, n_threads=self._n_threads
-            )
+            found = nearest(scores[self._judged], scores, self._counts, own=self._judged, n_threads=self._n_threads)
         self._found = found
         self._left_out = (self._codes[found] == self._codes[self._judged, None]).mean(axis=0)
 

@@ -18,7 +18,7 @@ from foldwise.report.legend import legend
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 
-_COMPONENTS = 23  # shown, beside the mean
+_COMPONENTS = 21  # shown, beside the mean
 _SCREE = 60
 _HELD = 0.9
 _AS_FACES = 50  # components that make a face of everything
@@ -116,14 +116,14 @@ def _reconstructions(found: Eigenfaces) -> Chart:
                 made = found.reconstruct(image, count)
                 left = float(np.square(image - made).sum()) / whole if whole > 0 else 0.0
                 pictures.append(as_pixels(made, ends))
-                words.append(f"{count}: {left:.1%} left".replace("%", " %"))
-        return gallery(pictures, words, columns=1 + len(counts))
+                words.append(f"{count}: {100 * left:.{1 if left < 0.1 else 0}f} %")
+        return gallery(pictures, words, together=1 + len(counts))
 
     caption = (
-        f"Images, and what {', '.join(map(str, counts))} components keep of them; left is the share of the squared "
-        "difference from the mean image that is missing. The components were learnt from these images, too."
+        f"Images, and what {', '.join(map(str, counts))} components keep of them; below each, the share of the "
+        "squared difference from the mean image that is missing. The components were learnt from these images, too."
     )
-    return Chart("Reconstructions", draw, caption, wide=len(counts) > 3, alt="Originals beside their reconstructions")
+    return Chart("Reconstructions", draw, caption, wide=True, alt="Originals beside their reconstructions")
 
 
 # ---------------------------------------------------------------- recognition
@@ -134,21 +134,33 @@ def _recognition_facts(found: Recognition) -> list[Fact]:
     facts = []
     if np.isfinite(found.left_out).any():
         value = float(found.left_out[place])
-        facts.append(Fact("recognised, left out", value, percent(value), f"with {found.best} components, against all others"))
+        facts.append(
+            Fact("recognised, left out", value, percent(value), f"with {found.best} components, against all others")
+        )
     if len(found.split):
         value = float(found.split.mean(axis=0)[place])
-        facts.append(Fact("recognised, split", value, percent(value), f"with {found.best} components, half of the images known"))
+        facts.append(
+            Fact("recognised, split", value, percent(value), f"with {found.best} components, half of the images known")
+        )
     return facts
 
 
 def _recognition_words(found: Recognition, name: str) -> str:
     place, told = found.counts.index(found.best), []
     if np.isfinite(found.left_out).any():
-        pixels = f" ({percent(found.pixels_left_out)} by all pixels)" if found.pixels_left_out == found.pixels_left_out else ""
-        told.append(f"{percent(float(found.left_out[place]))} of the images if each is compared with all others{pixels}")
+        pixels = (
+            f" ({percent(found.pixels_left_out)} by all pixels)"
+            if found.pixels_left_out == found.pixels_left_out
+            else ""
+        )
+        told.append(
+            f"{percent(float(found.left_out[place]))} of the images if each is compared with all others{pixels}"
+        )
     if len(found.split):
         own = float(found.split.mean(axis=0)[place])
-        told.append(f"{percent(own)} if half of the images of each {name} are known ({percent(float(found.pixels_split.mean()))})")
+        told.append(
+            f"{percent(own)} if half of the images of each {name} are known ({percent(float(found.pixels_split.mean()))})"
+        )
     if not told:
         return "Nothing is known about recognition."
     return f"The nearest other image in {found.best} components has the right {name} for {', and '.join(told)}."
@@ -170,16 +182,14 @@ def _recognition(found: Eigenfaces, seen: Recognition) -> list[Part]:
     caption = (
         f"Images whose nearest neighbour has their label. Left out: each of {seen.judged:,} images against all others, {how}. "
         f"Split: components and neighbours from half of the images of each label, the others recognised; mean of "
-        f"{counted(len(seen.split), 'random split')}, give or take one standard deviation in points. On the same splits: without "
-        "the first 3 components, which mostly show the light, and with all components scaled to the same variance."
+        f"{counted(len(seen.split), 'random split')}, give or take one standard deviation in points. On the same splits: "
+        "without the first 3 components, which mostly show the light, and with all components scaled to the same variance."
     )
     parts: list[Part] = [
-        Chart("Recognition", lambda: _accuracy(seen), _ACCURACY_CAPTION, alt="Accuracy by number of components"),
-        Table("Accuracy by number of components", columns, caption),
+        Chart("Recognition", lambda: _accuracy(seen), _ACCURACY_CAPTION, alt="Accuracy by number of components")
     ]
-    if seen.confused:
-        parts.append(_confusions(found, seen))
-    return parts
+    parts += [_confusions(found, seen)] if seen.confused else []
+    return [*parts, Table("Accuracy by number of components", columns, caption, wide=True)]
 
 
 _ACCURACY_CAPTION = "Share of images whose nearest neighbour has the right label. Dashed: by all pixels."
@@ -196,9 +206,14 @@ def _accuracy(seen: Recognition) -> str | None:
     entries = [("left out", BLUE), ("split", ORANGE)]
     names, tall = legend(entries, 460)
     plot = Plot(
-        (0, seen.counts[-1]), (max(0.0, low - room), min(1.0, high + room)), "components", whole=True, percent=True, top=tall + 12,
+        (0, seen.counts[-1]),
+        (max(0.0, low - room), min(1.0, high + room)),
+        "components",
         height=280,
-    )  # fmt: skip
+        whole=True,
+        percent=True,
+        top=tall + 12,
+    )
     plot.add(names)
     for values, level, ink in ((left, pixels[0], BLUE), (split, pixels[1], ORANGE)):
         if level == level:
@@ -216,13 +231,13 @@ def _confusions(found: Eigenfaces, seen: Recognition) -> Chart:
         ends, pictures, words = _ends(found), [], []
         for pair, one in zip(found.pairs, shown, strict=True):
             pictures += [as_pixels(pair[0], ends), as_pixels(pair[1], ends)]
-            times = f" ({one.times} times)" if one.times > 1 else ""
+            times = f", {one.times} x" if one.times > 1 else ""
             words += [f"{name} {one.label}{times}", f"taken for {one.taken_for}"]
-        return gallery(pictures, words, columns=4 if len(shown) > 1 else 2)
+        return gallery(pictures, words, together=2)
 
     caption = (
-        f"Left out with {seen.best} components, {seen.wrong:,} of {seen.judged:,} images are nearest to one with another label: "
-        "an image of the most frequent such pairs, and the image it is nearest to."
+        f"Left out with {seen.best} components, {seen.wrong:,} of {seen.judged:,} images are nearest to one with another "
+        "label: an image of the most frequent such pairs, and the image it is nearest to."
     )
     return Chart("Taken for each other", draw, caption, alt="Pairs of images with different labels")
 
@@ -232,7 +247,8 @@ def _confusions(found: Eigenfaces, seen: Recognition) -> Chart:
 _NOVELTY_REMARK = "(the chance that what is none of these images scores higher than one that is)"
 _SCORE = (
     "The score of an image is the mean of its squared residual and of the residual's share of the image's own variance, each "
-    "divided by its median over held-out images: 1 is usual. The plain residual alone takes anything faint for one of the images."
+    "divided by its median over held-out images: 1 is usual. The plain residual alone takes anything faint for one of "
+    "the images."
 )
 
 
@@ -291,7 +307,9 @@ def _scores(seen: Novelty) -> str | None:
     edges = np.linspace(low - 0.02, high + 0.02, 50)
     counts = [np.histogram(np.clip(one, edges[0], edges[-1]), edges)[0] for one in logs]
     names, tall = legend([("held-out images", BLUE), ("other images", ORANGE)], 460)
-    plot = Plot((edges[0], edges[-1]), (0, 1.05 * max(1, *(c.max() for c in counts))), "log10 of the score", top=tall + 12)
+    plot = Plot(
+        (edges[0], edges[-1]), (0, 1.05 * max(1, *(c.max() for c in counts))), "log10 of the score", top=tall + 12
+    )
     plot.add(names)
     for count, ink in ((counts[1], ORANGE), (counts[0], BLUE)):
         plot.bars(edges.tolist(), count.tolist(), ink, "{height:g}")
@@ -311,7 +329,10 @@ def _everything(found: Eigenfaces, seen: Novelty) -> Chart:
         pictures = [as_pixels(one, ends) for one in [*some, *made]]
         order = [place for number in range(len(some)) for place in (number, number + len(some))]
         words = ["other image", f"with {k}"] * len(some)
-        return gallery([pictures[place] for place in order], words, columns=4 if len(some) > 1 else 2)
+        return gallery([pictures[place] for place in order], words, together=2)
 
-    caption = f"Components can only make images like those they were learnt from: other images, and what {k} components make of them."
+    caption = (
+        "Components can only make images like those they were learnt from: other images, and what "
+        f"{counted(k, 'component')} make of them."
+    )
     return Chart("Everything is a face", draw, caption, alt="Other images beside their reconstructions")

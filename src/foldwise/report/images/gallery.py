@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from foldwise.report.pictures import picture_grid, shades
 
 
-def gallery(pictures: Sequence[NDArray[np.uint8]], words: Sequence[str], *, side: int = 84, columns: int = 0) -> str:
-    """Pictures that wrap at the edge of the page or, with `columns`, form a table of so many that keeps its rows."""
+def gallery(pictures: Sequence[NDArray[np.uint8]], words: Sequence[str], *, side: int = 84, together: int = 1) -> str:
+    """Pictures in lines that wrap at the edge of the page; each `together` of them stay side by side."""
     cells = [
-        f'<div style="width:{side}px"><div style="line-height:0">{picture_grid([one], side=side, gap=0)}</div>'
+        f'<div style="width:{side}px;flex:0 1 {side}px;min-width:0"><div style="line-height:0">'
+        f"{picture_grid([one], side=side, gap=0)}</div>"
         f'<div style="font-size:12px;line-height:1.3;padding-top:3px;text-align:center">{escape(text)}</div></div>'
         for one, text in zip(pictures, words, strict=True)
     ]
-    if columns:
-        style = f"display:grid;grid-template-columns:repeat({columns},{side}px);gap:10px 8px;justify-content:start;text-align:left"
-    else:
-        style = "display:flex;flex-wrap:wrap;gap:12px 10px;text-align:left"
-    return f'<div style="{style}">{"".join(cells)}</div>'
+    groups = ["".join(cells[first : first + together]) for first in range(0, len(cells), together)]
+    if together > 1:
+        groups = [f'<div style="display:flex;gap:6px;min-width:0">{group}</div>' for group in groups]
+    gap = "14px 30px" if together > 1 else "12px 10px"
+    return f'<div style="display:flex;flex-wrap:wrap;gap:{gap};text-align:left">{"".join(groups)}</div>'
 
 
 def as_pixels(image: NDArray[Any], ends: tuple[float, float]) -> NDArray[np.uint8]:
