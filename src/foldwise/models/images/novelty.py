@@ -23,6 +23,7 @@ from foldwise.reportable import Reportable
 COMPONENTS = 25
 _MOST = 1_000  # held-out images, and others of each kind
 _EXAMPLES = 6
+_TURNED = "upside down"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Others:
     auc: float
     plain_auc: float
     misplaced: int
+    counted: bool = True  # among all others; images upside down need not be none of the set
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +65,7 @@ class Novelty(Reportable):
     @property
     def n_others(self) -> int:
         """How many images that are none of the set were scored."""
-        return sum(len(one.score) for one in self.others)
+        return sum(len(one.score) for one in self.others if one.counted)
 
     @property
     def table(self) -> LabelledMatrix:
@@ -135,7 +137,8 @@ def measure(
         left, part = residuals(pca, one)
         score = _score(left, part, *typical)
         misplaced = int(np.count_nonzero(score <= held_out.max()))
-        found.append(Others(name, score, auc(held_out, score), auc(residual, left), misplaced))
+        counts = others is not None or name != _TURNED
+        found.append(Others(name, score, auc(held_out, score), auc(residual, left), misplaced, counts))
         scores.append(score)
         plain.append(left)
     every, pixels = np.concatenate(scores), np.concatenate(list(kinds.values()))
@@ -144,9 +147,9 @@ def measure(
         *typical,
         held_out,
         tuple(found),
-        auc(held_out, every),
-        auc(residual, np.concatenate(plain)),
-        sum(one.misplaced for one in found),
+        auc(held_out, np.concatenate([score for one, score in zip(found, scores, strict=True) if one.counted])),
+        auc(residual, np.concatenate([left for one, left in zip(found, plain, strict=True) if one.counted])),
+        sum(one.misplaced for one in found if one.counted),
         others is None,
         _examples(members, held_out),
         _examples(pixels, every, of_each=[len(one) for one in scores] if others is None else None),
@@ -164,7 +167,7 @@ def made(members: NDArray[Any], shape: tuple[int, ...], rng: np.random.Generator
         "noise": noise,
         "faint noise": faint,
         "shuffled tiles": np.stack([_shuffled(one, rng) for one in pictures]),
-        "upside down": pictures[:, ::-1],
+        _TURNED: pictures[:, ::-1],
     }
     return {name: one.reshape(len(one), -1).astype(members.dtype) for name, one in found.items()}
 

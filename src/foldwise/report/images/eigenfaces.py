@@ -43,7 +43,7 @@ def eigenfaces_report(found: Eigenfaces) -> Report:
         parts += _novelty(found, found.novelty)
     parts.append(_scree(found))
     parts += [Note("\n".join(found.notes))] if found.notes else []
-    return Report(f"Eigenfaces of {n:,} images", [ran], facts, parts, data=about, lead=lead)
+    return Report(f"Components of {n:,} images", [ran], facts, parts, data=about, lead=lead)
 
 
 def _ends(found: Eigenfaces) -> tuple[float, float]:
@@ -183,7 +183,8 @@ def _recognition(found: Eigenfaces, seen: Recognition) -> list[Part]:
         f"Images whose nearest neighbour has their label. Left out: each of {seen.judged:,} images against all others, {how}. "
         f"Split: components and neighbours from half of the images of each label, the others recognised; mean of "
         f"{counted(len(seen.split), 'random split')}, give or take one standard deviation in points. On the same splits: "
-        "without the first 3 components, which mostly show the light, and with all components scaled to the same variance."
+        "without the first 3 components, which in faces mostly show the light, and with all components scaled to the same "
+        "variance."
     )
     parts: list[Part] = [
         Chart("Recognition", lambda: _accuracy(seen), _ACCURACY_CAPTION, alt="Accuracy by number of components")
@@ -275,6 +276,11 @@ def _novelty(found: Eigenfaces, seen: Novelty) -> list[Part]:
         Column("not above all held out", table[:, 4].astype(int).tolist(), "{:,}".format),
     ]
     k = len(seen.pca.components_)
+    turned = (
+        ""
+        if all(one.counted for one in seen.others)
+        else " Images upside down may still be such images: they count apart."
+    )
     learnt = f"The {k} components were learnt from half of the images; {len(seen.held_out):,} others are held out."
 
     def pictures(part: tuple[Any, Any]) -> str:
@@ -284,7 +290,7 @@ def _novelty(found: Eigenfaces, seen: Novelty) -> list[Part]:
         return gallery(shown, [f"{score:.3g}" for score in scores], side=64)
 
     several: list[Table | Chart | Note] = [
-        Table("Novelty by kind", columns, f"{learnt} {_SCORE}"),
+        Table("Novelty by kind", columns, f"{learnt} {_SCORE}{turned}"),
         Chart("Scores", lambda: _scores(seen), "Numbers of images by score, on a logarithmic scale.", alt="Scores"),
         Chart(
             "Held-out images", lambda: pictures(seen.member_examples),
@@ -332,7 +338,8 @@ def _everything(found: Eigenfaces, seen: Novelty) -> Chart:
         return gallery([pictures[place] for place in order], words, together=2)
 
     caption = (
-        "Components can only make images like those they were learnt from: other images, and what "
+        "Or whatever these images show: components can only make images like those they were learnt from. Other images, and "
+        "what "
         f"{counted(k, 'component')} make of them."
     )
     return Chart("Everything is a face", draw, caption, alt="Other images beside their reconstructions")
