@@ -236,8 +236,9 @@ def _others(novel: Any, given: ImageRows) -> dict[str, NDArray[Any]]:
 def _notes(found: Recognition) -> list[str]:
     notes = []
     if found.alone:
+        they = "1 image has" if found.alone == 1 else f"{found.alone:,} images have"
         notes.append(
-            f"{found.alone:,} images have no other with their label: nobody could recognise them, and they are not judged."
+            f"{they} no other with the same label to be recognised by, and {'is' if found.alone == 1 else 'are'} not judged."
         )
     if not found.refitted and np.isfinite(found.left_out).any():
         notes.append("Left out: the components were learnt from all images, the one that is recognised among them.")
