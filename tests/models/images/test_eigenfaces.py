@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from sklearn.decomposition import PCA as TheirPCA
+from sklearn import decomposition
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import LeaveOneOut
 from sklearn.neighbors import KNeighborsClassifier
@@ -57,7 +57,7 @@ def test_components_are_those_of_scikit_learn(people, dtype):
     images, labels = people
     images = images.astype(dtype) * dtype(100 if dtype == np.uint16 else 1)
     found = fw.eigenfaces(images, labels, n_components=[5, 10], reconstruct=[3], n_splits=1)
-    theirs = TheirPCA(10, svd_solver="full").fit(images.reshape(48, -1).astype(np.float64))
+    theirs = decomposition.PCA(10, svd_solver="full").fit(images.reshape(48, -1).astype(np.float64))
     ours = found.components.reshape(10, -1)
     np.testing.assert_allclose(np.abs((ours * theirs.components_).sum(axis=1)), 1, atol=1e-5)
     np.testing.assert_allclose(found.pca.explained_variance_, theirs.explained_variance_, rtol=1e-5)
@@ -98,7 +98,7 @@ def left_out_by_hand(rows, labels, counts):
     right = np.zeros(len(counts))
     with threadpool_limits(1):  # so small that threads would only wait for each other
         for train, test in LeaveOneOut().split(rows):
-            pca = TheirPCA(max(counts), svd_solver="full").fit(rows[train])
+            pca = decomposition.PCA(max(counts), svd_solver="full").fit(rows[train])
             known, asked = pca.transform(rows[train]), pca.transform(rows[test])
             for place, k in enumerate(counts):
                 near = np.square(known[:, :k] - asked[:, :k]).sum(axis=1).argmin()
@@ -126,7 +126,7 @@ def test_splits_are_those_of_scikit_learn(people):
     assert np.bincount(labels[train]).tolist() == np.bincount(labels[test]).tolist() == [3] * 8
     ours.split()
     found = ours.result(np.arange(8))
-    pca = TheirPCA(12, svd_solver="full").fit(rows[train])
+    pca = decomposition.PCA(12, svd_solver="full").fit(rows[train])
     known, asked = pca.transform(rows[train]), pca.transform(rows[test])
     deviations = np.sqrt(pca.explained_variance_)
 
