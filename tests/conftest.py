@@ -111,5 +111,8 @@ def planted() -> Callable[..., np.ndarray]:
 
     return make
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a shell; some tests press Ctrl-C
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as for jobs in the background of a shell; some tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

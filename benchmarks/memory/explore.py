@@ -40,7 +40,9 @@ def measured(arguments: list[str], folder: str) -> tuple[float, float]:
     started = time.perf_counter()
     code = "import resource, sys; from foldwise.cli import main; code = main(sys.argv[1:])\n"
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(code)"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder, check=True
+    )
     return time.perf_counter() - started, int(done.stderr.split()[-1]) / 1024
 
 

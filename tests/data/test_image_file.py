@@ -75,7 +75,9 @@ def test_turned_as_the_camera_says(tmp_path: Path, orientation: int, ending: str
         assert np.array_equal(seen, np.asarray(ImageOps.exif_transpose(opened)))
     assert seen.shape == ((16, 24, 3) if orientation < 5 else (24, 16, 3))
     corner = [(0, 0), (0, -1), (-1, -1), (-1, 0), (0, 0), (0, -1), (-1, -1), (-1, 0)][orientation - 1]
-    assert np.abs(seen[corner].astype(int) - photograph(16, 24)[0, 0]).max() < 30  # where the first pixel must come to lie
+    assert (
+        np.abs(seen[corner].astype(int) - photograph(16, 24)[0, 0]).max() < 30
+    )  # where the first pixel must come to lie
     head = image_header(path)
     assert (head.height, head.width) == seen.shape[:2]
 

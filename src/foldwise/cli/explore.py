@@ -22,7 +22,8 @@ def _files(_: Any, tokens: Any) -> list[str]:
 # fmt: off
 Files = Annotated[list[str], Parameter(converter=_files, help=
     'One or more files of the same columns: CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or '
-    '.npz; - for standard input; a quoted glob ("data/*.parquet"), or an SQL query over files.')]
+    '.npz; - for standard input; images, a folder of them or an IDX file; a quoted glob ("data/*.parquet", "faces/*.png"), or '
+    'an SQL query over files.')]
 # fmt: on
 
 
@@ -152,11 +153,12 @@ def _beside(out: Path, name: str) -> Path:
 
 
 def _opened(files: list[str], given: ExploreInput, open_rows: Any) -> Any:
-    """The source; the array of a .npy file as it is."""
+    """The source; arrays and images as they are."""
     from foldwise.cli.open_input import open_input, preparing
+    from foldwise.data.array_files import is_array_file
 
-    if len(files) == 1 and files[0].endswith(".npy"):
-        return open_input(files[0], replace(given, categories="describe"))
+    if is_array_file(files, given.table):
+        return open_input(files[0] if len(files) == 1 else files, replace(given, categories="describe"))
     return open_rows(files[0] if len(files) == 1 else files, **preparing(given))
 
 

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldwise.cli.options import Input, split
+from foldwise.data.array_files import is_array_file
 from foldwise.errors import FoldwiseWarning, ParameterError, warn
 from foldwise.prepare.prepared import prepared_of
 from foldwise.prepare.target import Target, target_of
@@ -27,8 +28,8 @@ _NEIGHBOURS = 5
 
 def open_with_target(file: str, given: Input, target: str) -> tuple[Any, Target]:
     """The rows without the target, which is carried along as a label, and the target itself."""
-    if file.endswith(".npy"):
-        raise ParameterError(f"--target {target}: the columns of a .npy file have no names. Use a table.")
+    if is_array_file(file, given.table):
+        raise ParameterError(f"--target {target}: the columns of arrays and images have no names. Use a table.")
     if target == given.weights:
         raise ParameterError(f"--target {target}: the weights cannot be the target too.")
     if target in split(given.id_ or []):

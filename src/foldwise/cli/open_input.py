@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from foldwise.data.reading import Reading
 
 
-def open_input(file: str, given: Input) -> Any:
-    """A table with a recipe; the array of a .npy file as it is."""
+def open_input(file: str | list[str], given: Input) -> Any:
+    """A table with a recipe; arrays and images as they are."""
     from foldwise import prepare
+    from foldwise.data.array_files import is_array_file
 
-    if file.endswith(".npy"):
+    if is_array_file(file, given.table):
         _refuse_for_arrays(given)
-        return scan_quietly(file, columns=column_list(given.columns, file), where=given.where, weights=given.weights)
+        chosen = column_list(given.columns, file)
+        return scan_quietly(file, columns=chosen, where=given.where, weights=given.weights, reading=given.reading())
     return prepare(file, **preparing(given))
 
 
@@ -38,11 +40,12 @@ def preparing(given: Input) -> dict[str, Any]:
 
 
 def open_column(file: str, column: str | None, where: str | None, weights: str | None, options: FileOptions) -> Any:
-    """One column, by its name or, in a .npy file, its position; the only column of numbers if none is given."""
+    """One column, by its name or, in an array, its position; the only column of numbers if none is given."""
     from foldwise import prepare
+    from foldwise.data.array_files import is_array_file
     from foldwise.data.single_column import scan_column
 
-    if file.endswith(".npy"):
+    if is_array_file(file, options.table):
         if where is not None or weights is not None:
             return scan_quietly(
                 file, columns=None if column is None else [_place(column)], where=where, weights=weights
@@ -58,10 +61,11 @@ def _place(column: str) -> str | int:
 
 def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) -> Any:
     """The rows that a saved model is applied to, prepared as those of its fit."""
+    from foldwise.data.array_files import is_array_file
     from foldwise.models.base import check_columns, warn_of_unseen
 
     recipe, needed = getattr(model, "recipe_", None), getattr(model, "columns_needed", None)
-    if recipe is not None and not file.endswith(".npy"):
+    if recipe is not None and not is_array_file(file, reading.table):
         source = recipe.only(needed).open(file, where=where, reading=reading if reading.given else None)
         warn_of_unseen(source)
         return source
@@ -76,7 +80,7 @@ def _refuse_for_arrays(given: Input) -> None:
     about = {"--exclude": given.exclude, "--id": given.id_, "--label": given.label, "--as": given.as_}
     if used := [option for option, value in about.items() if value]:
         raise ParameterError(
-            f"{', '.join(used)}: the columns of a .npy file have no names. Use --columns with positions."
+            f"{', '.join(used)}: the columns of arrays and images have no names. Use --columns with positions."
         )
 
 

@@ -28,8 +28,8 @@ def _file(_: Any, tokens: Any) -> str:
 
 # fmt: off
 File: TypeAlias = Annotated[str, Parameter(converter=_file, help=
-    'CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or .npz; - for standard input; a quoted '
-    'glob ("data/*.parquet"), or an SQL query over files. '
+    'CSV and other text, Excel, Parquet, Arrow, JSON lines, SQLite, DuckDB, .npy or .npz; - for standard input; a folder of '
+    'images or an IDX file; a quoted glob ("data/*.parquet", "faces/*.png"), or an SQL query over files. '
     "A query is one statement; it reads whatever files you may read, and writes none.")]
 Where: TypeAlias = Annotated[str | None, Parameter(help=
     'Use only the rows that satisfy this SQL condition, as in "x > 0". It sees no other files.')]
@@ -69,10 +69,14 @@ class FileOptions:
         "The table of a database, or the array of an .npz file.")] = None
     skip: Annotated[int | None, Parameter(validator=validators.Number(gte=0), help=
         "How many lines to skip before the table.")] = None
+    image_size: Annotated[str | None, Parameter(help=
+        "Resize images to this width and height, as in --image-size 64x48; of an array, what its columns are.")] = None
+    grey: Annotated[bool, Parameter(help=
+        "Take the colours of images away.")] = False
 
     def reading(self) -> Reading:
         """The same as a record."""
-        from foldwise.data.reading import Reading
+        from foldwise.data.reading import Reading, image_size
 
         return Reading(
             header=None if self.header is None else self.header == "yes",
@@ -83,6 +87,8 @@ class FileOptions:
             sheet=self.sheet,
             table=self.table,
             skip=self.skip,
+            image_size=None if self.image_size is None else image_size(self.image_size),
+            grey=self.grey or None,
         )
 
 
@@ -280,19 +286,21 @@ def split(texts: list[str]) -> list[str]:
     return [name.strip() for record in csv.reader(texts, skipinitialspace=True) for name in record]
 
 
-def column_list(columns: list[str] | None, file: str) -> list[str] | list[int] | None:
-    """`--columns` as `scan` takes them: commas separate names, and a .npy file has positions instead.
+def column_list(columns: list[str] | None, file: str | list[str]) -> list[str] | list[int] | None:
+    """`--columns` as `scan` takes them: commas separate names, and arrays and images have positions instead.
 
     >>> column_list(["a, b", "c"], "x.csv"), column_list(["0,2"], "x.npy")
     (['a', 'b', 'c'], [0, 2])
     """
     if columns is None:
         return None
+    from foldwise.data.array_files import is_array_file
+
     names = split(columns)
-    return [int(name) for name in names] if file.endswith(".npy") and all(n.isdigit() for n in names) else names
+    return [int(name) for name in names] if all(n.isdigit() for n in names) and is_array_file(file) else names
 
 
-def scan_quietly(file: str, **options: Any) -> Any:
+def scan_quietly(file: str | list[str], **options: Any) -> Any:
     """`fw.scan` without the warning about columns that are left out: the report names them."""
     from foldwise import scan
 

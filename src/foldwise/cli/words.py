@@ -37,7 +37,7 @@ _OPTIONS = {
     **{
         name: f"--{name}" for name in ("header", "delimiter", "decimal", "encoding", "sheet", "table", "skip", "search")
     },
-    **{name: "--" + name.replace("_", "-") for name in ("missing_values", "max_iter", "time_budget")},
+    **{name: "--" + name.replace("_", "-") for name in ("missing_values", "max_iter", "time_budget", "image_size")},
 }
 _NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
 
@@ -55,7 +55,7 @@ def as_options(text: str) -> str:
     text = re.sub(rf"\b({_NAMES})=\['([^']*)'\]", lambda m: f"{_OPTIONS[m[1]]} {m[2]}", text)
     text = re.sub(rf"\b({_NAMES})=(['\"])(.*?)\2", lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3], m[2])}", text)
     text = re.sub(r"\b(header)=(True|False)", lambda m: f"--header {'yes' if m[2] == 'True' else 'no'}", text)
-    text = re.sub(r"\b(scale|whiten|whole)=True", r"--\1", text)
+    text = re.sub(r"\b(scale|whiten|whole|grey)=True", r"--\1", text)
     text = re.sub(rf"\b({_NAMES})=(?=[0-9])", lambda m: f"{_OPTIONS[m[1]]} ", text)
     return re.sub(rf"\b({_NAMES})=(?=[\s.,;:)]|$)", lambda m: _OPTIONS[m[1]], text)
 

@@ -1,4 +1,4 @@
-"""An array whose values come one after the other out of a compressed file: read block by block, from the start at every pass."""
+"""An array whose values come one after the other out of a compressed file: read in blocks, from the start at every pass."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class StreamSource:
         self.dtype: np.dtype[np.floating] = check.float_dtype(dtype) or float_for(self._stored)
         if isinstance(weights, str):
             column_selection.find(weights, None, self.where)
-        self._weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
+        self.row_weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
         self._finite = check.Finite(self.where, None, self._chosen)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
@@ -109,7 +109,7 @@ class StreamSource:
         chosen = raw if self._chosen is None else raw[:, self._chosen]
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(chosen, dtype=self.dtype)
-        weights = None if self._weights is None else self._weights[start:stop]
+        weights = None if self.row_weights is None else self.row_weights[start:stop]
         return DenseBlock(values, start, weights, self._finite)
 
     def fingerprint(self) -> str:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from foldwise.data import block_grid, check, column_selection
 from foldwise.data.block import DenseBlock
+from foldwise.data.image_shape import rows_of_images, said_shape
+from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Piece, row_ranges
 from foldwise.errors import DataError
 
@@ -26,6 +28,7 @@ class ArraySource:
     in_memory = True
     cut_anywhere = True
     left_out: tuple[str, ...] = ()
+    image_shape: tuple[int, ...] | None = None  # of rows that are images: height, width[, channels]
     indicators: Any = None  # which columns stand for categories, if these rows come from such a source
 
     def __init__(
@@ -135,9 +138,18 @@ def row_numbers(where: Any, n_rows: int) -> NDArray[np.intp]:
     return picked.astype(np.intp) % max(n_rows, 1)
 
 
-def open_array(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> ArraySource:
-    """A source over anything NumPy can convert to an array."""
+def open_array(
+    x: Any, reading: Reading = FOUND_OUT, *, columns_: Any, where: Any, weights: Any, dtype: Any
+) -> ArraySource:
+    """A source over anything NumPy can convert to an array; with `image_size`, over rows of pixels."""
     array = x if type(x) is np.ndarray else plain_array(x)
+    image = None
+    if (
+        reading.image_size is not None or reading.grey
+    ):  # without, more than two dimensions are more often a slip than images
+        image = rows_of_images(array.shape, ArraySource.where)
+        array = array.reshape(len(array), -1)
+        image = said_shape(array.shape[1], image, reading, ArraySource.where)
     check.two_dimensional(array.shape, ArraySource.where)
     rows = None if where is None else row_numbers(where, array.shape[0])
     chosen = None
@@ -147,4 +159,6 @@ def open_array(x: Any, *, columns_: Any, where: Any, weights: Any, dtype: Any) -
         column_selection.find(weights, None, ArraySource.where)
     if weights is not None:
         weights = check.weights(weights, ArraySource.where, array.shape[0] if rows is None else len(rows))
-    return ArraySource(array, chosen=chosen, rows=rows, weights=weights, dtype=check.float_dtype(dtype))
+    source = ArraySource(array, chosen=chosen, rows=rows, weights=weights, dtype=check.float_dtype(dtype))
+    source.image_shape = image if chosen is None else None
+    return source

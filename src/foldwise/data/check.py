@@ -21,7 +21,11 @@ def two_dimensional(shape: tuple[int, ...], where: str) -> None:
     if len(shape) == 2:
         return
     if len(shape) > 2:
-        raise DataError(f"Found array with dim {len(shape)}. A two-dimensional table is expected", where=where)
+        raise DataError(
+            f"Found array with dim {len(shape)}. A two-dimensional table is expected",
+            where=where,
+            advice="Pass array.reshape(len(array), -1), or images as fw.scan(array, image_size=(width, height))",
+        )
     got = "1D array" if shape else "scalar array"
     raise DataError(
         f"Expected 2D array, got {got} instead (shape={shape})",

@@ -40,8 +40,8 @@ def open_idx(
         way = partial(after_header, path)
         source = StreamSource(path, layout, way, reading, columns_=columns_, weights=weights, dtype=dtype)
     else:
-        given = {"flat": True, "layout": layout, "reading": reading}
-        source = NpySource(path, columns_, weights, check.float_dtype(dtype), **given)
+        kind = check.float_dtype(dtype)
+        source = NpySource(path, columns_, weights, kind, flat=True, layout=layout, reading=reading)
     source.labels = _labels_beside(path, layout)
     return source
 
@@ -71,7 +71,7 @@ def idx_layout(path: str) -> Layout:
 
 
 def _opened(path: str) -> Any:
-    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")  # noqa: SIM115
+    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")
 
 
 @contextmanager

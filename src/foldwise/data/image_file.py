@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,17 +116,17 @@ def _recognised(file: Any, name: str) -> Any:
             return factory(file, name)
         except _SAFE_ERRORS:
             continue
-    _refuse(start, name)
+    raise _not_an_image(start, name)
 
 
-def _refuse(start: bytes, name: str) -> NoReturn:
+def _not_an_image(start: bytes, name: str) -> DataError:
     if not start:
-        raise DataError("the file is empty (0 bytes)", where=name, advice="Was it written completely?")
+        return DataError("the file is empty (0 bytes)", where=name, advice="Was it written completely?")
     by_content = "x.heic" if start[4:8] == b"ftyp" else "x.svg" if start.lstrip()[:4] in (b"<svg", b"<?xm") else ""
     what, advice = not_read(by_content) or not_read(name) or ("", "")
     if what:
-        raise DataError(f"not an image that can be read: {what}", where=name, advice=advice)
-    raise DataError("not an image that can be read", where=name, advice=f"Images are {', '.join(ENDINGS)}")
+        return DataError(f"not an image that can be read: {what}", where=name, advice=advice)
+    return DataError("not an image that can be read", where=name, advice=f"Images are {', '.join(ENDINGS)}")
 
 
 def image_header(path: str | os.PathLike[str]) -> ImageHeader:

@@ -24,8 +24,8 @@ from foldwise.errors import DataError, warn
 class ImageSource:
     """Images of one size. Columns are pixels, row by row from the top, channels last; values are those of the files.
 
-    `image_shape` is (height, width) or (height, width, 3); `paths` are the files, `labels` the subfolders that they are in (None
-    if there is only one folder).
+    `image_shape` is (height, width) or (height, width, 3); `paths` are the files, `labels` the subfolders that they are in, or
+    None if there is only one folder.
     """
 
     sparse = False
@@ -53,7 +53,7 @@ class ImageSource:
         self.dtype: np.dtype[np.floating] = check.float_dtype(dtype) or np.dtype(np.float32)
         if isinstance(weights, str):
             column_selection.find(weights, None, self.where)
-        self._weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
+        self.row_weights = None if weights is None else check.weights(weights, self.where, self.n_rows)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -65,7 +65,7 @@ class ImageSource:
         for number in range(start, stop):
             pixels = self._pixels(number).reshape(-1)
             rows[number - start] = pixels if self._chosen is None else pixels[self._chosen]
-        weights = None if self._weights is None else self._weights[start:stop]
+        weights = None if self.row_weights is None else self.row_weights[start:stop]
         return DenseBlock(rows, start, weights)
 
     def _pixels(self, number: int) -> NDArray[Any]:
@@ -88,9 +88,7 @@ class ImageSource:
         return f"images {self.n_rows} {digest} {self._shape} {self._grey} {self._chosen} {self.dtype.name}"
 
 
-def open_images(
-    files: Files, reading: Reading, *, columns_: Any, where: Any, weights: Any, dtype: Any
-) -> ImageSource:
+def open_images(files: Files, reading: Reading, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> ImageSource:
     """A source over images."""
     if where is not None:
         raise DataError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from foldwise.data import check
@@ -35,9 +37,7 @@ def rows_of_images(shape: tuple[int, ...], where: str) -> tuple[int, ...] | None
     return None
 
 
-def said_shape(
-    n_columns: int, known: tuple[int, ...] | None, reading: Reading, where: str
-) -> tuple[int, ...] | None:
+def said_shape(n_columns: int, known: tuple[int, ...] | None, reading: Reading, where: str) -> tuple[int, ...] | None:
     """The shape of the images in the rows of an array: as known, or as `image_size` says."""
     if reading.grey:
         raise ParameterError("grey=True is for files of images: make an array grey before it is saved.")
@@ -58,8 +58,43 @@ def said_shape(
     return known or found
 
 
+def refuse_image_options(reading: Reading, what: str) -> None:
+    """Raise if something was said of images."""
+    if reading.image_size is not None or reading.grey:
+        given = "image_size=" if reading.image_size is not None else "grey=True"
+        raise ParameterError(f"{given} is for images and arrays of them, not for {what}.")
+
+
+def pixel_names(shape: tuple[int, ...]) -> list[str]:
+    """What reports call the columns of images: the line and the place in it, from 0, and the channel.
+
+    >>> pixel_names((1, 2)), pixel_names((1, 1, 3))
+    (['pixel 0,0', 'pixel 0,1'], ['pixel 0,0 red', 'pixel 0,0 green', 'pixel 0,0 blue'])
+    """
+    places = [f"pixel {y},{x}" for y in range(shape[0]) for x in range(shape[1])]
+    if len(shape) == 2:
+        return places
+    channels = ("red", "green", "blue", "opacity")[: shape[2]]
+    return [f"{place} {channel}" for place in places for channel in channels]
+
+
+def names_of_columns(source: Any) -> tuple[str, ...]:
+    """The names of the columns that the models see; of images, pixels by their places; or x0, x1, ..."""
+    shape = getattr(source, "image_shape", None)
+    if source.names is not None:
+        return tuple(map(str, source.names))
+    return tuple(f"x{j}" for j in range(source.n_columns)) if shape is None else tuple(pixel_names(shape))
+
+
 def float_for(stored: np.dtype[np.generic]) -> np.dtype[np.floating]:
     """The narrowest of float32 and float64 that holds the values of images exactly."""
     return np.dtype(np.float32 if stored.str[1:] in _SMALL_KINDS else np.float64)
 
 
+def said_as(shape: tuple[int, ...]) -> str:
+    """The size and the kind of images, in words.
+
+    >>> said_as((48, 64)), said_as((48, 64, 3))
+    ('64 x 48 pixels (width x height), grey', '64 x 48 pixels (width x height), with colours')
+    """
+    return f"{shape[1]} x {shape[0]} pixels (width x height), {'grey' if len(shape) == 2 else 'with colours'}"

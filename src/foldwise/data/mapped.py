@@ -162,5 +162,6 @@ def only_columns(source: Source, columns: NDArray[np.intp] | None) -> Source:
         "names": None,
         "positions": columns.tolist(),
         "indicators": None,
+        "image_shape": None,
     }
     return cached(MappedSource(source, TakeColumns(columns), **about, recipe=None))

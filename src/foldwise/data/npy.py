@@ -107,7 +107,7 @@ class NpySource:
         self.dtype: np.dtype[np.floating] = dtype or small or np.dtype(np.float32 if single else np.float64)
         if isinstance(weights, str):
             column_selection.find(weights, None, path)
-        self._weights = None if weights is None else check.weights(weights, path, self.n_rows)
+        self.row_weights = None if weights is None else check.weights(weights, path, self.n_rows)
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
@@ -123,7 +123,7 @@ class NpySource:
         raw = self._strips(file, start, stop) if self._fortran else self._rows(file, start, stop)
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(raw, dtype=self.dtype)
-        weights = None if self._weights is None else self._weights[start:stop]
+        weights = None if self.row_weights is None else self.row_weights[start:stop]
         return DenseBlock(values, start, weights, check.Finite(self.where, None, self._chosen))
 
     def _rows(self, file: Descriptor, start: int, stop: int) -> NDArray[Any]:

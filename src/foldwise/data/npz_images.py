@@ -1,4 +1,4 @@
-"""Arrays of images in an .npz archive: (images, height, width) or with channels last; an array of labels may lie beside them."""
+"""Arrays of images in an .npz archive: (images, height, width[, channels]); an array of labels may lie beside them."""
 
 from __future__ import annotations
 

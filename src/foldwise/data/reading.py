@@ -76,5 +76,7 @@ def image_size(given: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         width = height = 0
     if width < 1 or height < 1:
-        raise ParameterError(f"image_size={given!r}: give the width and the height in pixels, as in image_size='64x48'.")
+        raise ParameterError(
+            f"image_size={given!r}: give the width and the height in pixels, as in image_size='64x48'."
+        )
     return width, height

@@ -11,6 +11,7 @@ import numpy as np
 from foldwise import forks
 from foldwise.data.array_files import is_array_file
 from foldwise.data.arrays import ArraySource, open_array
+from foldwise.data.image_shape import refuse_image_options
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.source import Source
 from foldwise.errors import DataError, LeftOutWarning, ParameterError, warn
@@ -31,15 +32,14 @@ def scan(
     """Open data of any supported kind for reading in blocks.
 
     `x` is an array (also sparse, memory-mapped or nested lists), a data frame (pandas, polars, pyarrow, or anything with an
-    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, images; one file of .npy, .npz, IDX, Arrow, Excel,
-    SQLite or DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by options:
-    header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment, image_size, grey.
+    Arrow stream), a path, pattern or list of paths (text, Parquet, JSON lines, images; one file of .npy, .npz, IDX, Arrow,
+    Excel, SQLite or DuckDB; "-" is standard input), a DuckDB relation or SQL text. How files are read is found out, or said by
+    options: header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment, image_size, grey.
 
-    Of images (also a folder of them, with its subfolders), each is a row, its pixels are columns, line by line from the top, the
-    channels of each pixel together. They must be of one size; `image_size=(64, 48)` or "64x48" (width, height) resizes them,
-    grey=True takes their colours away. The source has `paths`, `image_shape` (height, width and, with colours, 3) and `labels`,
-    the names of the subfolders. For an array, `image_size` says what its columns are, and an array in a file may have more than
-    two dimensions: (images, height, width) or (images, height, width, channels).
+    Of images (also a folder of them and its subfolders), each is a row and its pixels are columns, line by line, channels last.
+    `image_size=(64, 48)` or "64x48" (width, height) resizes them, grey=True takes colours away. The source has `paths`,
+    `image_shape` (height, width[, 3]) and `labels`, the names of the subfolders. Of an array, `image_size` says what its
+    columns are; one in a file may be (images, height, width) or (images, height, width, channels).
 
     `columns` selects columns by name or position (default: all numeric columns).
     `where` selects rows: SQL text for tables and data frames, a mask or row numbers for arrays. `weights` is one
@@ -74,8 +74,9 @@ def _opened(x: Any, given: dict[str, Any], reading: Reading) -> Source:
         if isinstance(x, (list, tuple)) and x and all(isinstance(one, (str, os.PathLike)) for one in x):
             return _open_files(x, given, reading)
         _refuse_missing_values(reading, "an array")
-        return open_array(x, **given)
+        return open_array(x, reading, **given)
     if isinstance(x, Source):
+        refuse_image_options(reading, "a source that is open")
         _refuse_missing_values(reading, "a source that is open")
         if any(value is not None for value in given.values()):
             raise ParameterError("columns, where, weights and dtype can be given only when a source is first opened")
@@ -132,6 +133,7 @@ def _homes(x: Any) -> set[str]:
 
 def _open_text(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if is_query(x):
+        refuse_image_options(reading, "a query")
         return _table_source("of_query", x, given, reading)
     if isinstance(x, str) and "://" in x:
         raise DataError("only local files can be read by path", where=x, advice="Try SQL text: SELECT * FROM 'address'")
@@ -179,6 +181,8 @@ def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
             from foldwise.data import duckdb_source, tables
         return duckdb_source.open_source(tables.open_table(x, reading), **given)
     _refuse_missing_values(reading, f"data of type {type(x).__name__}")
+    if not hasattr(x, "__array__") or is_table_or_frame(x) or is_dask(x):
+        refuse_image_options(reading, f"data of type {type(x).__name__}")
     if "scipy" in homes and hasattr(x, "tocsr"):
         from foldwise.data.sparse import open_sparse
 
@@ -202,7 +206,7 @@ def _open_by_library(x: Any, given: dict[str, Any], reading: Reading) -> Source:
     if any(hasattr(x, way) for way in ("__array__", "__array_interface__", "__buffer__", "__dlpack__")) or np.isscalar(
         x
     ):
-        return open_array(x, **given)
+        return open_array(x, reading, **given)
     if hasattr(x, "__next__"):
         raise DataError(
             "a generator can be read only once, but several passes may be needed",

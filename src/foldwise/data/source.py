@@ -125,6 +125,10 @@ def like(source: Source, **changes: Any) -> dict[str, Any]:
     about["positions"] = getattr(source, "positions", None)
     about["indicators"] = getattr(source, "indicators", None)  # which columns stand for categories (prepare/encode.py)
     about["recipe"] = getattr(source, "recipe", None)  # what became of the columns of a table (prepare/recipe.py)
+    if changes.get("n_columns", source.n_columns) == source.n_columns:
+        about["image_shape"] = getattr(
+            source, "image_shape", None
+        )  # of rows that are images: height, width[, channels]
     return {**about, "fill": fill, "block_rows": block_rows(source), **changes}
 
 

@@ -17,6 +17,7 @@ from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duck
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.duckdb_table import DuckDBTable, relation_of
 from foldwise.data.files import COMPRESSIONS, Files
+from foldwise.data.image_shape import refuse_image_options
 from foldwise.data.missing_numbers import as_said
 from foldwise.data.notes import Note
 from foldwise.data.reading import FOUND_OUT, Reading
@@ -88,6 +89,13 @@ def open_table(x: Any, reading: Reading = FOUND_OUT) -> DuckDBTable:
 
 def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
     """Files of any format."""
+    if files.kind in ("image", "idx"):
+        raise DataError(
+            "images and arrays of them have no columns with names to be prepared or queried",
+            where=files.where,
+            advice="fw.scan opens them, and every model takes them by their path",
+        )
+    refuse_image_options(reading, f"the table {files.where}")
     if files.kind in _OWN:
         return as_said(_with_nested(_OWN[files.kind](files, reading)), reading)
     database = Database(files.paths, memory=_memory_for_text(files))

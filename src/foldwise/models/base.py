@@ -121,6 +121,9 @@ def remember_columns(estimator: Any, source: Source) -> None:
         estimator.__dict__.pop(name, None)
     if getattr(source, "recipe", None) is not None:
         estimator.recipe_ = source.recipe  # type: ignore[attr-defined]
+    estimator.__dict__.pop("image_shape_", None)
+    if getattr(source, "image_shape", None) is not None:
+        estimator.image_shape_ = source.image_shape  # type: ignore[attr-defined]
     estimator.__dict__.pop("indicators_", None)
     if getattr(source, "indicators", None) is not None:
         estimator.indicators_ = source.indicators  # type: ignore[attr-defined]
@@ -186,6 +189,7 @@ def warn_of_unseen(source: Any) -> None:
 
 def check_columns(estimator: Any, source: Source) -> None:
     """Refuse rows whose columns differ from those of the fit."""
+    _check_images(getattr(estimator, "image_shape_", None), getattr(source, "image_shape", None), source.where)
     _check_names(estimator, getattr(estimator, "feature_names_in_", None), source)
     if source.n_columns != estimator.n_features_in_:
         raise DataError(
@@ -193,6 +197,22 @@ def check_columns(estimator: Any, source: Source) -> None:
             f"{estimator.n_features_in_} features as input",
             where=source.where if source.where != "array" else None,
         )
+
+
+def _check_images(known: tuple[int, ...] | None, shape: tuple[int, ...] | None, where: str) -> None:
+    """Refuse images of another size than those of the fit, also if they have as many pixels."""
+    if known is None or shape is None or known == shape:
+        return
+    height, width = known[:2]
+    advice = [f"image_size='{width}x{height}'"] if known[:2] != shape[:2] else []
+    advice += ["grey=True"] if len(known) == 2 and len(shape) == 3 else []
+    colours = " grey" if len(known) < len(shape) else " coloured" if len(known) > len(shape) else ""
+    raise DataError(
+        f"the model was fitted to{colours} images of {width} x {height} pixels (width x height), but these are "
+        f"{shape[1]} x {shape[0]}{' with colours' if len(shape) == 3 else ''}",
+        where=where,
+        advice=f"Read them with {' and '.join(advice)}" if advice else None,
+    )
 
 
 def _check_names(estimator: Any, known: Any, source: Source) -> None:

@@ -6,9 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from foldwise.data.arrays import ArraySource
 from foldwise.data.duckdb_source import open_source
 from foldwise.data.duckdb_sql import quoted
 from foldwise.data.duckdb_table import DuckDBTable
+from foldwise.data.row_names import LABEL, row_names_of
 from foldwise.data.source import Piece, Source, View
 from foldwise.data.typed_text import is_text
 from foldwise.prepare.codes import code_sql, word_sql
@@ -129,7 +133,7 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
     """
     prepared = prepared_of(source)
     if prepared is None:
-        return None
+        return _labels_of_rows(source)
     recipe = prepared.recipe
     chosen = [*recipe.having("label"), *recipe.having("describing")]
     own = {column.name: column for column in prepared.table.columns}
@@ -163,6 +167,20 @@ def describing(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
     return codes, list(zip(levels, labels, strict=True))
 
 
+def _labels_of_rows(source: Any) -> tuple[Source, list[tuple[Levels, bool]]] | None:
+    """The same for rows that are no table but have labels, as images in subfolders do."""
+    found = row_names_of(source)
+    if found is None or LABEL not in found.columns:
+        return None
+    cells = found.columns[LABEL]
+    weights = np.ones(len(cells)) if found.weights is None else found.weights
+    count: dict[str, float] = {}
+    for cell, weight in zip(cells.tolist(), weights.tolist(), strict=True):
+        count[cell] = count.get(cell, 0.0) + weight
+    known = find_levels(LABEL, count, order="frequency", rare=0.0, fewest=0)
+    return ArraySource(known.code(cells)[:, None], weights=found.weights), [(known, True)]
+
+
 def carried_columns(source: Any, keep: str, *, typed: bool = False) -> Carried:
     """The identifiers and labels of a prepared table, or with keep="all" all its columns, as they are in the table.
 
@@ -183,10 +201,13 @@ def carried_columns(source: Any, keep: str, *, typed: bool = False) -> Carried:
 def names_of_rows(source: Any, which: Sequence[int]) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The identifiers and labels of some rows of a prepared table, by their places among its rows, with their own names.
 
-    The first is the number of the row in the data as given. Nothing for an array.
+    The first is the number of the row in the data as given. Of images, their files and labels; nothing for an array.
     """
     if prepared_of(source) is None or not which:
-        return [], []
+        known = row_names_of(source)
+        if known is None or not which:
+            return [], []
+        return list(known.names), list(zip(*known.cells(np.asarray(which)).values(), strict=True))
     carried = carried_columns(source, "ids")
     wanted = ", ".join(str(int(place)) for place in which)
     numbered = carried.relation().project("row_number() OVER () - 1 AS place, *")

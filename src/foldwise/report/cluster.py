@@ -14,14 +14,13 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    column_parts,
     described,
-    means_table,
     plane_chart,
     scaled,
-    separation_table,
-    trait_panels,
 )
 from foldwise.report.formats import counted, number, percent, short_number
+from foldwise.report.image_charts import image_shape_of, telling_names
 from foldwise.report.leads import agreement, apart, fall_into, names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -42,7 +41,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
     units = ", in scaled columns" if model.scale_ is not None else ""
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [
             Column("spread", found.spreads.tolist(), short_number),
             Column("silhouette", found.silhouettes.tolist(), "{:.2f}".format),
@@ -72,9 +71,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
             clusters,
             *categories_table(categories),
             plane,
-            separation_table(found, names),
-            trait_panels(found, names),
-            means_table(found, names, "Centres, in the units of the data"),
+            *column_parts(model, found, names, "Centres, in the units of the data", separation=True),
             Note("\n".join(_hints(model, found, names, choice is not None)), only="text"),
             *([] if choice is None else choice_charts(choice)),
             convergence,
@@ -83,7 +80,7 @@ def cluster_report(model: Any, source: Source, choice: ClusterChoice | None = No
         told(source),
         [
             *([] if choice is None else [choice.sentence]),
-            fall_into(int(found.rows.sum()), k, names, found.separation),
+            fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation),
             *apart(found.silhouette),
             *agreement(categories),
             *_dominated(model, found, names),
@@ -132,7 +129,9 @@ def _draw_plane(model: Any, seen: Projection) -> str:
 
 
 def _widest(model: Any, found: Profile) -> int | None:
-    """The column whose spread decides the distances, if there is one."""
+    """The column whose spread decides the distances, if there is one; pixels of images have one unit, and are meant to."""
+    if image_shape_of(model) is not None:
+        return None
     largest, least = found.deviation.max(initial=0.0), found.deviation.min(initial=np.inf, where=found.deviation > 0)
     counts = model.scale_ is None and model.geometry.translates and largest > 10 * least
     return int(np.argmax(found.deviation)) if counts else None

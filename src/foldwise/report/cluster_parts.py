@@ -19,11 +19,12 @@ from foldwise.models.impute import completed
 from foldwise.models.pca import PCA
 from foldwise.report.charts import difference_bars
 from foldwise.report.formats import counted, in_units, number, percent, whole_percent
+from foldwise.report.image_charts import mean_pictures
 from foldwise.report.plane import MOST_POINTS
 from foldwise.report.projection import Projection
 from foldwise.report.svg import PALETTE, colour
 from foldwise.report.text import WIDTH
-from foldwise.report.values import Chart, Column, Fact, Group, Note, Table
+from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Table
 from foldwise.selection.describe import CategoryCounts, describe_clusters
 from foldwise.selection.ensemble_profile import EnsembleProfile
 from foldwise.selection.mixture_profile import MixtureProfile
@@ -44,7 +45,7 @@ _APART = "What sets it apart: cluster mean minus overall mean, in standard devia
 
 
 def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], caption: str) -> Table:
-    """Sizes and traits of the clusters, with `figures` between them."""
+    """Sizes and traits of the clusters, with `figures` between them; without names of columns, no traits."""
     k, weighted = len(found.rows), bool((found.rows != found.weights).any())
     shares = found.weights / found.weights.sum()
     columns = [
@@ -53,9 +54,12 @@ def clusters_table(found: AnyProfile, names: list[str], figures: list[Column], c
         *([Column("weight", found.weights.tolist(), number)] if weighted else []),
         Column("share", shares.tolist(), percent, bar=float(shares.max())),
         *figures,
-        Column("what sets it apart", [traits(each, names) for each in found.differences], left=True),
     ]
-    return Table("The clusters", columns, f"{caption} {_APART}", colours=[colour(i) for i in range(k)], wide=True)
+    if names:
+        cells = [traits(each, names) for each in found.differences]
+        columns.append(Column("what sets it apart", cells, left=True))
+        caption = f"{caption} {_APART}"
+    return Table("The clusters", columns, caption, colours=[colour(i) for i in range(k)], wide=True)
 
 
 def strongest(differences: Floats, most: int) -> list[int]:
@@ -95,6 +99,17 @@ def trait_panels(found: AnyProfile, names: list[str]) -> Group:
     return Group(
         [panel(i) for i in range(len(shown))], "What sets each cluster apart", caption, True, wide=True, only="page"
     )
+
+
+def column_parts(
+    model: Any, found: AnyProfile, names: list[str], title: str, *, separation: bool = False
+) -> list[Part]:
+    """How the clusters differ, column by column; of images, which have a column for each pixel, their means as images."""
+    pictures = mean_pictures(model, np.asarray(found.means), found.rows.tolist(), "The mean image of each cluster")
+    if pictures is not None:
+        return [pictures, Note("hint: --report page.html shows the mean image of each cluster", only="text")]
+    table = [separation_table(found, names)] if separation else []
+    return [*table, trait_panels(found, names), means_table(found, names, title)]
 
 
 def means_table(found: AnyProfile, names: list[str], title: str) -> Table:

@@ -20,13 +20,13 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    column_parts,
     described,
-    means_table,
     plane_chart,
-    trait_panels,
 )
 from foldwise.report.formats import counted, percent
 from foldwise.report.heat_map import heat_map
+from foldwise.report.image_charts import telling_names
 from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -65,7 +65,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
     categories = described(model, source, model.labels_, k)
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [
             Column("consensus", model.cluster_consensus_.tolist(), "{:.2f}".format),
             Column("confidence", _by_cluster(model, model.confidence_).tolist(), percent),
@@ -86,8 +86,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
             plane_chart(model, drawn, model.labels_, k, lambda seen: _draw_plane(model, found, seen), marks),
             _cdf(model),
             _certainty(model),
-            trait_panels(found, names),
-            means_table(found, names, "Means, in the units of the data"),
+            *column_parts(model, found, names, "Means, in the units of the data"),
             Note("\n".join(_hints(model, choice)), only="text"),
             *([] if choice is None else choice_charts(choice)),
             run_table(model.manifest_),
@@ -95,7 +94,7 @@ def ensemble_report(model: Any, source: Source, choice: ClusterChoice | None = N
         told(source),
         [
             *([] if choice is None else [choice.sentence]),
-            fall_into(int(found.rows.sum()), k, names, found.separation, said=together),
+            fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation, said=together),
             *_sure(model),
             *agreement(categories),
         ],

@@ -39,6 +39,8 @@ def fall_into(rows: int, clusters: int, names: Sequence[str], separation: Floats
     """
     if clusters == 1:
         return f"All {counted(rows, 'row')} are in one cluster." if rows != 1 else "There is one row."
+    if not names:  # pixels of images, which say nothing one by one
+        return f"{counted(rows, 'row')} {said} {counted(clusters, 'cluster')}."
     order = np.argsort(-np.nan_to_num(separation), kind="stable")[:2]
     telling = [int(j) for j in order if separation[j] >= _TELLING]
     most = "most " if len(names) > len(telling) else ""

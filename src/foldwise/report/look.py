@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import fill
 from typing import Any
 
+from foldwise.data.array_files import is_array_file
 from foldwise.data.notes import Note
 from foldwise.data.reading import Reading, reading_options
 from foldwise.data.tables import open_table
@@ -14,6 +15,7 @@ from foldwise.prepare.decide import Decisions, decide
 from foldwise.prepare.kinds import Decision
 from foldwise.report.formats import counted
 from foldwise.report.json import plain
+from foldwise.report.look_images import ImageLook, look_at_images
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Column, Part, Report, Table
 from foldwise.report.values import Note as Sentences
@@ -95,12 +97,15 @@ class Look:
         return self.report()._repr_html_()
 
 
-def look(x: Any, *, as_: Mapping[str, str] | None = None, reading: Reading | None = None, **options: Any) -> Look:
+def look(
+    x: Any, *, as_: Mapping[str, str] | None = None, reading: Reading | None = None, **options: Any
+) -> Look | ImageLook:
     """What is in a table: which columns are numbers, categories, identifiers, dates, ..., with ranges, levels and warnings.
 
     `x` is a path, pattern, SQL text, DuckDB relation or data frame. `as_` says what columns are, as in {"zip": "category"}.
     `reading`, or its fields as options (header, delimiter, decimal, encoding, missing_values, sheet, table, skip, comment),
-    says how a file is to be read. One pass over the rows; kinds are judged by the first million of them.
+    says how a file is to be read. One pass over the rows; kinds are judged by the first million of them. Of images, it tells
+    how many there are, their size, and their labels.
 
     >>> import pandas as pd
     >>> look(pd.DataFrame({"pet": ["cat", "dog", "cat", "cat"], "weight": [4.5, 9.0, 3.5, None]}))
@@ -111,6 +116,8 @@ def look(x: Any, *, as_: Mapping[str, str] | None = None, reading: Reading | Non
     weight  number          1         3  3.5 to 9, mean 5.667  ██       █  numbers
     """
     asked = reading_options(reading, options)
+    if is_array_file(x, asked.table) and (images := look_at_images(x, asked)) is not None:
+        return images
     return Look(decide(open_table(x, asked), asked, as_=as_, whole=True))
 
 

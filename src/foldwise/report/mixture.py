@@ -16,13 +16,13 @@ from foldwise.report.cluster_parts import (
     agreement_facts,
     categories_table,
     clusters_table,
+    column_parts,
     described,
-    means_table,
     plane_chart,
     scaled,
-    trait_panels,
 )
 from foldwise.report.formats import counted, number, percent
+from foldwise.report.image_charts import telling_names
 from foldwise.report.leads import agreement, fall_into
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -44,7 +44,7 @@ def mixture_report(
     categories = described(model, source, found.labels, k)
     clusters = clusters_table(
         found,
-        names,
+        telling_names(model, names),
         [Column("probability", found.sureness.tolist(), percent)],
         "Rows count towards their most probable cluster. Probability: the mean probability of the cluster over its rows.",
     )
@@ -66,8 +66,7 @@ def mixture_report(
         plane,
         certainty,
         *_merging(model),
-        trait_panels(found, names),
-        means_table(found, names, "Means, in the units of the data"),
+        *column_parts(model, found, names, "Means, in the units of the data"),
         Note("\n".join(_hints(model, found, choice)), only="text"),
         *([] if votes is None else choice_charts(votes)),
         *([] if choice is None else [_all_fits(choice)]),
@@ -82,7 +81,7 @@ def mixture_report(
     lead = [
         *([] if votes is None else [votes.sentence]),
         *([] if choice is None or votes is not None else _best_of(choice)),
-        fall_into(int(found.rows.sum()), k, names, found.separation),
+        fall_into(int(found.rows.sum()), k, telling_names(model, names), found.separation),
         *_sure(found),
         *agreement(categories),
     ]

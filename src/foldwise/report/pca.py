@@ -12,6 +12,7 @@ from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.report.charts import scree
 from foldwise.report.formats import number, percent, whole_percent
+from foldwise.report.image_charts import component_pictures, image_shape_of, telling_names
 from foldwise.report.leads import names_of
 from foldwise.report.projection import Projection
 from foldwise.report.run_header import about, column_names, run_table, told
@@ -42,7 +43,11 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
             Column("variance", pca.explained_variance_.tolist(), number),
             Column("share", shares.tolist(), percent),
             Column("cumulative", np.cumsum(shares).tolist(), percent),
-            Column("top loadings", [top_loadings(each, names) for each in loadings.T], left=True),
+            *(
+                [Column("top loadings", [top_loadings(each, names) for each in loadings.T], left=True)]
+                if telling_names(pca, names)
+                else []
+            ),
         ],
         most=20,
         wide=True,
@@ -56,7 +61,9 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
     plane = Chart(
         "The rows on the first two components",
         lambda: _plane(pca, source, names),
-        "Orange: the columns with the largest loadings; the longer the arrow, the larger the loading.",
+        ""
+        if image_shape_of(pca) is not None
+        else "Orange: the columns with the largest loadings; the longer the arrow, the larger the loading.",
         alt=_seen(pca, names),
     )
     residual = f"{float(pca.residuals_.max(initial=0.0)):.1e}"
@@ -66,6 +73,7 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
         about(pca, pca.manifest_.algorithm),
         parts=[
             components,
+            *component_pictures(pca),
             *_categories(pca, source),
             plane,
             scree_chart,
@@ -95,7 +103,7 @@ def _held(shares: Floats) -> str:
 
 def _made_of(pca: Any, names: list[str]) -> list[str]:
     """The columns that the first two components follow."""
-    if not pca.explained_variance_.sum() > 0 or len(names) < 3:
+    if not pca.explained_variance_.sum() > 0 or len(names) < 3 or image_shape_of(pca) is not None:
         return []
     told = []
     for place, which in enumerate(("The first", "the second")[: pca.n_components_]):
@@ -189,6 +197,8 @@ def _plane(pca: Any, source: Source, names: list[str]) -> str | None:
     if pca.n_components_ < 2:
         return None
     seen = Projection(pca, completed(pca, source))
+    if image_shape_of(pca) is not None:  # pixels as arrows say nothing: the components are shown as images
+        return seen.draw(arrows=[])
     strongest = np.argsort(-np.linalg.norm(seen.directions, axis=0), kind="stable")[:_MOST_ARROWS]
     ends = seen.directions[:, strongest]
     ends = ends / (float(np.linalg.norm(ends, axis=0).max(initial=0.0)) or 1.0)

@@ -79,7 +79,8 @@ def smaller(pixels: NDArray[Any], most: int) -> NDArray[Any]:
     tall, wide = min(by, pixels.shape[0]), min(by, pixels.shape[1])
     cut = pixels[: height * tall, : width * wide]
     squares = cut.reshape(height, tall, width, wide, -1).mean((1, 3))
-    made: NDArray[Any] = squares.round().astype(pixels.dtype).reshape(height, width, *pixels.shape[2:])
+    whole = squares.round() if pixels.dtype.kind in "iu" else squares
+    made: NDArray[Any] = whole.astype(pixels.dtype).reshape(height, width, *pixels.shape[2:])
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldwise.data.image_shape import pixel_names
 from foldwise.fold.manifest import Manifest
 from foldwise.report.formats import counted
 from foldwise.report.values import Column, Table
@@ -79,6 +80,8 @@ def run_table(ran: Manifest, **more: str) -> Table:
 
 
 def column_names(model: Any) -> list[str]:
-    """The columns' names, or x0, x1, ..."""
-    names = getattr(model, "feature_names_in_", None)
+    """The columns' names; of images, pixels by their places; or x0, x1, ..."""
+    names, shape = getattr(model, "feature_names_in_", None), getattr(model, "image_shape_", None)
+    if names is None and shape is not None:
+        return pixel_names(shape)
     return list(names) if names is not None else [f"x{j}" for j in range(model.n_features_in_)]

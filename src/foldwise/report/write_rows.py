@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block
 from foldwise.data.files import output_format_of
+from foldwise.data.row_names import row_names_of
 from foldwise.data.write import Beside, open_writer, unused
 from foldwise.fold.passes import Passes
 from foldwise.fold.row_arrays import WithRowArray
@@ -65,12 +66,12 @@ class _AddField:
 
 
 def carried(source: Any, keep: str, path: str | os.PathLike[str]) -> Beside | None:
-    """The columns of a table that go beside what a model says of each row; None for an array.
+    """The columns of a table that go beside what a model says of each row, or files and labels of images; None for an array.
 
     A file without types has cells as they stand in the text file that was read.
     """
     if getattr(source, "recipe", None) is None:
-        return None
+        return row_names_of(source)
     from foldwise.prepare.prepared import carried_columns
 
     return carried_columns(source, keep, typed=output_format_of(os.fspath(path)) != "csv")

@@ -76,7 +76,9 @@ class _ShareKept:
     def of(cls, fits: list[Any], matches: list[NDArray[np.int32]]) -> _ShareKept:
         """For fitted k-means."""
         d = fits[0].cluster_centers_.shape[1]
-        inverses = [np.ones(d) if one.scale_ is None else inverse_of(np.asarray(one.scale_, dtype=np.float64)) for one in fits]
+        inverses = [
+            np.ones(d) if one.scale_ is None else inverse_of(np.asarray(one.scale_, dtype=np.float64)) for one in fits
+        ]
         means = [np.zeros(d) if one.mean_ is None else np.asarray(one.mean_, dtype=np.float64) for one in fits]
         centres = [np.asarray(one.cluster_centers_, dtype=np.float64) for one in fits]
         return cls(tuple(centres), tuple(means), tuple(inverses), tuple(matches), fits[0].metric == "cosine")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.data.image_shape import names_of_columns
 from foldwise.prepare.prepared import prepared_of
 from foldwise.selection.explore.result import ColumnSummary, Overview
 from foldwise.selection.explore.sample import Sample
@@ -64,10 +65,8 @@ def _repeated(source: Any, sample: Sample) -> int:
 
 
 def used_names(source: Any) -> tuple[str, ...]:
-    """The names of the columns that the models see, or x0, x1, ..."""
-    return (
-        tuple(map(str, source.names)) if source.names is not None else tuple(f"x{j}" for j in range(source.n_columns))
-    )
+    """The names of the columns that the models see; of images, pixels by their places; or x0, x1, ..."""
+    return names_of_columns(source)
 
 
 def _cells(name: str, sample: Sample, dense: Floats | None, place: dict[str, int]) -> NDArray[Any] | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.missing import allow_missing
+from foldwise.data.row_names import LABEL, row_names_of
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import PCA
 from foldwise.prepare.prepared import prepared_of
@@ -26,7 +27,7 @@ def category_columns(
     """The categories of a table that have these roles, with their codes in the rows of the sample."""
     prepared = prepared_of(source)
     if prepared is None:
-        return []
+        return [(LABEL, *coded(sample.cells[LABEL]))] if LABEL in sample.cells and "label" in roles else []
     kinds = ("category", "boolean")
     return [
         (column.name, *coded(sample.cells[column.name]))
@@ -138,7 +139,10 @@ def _values(
 
 def _ids(source: Any, sample: Sample, more: NDArray[np.int64]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The number of each row in the data as given, and its identifiers and labels, as text."""
-    prepared = prepared_of(source)
+    prepared, known = prepared_of(source), row_names_of(source)
+    if prepared is None and known is not None:
+        cells = known.cells(np.concatenate([sample.rows, more]))
+        return tuple(cells), [tuple(map(str, row)) for row in zip(*cells.values(), strict=True)]
     if prepared is None:
         return ("row",), [(str(row),) for row in (*sample.rows.tolist(), *more.tolist())]
     from foldwise.prepare.prepared import carried_columns, names_of_rows

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats, dense_rows
+from foldwise.data.image_shape import names_of_columns
+from foldwise.data.row_names import row_names_of
 from foldwise.data.source import Source, block_rows, count_rows
 from foldwise.data.subset import gather
 from foldwise.fold.passes import Passes
@@ -44,8 +46,7 @@ class Sample:
         """Cells of columns of numbers, in units of the data; NaN where they are missing."""
         if all(name in self.cells for name in names):
             return np.column_stack([np.asarray(self.cells[name], dtype=np.float64) for name in names])
-        own = self.source.names or tuple(f"x{j}" for j in range(self.source.n_columns))
-        place = {str(name): j for j, name in enumerate(own)}
+        place = {name: j for j, name in enumerate(names_of_columns(self.source))}
         return self.dense([place[name] for name in names])
 
     def dense(self, columns: Sequence[int] | None = None) -> Floats:
@@ -81,7 +82,7 @@ class Sample:
 def named(made: Any, like: Any) -> Any:
     """Rows in memory with the names and the recipe of those they came from."""
     made.names = like.names
-    for name in ("recipe", "indicators"):
+    for name in ("recipe", "indicators", "image_shape"):
         if getattr(like, name, None) is not None:
             setattr(made, name, getattr(like, name))
     return made
@@ -122,10 +123,11 @@ def _take(block: Any, state: Any, inside: NDArray[np.int64]) -> tuple[NDArray[An
 
 
 def _cells(source: Any, rows: NDArray[np.int64], total: int) -> dict[str, NDArray[Any]]:
-    """The columns of a table as given, for these rows; nothing of an array."""
+    """The columns of a table as given, or files and labels of images, for these rows; nothing of an array."""
     prepared = prepared_of(source)
     if prepared is None:
-        return {}
+        known = row_names_of(source)
+        return {} if known is None else known.cells(rows)
     carried = carried_columns(source, "all" if len(prepared.recipe.columns) <= _MOST_CARRIED else "ids", typed=True)
     relation = carried.relation()
     if len(rows) < total:
