@@ -14,6 +14,7 @@ from foldwise.data.array_files import is_array_file
 from foldwise.data.idx_file import after_header, idx_layout
 from foldwise.data.image_endings import has_image_ending
 from foldwise.data.image_file import as_image
+from foldwise.data.missing import allow_missing
 from foldwise.data.reading import Reading
 from foldwise.data.reading import image_size as parsed_size
 from foldwise.data.resample import resample
@@ -151,7 +152,8 @@ def _of_source(source: Any, labels: Any, size: Any, most: int | None, seed: int)
     shape = _shape(getattr(source, "image_shape", None) or (d,), size, source.where)
     kept = _labels(getattr(source, "labels", None) if labels is None else labels, n, source.where)
     drawn = _drawn(n, d, most, seed)
-    rows = source if drawn is None else gather(source, drawn)
+    known = allow_missing(source)  # missing pixels are told in our own words
+    rows = known if drawn is None else gather(known, drawn)
     values = _floats(np.concatenate([piece.load().dense() for piece in rows.pieces()]))
     kept = kept if drawn is None or kept is None else kept[drawn]
     return ImageRows(values, shape, kept, source.where, _white(values), n)

@@ -260,7 +260,7 @@ def _auc(value: float) -> str:
 def _novelty_words(seen: Novelty) -> str:
     what = "made for comparison" if seen.made else "given for comparison"
     return (
-        f"Of {seen.n_others:,} other images {what}, {seen.n_others - seen.misplaced:,} score higher than every one of "
+        f"Of {counted(seen.n_others, 'other image')} {what}, {seen.n_others - seen.misplaced:,} score higher than every one of "
         f"{len(seen.held_out):,} held-out images (AUC {_auc(seen.all_auc)})."
     )
 
