@@ -30,7 +30,7 @@ def eigenfaces_report(found: Eigenfaces) -> Report:
     n, shape = len(given.values), by(found.shape)
     labels = found.labels
     about = [f"{given.where}: {n:,} images, {shape} pixels" + ("" if labels is None else f", {len(labels):,} labels")]
-    ran = f"PCA ({found.pca.manifest_.algorithm}), {counted(len(found.pca.components_), 'component')}, {found.seconds:.1f} s"
+    ran = f"PCA ({found.pca.manifest_.algorithm}), {counted(len(found.pca.components_), 'component')}, {found.seconds:.2f} s"
     parts: list[Part] = [_components(found), _reconstructions(found)]
     facts, lead = _variance_facts(found), [_variance_words(found)]
     if found.recognition is not None and found.recognition.judged:
