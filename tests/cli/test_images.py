@@ -57,7 +57,10 @@ def test_cluster_writes_files_and_labels_and_shows_means(
     rows = table(out)
     assert list(rows[0]) == ["row", "file", "label", "cluster", "distance"]
     assert [row["file"] for row in rows[:3]] == [str(folder / "dark" / f"img{k}.png") for k in range(3)]
-    assert {(row["label"], row["cluster"]) for row in rows} in ({("dark", "0"), ("light", "1")}, {("dark", "1"), ("light", "0")})
+    assert {(row["label"], row["cluster"]) for row in rows} in (
+        {("dark", "0"), ("light", "1")},
+        {("dark", "1"), ("light", "0")},
+    )
     shown = page.read_text()
     assert "The mean image of each cluster" in shown
     assert shown.count("data:image/png;base64,") == 2

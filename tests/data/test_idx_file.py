@@ -35,7 +35,9 @@ def digits() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (40, 6, 5), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("name", ["t10k-images-idx3-ubyte", "x.idx", "t10k-images-idx3-ubyte.gz", "x.idx.gz", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["t10k-images-idx3-ubyte", "x.idx", "t10k-images-idx3-ubyte.gz", "x.idx.gz", "nothing"]
+)
 def test_plain_and_compressed_whatever_the_name(tmp_path: Path, digits: np.ndarray, name: str) -> None:
     content = idx_bytes(digits)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
@@ -176,8 +178,8 @@ def test_npz_with_several_arrays(tmp_path: Path, digits: np.ndarray) -> None:
 def test_arrays_are_images_if_their_size_is_said(tmp_path: Path, digits: np.ndarray) -> None:
     flat = digits.reshape(40, -1)
     np.save(tmp_path / "x.npy", flat)
-    for given in (flat, digits, flat.tolist(), str(tmp_path / "x.npy")):
-        source = fw.scan(given, image_size=(5, 6))
+    for way in (flat, digits, flat.tolist(), str(tmp_path / "x.npy")):
+        source = fw.scan(way, image_size=(5, 6))
         assert source.image_shape == (6, 5)
         assert np.array_equal(rows_of(source), flat)
     assert fw.PCA(2).fit(fw.scan(flat, image_size="5x6")).image_shape_ == (6, 5)

@@ -398,3 +398,24 @@ def test_rows_with_categories(client: Any, data: np.ndarray, kind: str, tmp_path
     for model in (pca, kmeans):
         here = model(expanded(fw.scan(codes), levels), "threads")
         assert model(expanded(fw.scan(given[kind]), levels), client) == here, model.__name__
+
+
+def test_images_are_read_by_the_workers(tmp_path: Path, client: Any) -> None:
+    """A folder and a compressed archive: pieces are decoded where they are used, and a bad file is named as here."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 255, (2200, 40, 40), dtype=np.uint8)  # more than one block
+    for number, one in enumerate(pixels):
+        image.fromarray(one).save(tmp_path / f"img{number}.bmp")
+    np.savez(tmp_path / "x.npz", images=pixels)
+    expected = fw.KMeans(3, random_state=0, search="none", max_iter=4, tol=0).fit(
+        pixels.reshape(2200, -1).astype(np.float32)
+    )
+    for given in (str(tmp_path / "*.bmp"), str(tmp_path / "x.npz")):
+        with fw.engine(client):
+            found = fw.KMeans(3, random_state=0, search="none", max_iter=4, tol=0).fit(given)
+        assert np.array_equal(found.cluster_centers_, expected.cluster_centers_)
+        assert np.array_equal(found.labels_, expected.labels_)
+    content = (tmp_path / "img1900.bmp").read_bytes()
+    (tmp_path / "img1900.bmp").write_bytes(content[:600])
+    with fw.engine(client), pytest.raises(DataError, match=r"img1900"):
+        fw.KMeans(3, random_state=0).fit(str(tmp_path / "*.bmp"))

@@ -107,7 +107,7 @@ def column_parts(
     """How the clusters differ, column by column; of images, which have a column for each pixel, their means as images."""
     pictures = mean_pictures(model, np.asarray(found.means), found.rows.tolist(), "The mean image of each cluster")
     if pictures is not None:
-        return [pictures, Note("hint: --report page.html shows the mean image of each cluster", only="text")]
+        return [pictures]
     table = [separation_table(found, names)] if separation else []
     return [*table, trait_panels(found, names), means_table(found, names, title)]
 
