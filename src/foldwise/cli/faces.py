@@ -71,7 +71,7 @@ def faces(
     """
     import foldwise as fw
     from foldwise.cli.check_outputs import check_outputs
-    from foldwise.cli.output import finish
+    from foldwise.cli.output import finish, save_early
     from foldwise.report.images.eigenfaces import eigenfaces_report
 
     output = Output(out=out, model=model, report=report, json=json)
@@ -91,6 +91,7 @@ def faces(
                 random_state=seed,
                 n_threads=compute.threads,
             )
+        save_early(found.pca, output)
         return finish(eigenfaces_report(found), output, model=found.pca, interrupted=found.interrupted)
 
 
