@@ -48,6 +48,7 @@ _ALL = (
     "benchmarks.accuracy.autoencoder",
     "benchmarks.accuracy.quantize",
     "benchmarks.speed.quantize",
+    "benchmarks.accuracy.faces",
     "benchmarks.speed.engines",
     "benchmarks.faults.flips",
     "benchmarks.faults.kills",

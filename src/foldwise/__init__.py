@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from foldwise.models.images.quantized import QuantizedImage as QuantizedImage
     from foldwise.models.images.quantizer import ImageQuantizer as ImageQuantizer
     from foldwise.models.images.quantizer import quantize as quantize
+    from foldwise.models.images.eigenfaces import Eigenfaces as Eigenfaces
+    from foldwise.models.images.eigenfaces import eigenfaces as eigenfaces
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -100,6 +102,7 @@ _HOMES = {
     "models.exploration": "ExplorationModel",
     "models.images.quantized": "QuantizedImage",
     "models.images.quantizer": "ImageQuantizer quantize",
+    "models.images.eigenfaces": "Eigenfaces eigenfaces",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",

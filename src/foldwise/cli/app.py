@@ -10,6 +10,7 @@ from foldwise.cli.autoencode import autoencode
 from foldwise.cli.cluster import cluster
 from foldwise.cli.ensemble import ensemble
 from foldwise.cli.explore import explore
+from foldwise.cli.faces import faces
 from foldwise.cli.fit_distribution import fit_distribution
 from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
@@ -33,6 +34,7 @@ app.command(mixture)
 app.command(ensemble)
 app.command(select)
 app.command(autoencode)
+app.command(faces)
 app.command(fit_distribution)
 app.command(quantize)
 app.command(apply)

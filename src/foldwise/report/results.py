@@ -306,6 +306,22 @@ def _matrix(found: Any) -> Report:
     return Report(f"{len(found.rows):,} x {len(found.columns):,} values", parts=[matrix_table("", found)])
 
 
+def _eigenfaces(found: Any) -> Report:
+    from foldwise.report.images.eigenfaces import eigenfaces_report
+
+    return eigenfaces_report(found)
+
+
+def _recognition(found: Any) -> Report:
+    table = matrix_table("Accuracy by number of components", found.table, "components")
+    return Report(f"Recognition of {found.judged:,} images with {found.n_labels:,} labels", parts=[table])
+
+
+def _novelty(found: Any) -> Report:
+    fact = Fact("AUC", found.all_auc, f"{found.all_auc:.4f}", f"({found.misplaced:,} of {found.n_others:,} misplaced)")
+    return Report("Novelty of images", facts=[fact], parts=[matrix_table("By kind", found.table, "other images")])
+
+
 def _recipe(found: Any) -> Report:
     columns = [
         Column("column", [one.name for one in found.columns], left=True),
@@ -361,6 +377,9 @@ _RESULTS: dict[str, Callable[[Any], Report]] = {
     "models.likelihood.result.Comparison": _distribution,
     "models.likelihood.goodness.Goodness": _goodness,
     "models.labelled_matrix.LabelledMatrix": _matrix,
+    "models.images.eigenfaces.Eigenfaces": _eigenfaces,
+    "models.images.recognition.Recognition": _recognition,
+    "models.images.novelty.Novelty": _novelty,
     "prepare.recipe.Recipe": _recipe,
     "models.impute.Imputed": _imputed,
     "models.images.quantized.QuantizedImage": quantize_report,
