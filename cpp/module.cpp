@@ -18,6 +18,8 @@ void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
 void register_missing_cells(nanobind::module_ &);
 void register_subsets(nanobind::module_ &);
+void register_superpixels(nanobind::module_ &);
+void register_segment_shapes(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -37,4 +39,6 @@ NB_MODULE(_core, m) {
     register_distance_sums(m);
     register_missing_cells(m);
     register_subsets(m);
+    register_superpixels(m);
+    register_segment_shapes(m);
 }

@@ -1,0 +1,280 @@
+// Shapes of segments: smooth outlines, connected parts, sizes and perimeters.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace {
+
+using ReadPlanes = nb::ndarray<const int16_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Centres = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Labels = nb::ndarray<int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ReadLabels = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Counts = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Gives each pixel on an outline to the segment among its neighbours' with the least distance plus `price` for each neighbour in
+// another one (diagonal ones count `diagonal`), for the pixels of one of four phases: pixels of the same phase are not neighbours,
+// so that the order does not matter. Returns how many changed.
+int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, float diagonal, int phase,
+                        size_t first, size_t last) {
+    nb::gil_scoped_release released;
+    const ptrdiff_t height = ptrdiff_t(labels.shape(0)), width = ptrdiff_t(labels.shape(1));
+    const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride, d = channels + 2;
+    int *const all = labels.data();
+    int64_t changed = 0;
+    for (ptrdiff_t y = ptrdiff_t(first) + ((ptrdiff_t(first) & 1) != (phase >> 1)); y < ptrdiff_t(last); y += 2)
+        for (ptrdiff_t x = phase & 1; x < width; x += 2) {
+            int *here = all + y * width + x;
+            const int own = *here;
+            const bool up = y > 0, down = y + 1 < height, left = x > 0, right = x + 1 < width;
+            if ((!up || here[-width] == own) && (!down || here[width] == own) && (!left || here[-1] == own) &&
+                (!right || here[1] == own))
+                continue;
+            int near[8];
+            float share[8];
+            int n = 0;
+            const auto add = [&](bool is, ptrdiff_t step, float much) {
+                if (!is) return;
+                near[n] = here[step], share[n++] = much;
+            };
+            add(up, -width, 1), add(down, width, 1), add(left, -1, 1), add(right, 1, 1);
+            add(up && left, -width - 1, diagonal), add(up && right, -width + 1, diagonal);
+            add(down && left, width - 1, diagonal), add(down && right, width + 1, diagonal);
+            const auto cost = [&](int label) {
+                const float *centre = centres.data() + size_t(label) * d;
+                const float dy = float(y) - centre[d - 2], dx = float(x) - centre[d - 1];
+                float sum = weight * (dy * dy + dx * dx);
+                for (size_t c = 0; c < channels; ++c) {
+                    const float apart = float(planes.data()[c * plane + size_t(y) * stride + size_t(x)]) - centre[c];
+                    sum += apart * apart;
+                }
+                float others = 0;
+                for (int i = 0; i < n; ++i) others += near[i] == label ? 0.0f : share[i];
+                return sum + price * others;
+            };
+            int best = own;
+            float least = cost(own);
+            for (int i = 0; i < 4 && i < n; ++i) {
+                bool seen = near[i] == own;
+                for (int j = 0; j < i; ++j) seen |= near[j] == near[i];
+                if (seen || share[i] < 1) continue;
+                const float found = cost(near[i]);
+                if (found < least || (found == least && near[i] < best)) least = found, best = near[i];
+            }
+            changed += best != own;
+            *here = best;
+        }
+    return changed;
+}
+
+// ---------------------------------------------------------------- connected parts
+
+struct Part {
+    int64_t size = 0;
+    std::vector<int64_t> colour;
+};
+
+// Runs of equal labels in rows, joined where they touch.
+struct Runs {
+    std::vector<int> start, label, parent;  // in reading order; start is the column
+    std::vector<size_t> row;                // the first run of each row, and the end
+
+    int root(int i) {
+        while (parent[size_t(i)] != i) i = parent[size_t(i)] = parent[size_t(parent[size_t(i)])];
+        return i;
+    }
+    void join(int a, int b) {
+        a = root(a), b = root(b);
+        parent[size_t(std::max(a, b))] = std::min(a, b);  // the root is the first run in reading order
+    }
+    int end(size_t i, size_t r, int width) const { return i + 1 < row[r + 1] ? start[i + 1] : width; }
+
+    // Calls `touch(upper, lower, length)` for the runs of row `r` - 1 that touch those of row `r`.
+    template <class F> void touching(size_t r, int width, F touch) const {
+        size_t a = row[r - 1], b = row[r];
+        while (a < row[r] && b < row[r + 1]) {
+            const int end_a = end(a, r - 1, width), end_b = end(b, r, width);
+            touch(int(a), int(b), std::min(end_a, end_b) - std::max(start[a], start[b]));
+            if (end_a <= end_b) ++a;
+            if (end_b <= end_a) ++b;
+        }
+    }
+};
+
+// Makes every segment connected, by sides of pixels, and none smaller than `least`, in place: parts of a segment become segments
+// if they are large enough, else they join the neighbour that is most alike in colour, smallest first. With `border` the longer
+// common border counts too: the squared difference of the colours is divided by its share of the outline to that power.
+// Segments are numbered in reading order; returns their number.
+int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double border) {
+    nb::gil_scoped_release released;
+    const size_t height = labels.shape(0), w = labels.shape(1);
+    const int width = int(w);
+    const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride;
+    int *const all = labels.data();
+    Runs runs;
+    for (size_t y = 0; y < height; ++y) {
+        runs.row.push_back(runs.start.size());
+        const int *line = all + y * w;
+        for (int x = 0; x < width; ++x)
+            if (x == 0 || line[x] != line[x - 1]) runs.start.push_back(x), runs.label.push_back(line[x]);
+    }
+    const size_t n_runs = runs.start.size();
+    runs.row.push_back(n_runs);
+    runs.parent.resize(n_runs);
+    for (size_t i = 0; i < n_runs; ++i) runs.parent[i] = int(i);
+    for (size_t y = 1; y < height; ++y)
+        runs.touching(y, width, [&](int a, int b, int) {
+            if (runs.label[size_t(a)] == runs.label[size_t(b)]) runs.join(a, b);
+        });
+    // Parts numbered by their first run.
+    std::vector<int> part(n_runs);
+    int n_parts = 0;
+    for (size_t i = 0; i < n_runs; ++i) {
+        const int root = runs.root(int(i));
+        part[i] = root == int(i) ? n_parts++ : part[size_t(root)];
+    }
+    std::vector<int64_t> size(size_t(n_parts), 0);
+    for (size_t y = 0; y < height; ++y)
+        for (size_t i = runs.row[y]; i < runs.row[y + 1]; ++i) size[size_t(part[i])] += runs.end(i, y, width) - runs.start[i];
+    // Colours, and who touches whom, of small parts and their neighbours only.
+    struct Touch {
+        int from, to, length;
+    };
+    std::vector<Touch> touches;
+    std::vector<char> wanted(size_t(n_parts), 0);
+    const auto note = [&](int a, int b, int length) {
+        if (a == b) return;
+        const bool small_a = size[size_t(a)] < least, small_b = size[size_t(b)] < least;
+        if (small_a) touches.push_back({a, b, length});
+        if (small_b) touches.push_back({b, a, length});
+        if (small_a || small_b) wanted[size_t(a)] = wanted[size_t(b)] = 1;
+    };
+    for (size_t y = 0; y < height; ++y) {
+        for (size_t i = runs.row[y] + 1; i < runs.row[y + 1]; ++i) note(part[i - 1], part[i], 1);
+        if (y) runs.touching(y, width, [&](int a, int b, int length) { note(part[size_t(a)], part[size_t(b)], length); });
+    }
+    std::vector<int64_t> colour(size_t(n_parts) * channels, 0);
+    for (size_t y = 0; y < height && !touches.empty(); ++y)
+        for (size_t i = runs.row[y]; i < runs.row[y + 1]; ++i) {
+            if (!wanted[size_t(part[i])]) continue;
+            for (size_t c = 0; c < channels; ++c) {
+                const int16_t *line = planes.data() + c * plane + y * stride;
+                int64_t sum = 0;
+                for (int x = runs.start[i]; x < runs.end(i, y, width); ++x) sum += line[x];
+                colour[size_t(part[i]) * channels + c] += sum;
+            }
+        }
+    std::sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) {
+        return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
+    std::vector<size_t> first(size_t(n_parts) + 1, 0);
+    for (const Touch &t : touches) ++first[size_t(t.from) + 1];
+    for (size_t i = 0; i < size_t(n_parts); ++i) first[i + 1] += first[i];
+    // Merging: `owner` is a forest, `next` chains the parts that were merged into a small one.
+    std::vector<int> owner(static_cast<size_t>(n_parts)), next(size_t(n_parts), -1), tail(static_cast<size_t>(n_parts));
+    for (int i = 0; i < n_parts; ++i) owner[size_t(i)] = tail[size_t(i)] = i;
+    const auto find = [&](int i) {
+        while (owner[size_t(i)] != i) i = owner[size_t(i)] = owner[size_t(owner[size_t(i)])];
+        return i;
+    };
+    using Entry = std::pair<int64_t, int>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+    for (int i = 0; i < n_parts; ++i)
+        if (size[size_t(i)] < least) queue.push({size[size_t(i)], i});
+    std::vector<std::pair<int, int64_t>> found;
+    while (!queue.empty()) {
+        const auto [was, i] = queue.top();
+        queue.pop();
+        if (find(i) != i || size[size_t(i)] != was) continue;
+        found.clear();
+        for (int member = i; member >= 0; member = next[size_t(member)])
+            for (size_t t = first[size_t(member)]; t < first[size_t(member) + 1]; ++t) {
+                const int other = find(touches[t].to);
+                if (other != i) found.push_back({other, touches[t].length});
+            }
+        if (found.empty()) continue;  // the whole picture
+        std::sort(found.begin(), found.end());
+        int best = -1;
+        double nearest = 0;
+        int64_t outline = 0;
+        for (const auto &[other, length] : found) outline += length;
+        for (size_t from = 0, to; from < found.size(); from = to) {
+            int64_t common = 0;
+            for (to = from; to < found.size() && found[to].first == found[from].first; ++to) common += found[to].second;
+            const int other = found[from].first;
+            double apart = 0;
+            for (size_t c = 0; c < channels; ++c) {
+                const double gap = double(colour[size_t(i) * channels + c]) / double(size[size_t(i)]) -
+                                   double(colour[size_t(other) * channels + c]) / double(size[size_t(other)]);
+                apart += gap * gap;
+            }
+            const double share = double(common) / double(outline);
+            const double badness = border > 0 ? (apart + 1.0) / (border >= 2 ? share * share : share) : apart;
+            if (best < 0 || badness < nearest) best = other, nearest = badness;
+        }
+        owner[size_t(i)] = best;
+        for (size_t c = 0; c < channels; ++c) colour[size_t(best) * channels + c] += colour[size_t(i) * channels + c];
+        if (size[size_t(best)] < least) {
+            next[size_t(tail[size_t(best)])] = i, tail[size_t(best)] = tail[size_t(i)];
+            queue.push({size[size_t(best)] + size[size_t(i)], best});
+        }
+        size[size_t(best)] += size[size_t(i)];
+    }
+    std::vector<int> number(size_t(n_parts), -1);
+    int n = 0;
+    for (size_t y = 0; y < height; ++y)
+        for (size_t i = runs.row[y]; i < runs.row[y + 1]; ++i) {
+            int &named = number[size_t(find(part[i]))];
+            if (named < 0) named = n++;
+            std::fill(all + y * w + size_t(runs.start[i]), all + y * w + size_t(runs.end(i, y, width)), named);
+        }
+    return n;
+}
+
+// Of the rows `first` to `last` - 1, for each segment: pixels; sides of pixels to other segments or to the edge of the picture;
+// sums of rows and of columns; first and last row and column. Added to, or extends, what is in `out` (n x 8).
+void segment_shapes(ReadLabels labels, size_t first, size_t last, Counts out) {
+    nb::gil_scoped_release released;
+    const size_t height = labels.shape(0), width = labels.shape(1);
+    for (size_t y = first; y < last; ++y) {
+        const int *line = labels.data() + y * width;
+        size_t from = 0;
+        while (from < width) {
+            const int label = line[from];
+            size_t to = from + 1;
+            while (to < width && line[to] == label) ++to;
+            int64_t *s = out.data() + size_t(label) * 8;
+            const auto m = int64_t(to - from), a = int64_t(from), b = int64_t(to), row = int64_t(y);
+            int64_t sides = 2;
+            if (y == 0) sides += m;
+            else
+                for (size_t x = from; x < to; ++x) sides += line[x - width] != label;
+            if (y + 1 == height) sides += m;
+            else
+                for (size_t x = from; x < to; ++x) sides += line[x + width] != label;
+            s[0] += m, s[1] += sides, s[2] += m * row, s[3] += (a + b - 1) * m / 2;
+            s[4] = std::min(s[4], row), s[5] = std::max(s[5], row);
+            s[6] = std::min(s[6], a), s[7] = std::max(s[7], b - 1);
+            from = to;
+        }
+    }
+}
+
+}  // namespace
+
+void register_segment_shapes(nb::module_ &m) {
+    m.def("smooth_segments", &smooth_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(),
+          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("diagonal"), nb::arg("phase"),
+          nb::arg("first"), nb::arg("last"));
+    m.def("connect_segments", &connect_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(), nb::arg("least"),
+          nb::arg("border"));
+    m.def("segment_shapes", &segment_shapes, nb::arg("labels").noconvert(), nb::arg("first"), nb::arg("last"),
+          nb::arg("out").noconvert());
+}

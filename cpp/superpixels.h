@@ -1,0 +1,251 @@
+// Pixels to the nearest segment in colour and position, and the sums of what each segment gets.
+//
+// Candidates are found in two steps, for a tile and for each of its cells. In a box of colours and positions, one segment is
+// never nearer than another if the difference of their squared distances, which is linear, has one sign at the worst corner of
+// the box. Allowing for rounding, that never changes the answer. Products are rounded before they are added, so that every
+// instruction set gives the same bits; sums are whole numbers.
+
+typedef Vec<float> Light;
+typedef Vec<int> Places;
+
+struct Box {
+    const float *low, *high;  // colour, row, column
+};
+
+// The square of what separates a centre from the middle of a box.
+inline float from_middle(const float *centre, Box box, size_t channels, float weight) {
+    float colour = 0, place = 0;
+    for (size_t c = 0; c < channels + 2; ++c) {
+        const float away = 0.5f * (box.low[c] + box.high[c]) - centre[c];
+        (c < channels ? colour : place) += away * away;
+    }
+    return colour + weight * place;
+}
+
+inline float farthest(const float *centre, Box box, size_t channels, float weight) {
+    float colour = 0, place = 0;
+    for (size_t c = 0; c < channels + 2; ++c) {
+        const float left = centre[c] - box.low[c], right = box.high[c] - centre[c];
+        const float away = left > right ? left : right;
+        (c < channels ? colour : place) += away * away;
+    }
+    return colour + weight * place;
+}
+
+// Keeps of `which` those that may be nearest somewhere in the box; returns their number.
+inline size_t prune(const Segments &s, Box box, const int *which, size_t count, int *kept) {
+    const size_t channels = s.channels, d = channels + 2;
+    size_t best = 0;
+    float least_found = __builtin_inff();
+    for (size_t i = 0; i < count; ++i) {
+        const float found = from_middle(s.centres + which[i] * d, box, channels, s.weight);
+        if (found < least_found) least_found = found, best = i;
+    }
+    const float *first = s.centres + which[best] * d;
+    const float error = 4e-6f * farthest(first, box, channels, s.weight);
+    size_t m = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const float *other = s.centres + which[i] * d;
+        float most = 0, size = 0;  // of the distance to `first` minus that to `other`
+        for (size_t c = 0; c < d; ++c) {
+            const float apart = other[c] - first[c], sum = other[c] + first[c];
+            const float low = apart * (2 * box.low[c] - sum), high = apart * (2 * box.high[c] - sum);
+            const float larger = low > high ? low : high, w = c < channels ? 1.0f : s.weight;
+            most += w * larger;
+            size += w * (larger < 0 ? -larger : larger);
+        }
+        kept[m] = which[i];
+        m += i == best || most >= -(error + 1e-5f * size);
+    }
+    return m;
+}
+
+template <int fixed> struct CellOf {
+    const Segments &s;
+    size_t y, x, rows, columns;
+    const int *which;
+    size_t m;
+    float *beside;  // m x cell_width: the part of the distance that is due to the column
+    int (*index)[cell_width];
+
+    size_t channels() const { return fixed ? size_t(fixed) : s.channels; }
+
+    void assign() {
+        constexpr size_t L = lanes<float>;
+        const size_t d = channels() + 2;
+        for (size_t j = 0; j < m; ++j)
+            for (size_t l = 0; l < cell_width; ++l) {
+                const float away = float(x + l) - s.centres[which[j] * d + d - 1];
+                float square = away * away;
+                settle(square);
+                beside[j * cell_width + l] = s.weight * square;
+            }
+        for (size_t r = 0; r < rows; ++r)
+            for (size_t l = 0; l < cell_width; l += L) {
+                const int16_t *at = s.planes + (y + r) * s.stride + x + l;
+                Light colour[fixed ? fixed : 1];
+                if constexpr (fixed > 0)
+                    for (int c = 0; c < fixed; ++c) colour[c] = load_as<float>(at + c * s.height * s.stride);
+                Light nearest = broadcast(__builtin_inff());
+                Places place = {};
+                for (size_t j = 0; j < m; ++j) {
+                    const float *centre = s.centres + which[j] * d;
+                    const float away = float(y + r) - centre[d - 2];
+                    float square = away * away;
+                    settle(square);
+                    square *= s.weight;
+                    settle(square);
+                    Light distance = load<Light>(beside + j * cell_width + l) + square;
+                    for (size_t c = 0; c < channels(); ++c) {
+                        Light value;
+                        if constexpr (fixed > 0) value = colour[c];
+                        else value = load_as<float>(at + c * s.height * s.stride);
+                        const Light apart = value - centre[c];
+                        Light product = apart * apart;
+                        settle(product);
+                        distance += product;
+                    }
+                    const Places nearer = distance < nearest;
+                    nearest = nearer ? distance : nearest;
+                    place = nearer ? (int(j) - Places{}) : place;
+                }
+                store(&index[r][l], place);
+            }
+    }
+
+    void add() {
+        constexpr size_t L = lanes<int>;
+        const size_t d = channels() + 3;
+        if (columns < cell_width)
+            for (size_t r = 0; r < rows; ++r)
+                for (size_t l = columns; l < cell_width; ++l) index[r][l] = -1;
+        if (fixed && m <= 8) {
+            Places steps;
+            for (size_t l = 0; l < L; ++l) steps[l] = int(l);
+            for (size_t j = 0; j < m; ++j) {
+                Places total[(fixed ? fixed : 1) + 3] = {};
+                for (size_t r = 0; r < rows; ++r)
+                    for (size_t l = 0; l < cell_width; l += L) {
+                        const Places here = load<Places>(&index[r][l]) == int(j);
+                        const int16_t *at = s.planes + (y + r) * s.stride + x + l;
+                        for (int c = 0; c < fixed; ++c) total[c] += here & load_as<int>(at + c * s.height * s.stride);
+                        total[fixed] += here & int(r);
+                        total[fixed + 1] += here & (steps + int(l));
+                        total[fixed + 2] -= here;
+                    }
+                int64_t sums[(fixed ? fixed : 1) + 3] = {};
+                for (int c = 0; c < fixed + 3; ++c)
+                    for (size_t l = 0; l < L; ++l) sums[c] += total[c][l];
+                put(s.sums + which[j] * d, sums);
+            }
+            return;
+        }
+        for (size_t r = 0; r < rows; ++r)
+            for (size_t l = 0; l < columns; ++l) {
+                int64_t *to = s.sums + which[index[r][l]] * d;
+                const int16_t *at = s.planes + (y + r) * s.stride + x + l;
+                for (size_t c = 0; c < channels(); ++c) to[c] += at[c * s.height * s.stride];
+                to[d - 3] += int64_t(y + r), to[d - 2] += int64_t(x + l), to[d - 1] += 1;
+            }
+    }
+
+    void put(int64_t *to, const int64_t *sums) const {
+        const size_t c = channels();
+        for (size_t i = 0; i < c; ++i) to[i] += sums[i];
+        to[c] += sums[c] + int64_t(y) * sums[c + 2];
+        to[c + 1] += sums[c + 1] + int64_t(x) * sums[c + 2];
+        to[c + 2] += sums[c + 2];
+    }
+};
+
+template <int fixed>
+inline int64_t assign_tiles(const Segments &s, size_t first, size_t last, char *memory) {
+    const size_t channels = s.channels, d = channels + 2;
+    const size_t across = (s.width + cell_width - 1) / cell_width, down = (s.height + cell_height - 1) / cell_height;
+    float *beside = reinterpret_cast<float *>(memory);
+    int *near = reinterpret_cast<int *>(beside + s.n * cell_width), *some = near + s.n, *kept = some + s.n;
+    float *low = reinterpret_cast<float *>(kept + s.n), *high = low + d, *low_cell = high + d, *high_cell = low_cell + d;
+    int index[cell_height][cell_width];
+    int64_t compared = 0;
+    for (size_t tile_y = first; tile_y < last; tile_y += s.tile_rows)
+        for (size_t tile_x = 0; tile_x < across; tile_x += s.tile_columns) {
+            const size_t end_y = least(tile_y + s.tile_rows, down), end_x = least(tile_x + s.tile_columns, across);
+            for (size_t c = 0; c < channels; ++c) low[c] = 1e9f, high[c] = -1e9f;
+            for (size_t cy = tile_y; cy < end_y; ++cy)
+                for (size_t cx = tile_x; cx < end_x; ++cx)
+                    for (size_t c = 0; c < channels; ++c) {
+                        const int16_t *ends = s.bounds + ((cy * across + cx) * channels + c) * 2;
+                        low[c] = ends[0] < low[c] ? float(ends[0]) : low[c];
+                        high[c] = ends[1] > high[c] ? float(ends[1]) : high[c];
+                    }
+            low[channels] = float(tile_y * cell_height), low[channels + 1] = float(tile_x * cell_width);
+            high[channels] = float(least(end_y * cell_height, s.height) - 1);
+            high[channels + 1] = float(least(end_x * cell_width, s.width) - 1);
+            // Segments whose square reaches the tile, in rising order within each bucket, then sorted by insertion.
+            const auto bucket_of = [&](float at, size_t count) {
+                const float number = at / s.bucket;
+                return number <= 0 ? size_t(0) : least(size_t(number), count - 1);
+            };
+            const size_t top = bucket_of(low[channels] - s.radius, s.buckets_down);
+            const size_t bottom = bucket_of(high[channels] + s.radius, s.buckets_down);
+            const size_t left = bucket_of(low[channels + 1] - s.radius, s.buckets_across);
+            const size_t right = bucket_of(high[channels + 1] + s.radius, s.buckets_across);
+            size_t count = 0;
+            for (size_t by = top; by <= bottom; ++by)
+                for (int at = s.bucket_start[by * s.buckets_across + left];
+                     at < s.bucket_start[by * s.buckets_across + right + 1]; ++at) {
+                    const float *centre = s.centres + s.bucket_items[at] * d;
+                    const bool reaches = centre[channels] >= low[channels] - s.radius &&
+                                         centre[channels] <= high[channels] + s.radius &&
+                                         centre[channels + 1] >= low[channels + 1] - s.radius &&
+                                         centre[channels + 1] <= high[channels + 1] + s.radius;
+                    if (reaches) near[count++] = s.bucket_items[at];
+                }
+            if (count == 0)  // all have moved away: then any may have it
+                for (; count < s.n; ++count) near[count] = int(count);
+            count = prune(s, Box{low, high}, near, count, some);
+            for (size_t i = 1; i < count; ++i) {  // ties go to the lowest number
+                const int one = some[i];
+                size_t j = i;
+                for (; j > 0 && some[j - 1] > one; --j) some[j] = some[j - 1];
+                some[j] = one;
+            }
+            for (size_t cy = tile_y; cy < end_y; ++cy)
+                for (size_t cx = tile_x; cx < end_x; ++cx) {
+                    for (size_t c = 0; c < channels; ++c) {
+                        const int16_t *ends = s.bounds + ((cy * across + cx) * channels + c) * 2;
+                        low_cell[c] = ends[0], high_cell[c] = ends[1];
+                    }
+                    const size_t y = cy * cell_height, x = cx * cell_width;
+                    const size_t rows = least(cell_height, s.height - y), columns = least(cell_width, s.width - x);
+                    low_cell[channels] = float(y), high_cell[channels] = float(y + rows - 1);
+                    low_cell[channels + 1] = float(x), high_cell[channels + 1] = float(x + columns - 1);
+                    const size_t m = prune(s, Box{low_cell, high_cell}, some, count, kept);
+                    CellOf<fixed> cell{s, y, x, rows, columns, kept, m, beside, index};
+                    if (m > 1) cell.assign();
+                    else
+                        for (size_t r = 0; r < rows; ++r)
+                            for (size_t l = 0; l < cell_width; ++l) index[r][l] = 0;
+                    compared += m > 1 ? int64_t(m * rows * cell_width) : 0;
+                    if (s.labels)
+                        for (size_t r = 0; r < rows; ++r) {
+                            int *to = s.labels + (y + r) * s.width + x;
+                            for (size_t l = 0; l < columns; ++l) to[l] = kept[index[r][l]];
+                        }
+                    if (s.sums) cell.add();
+                }
+        }
+    return compared;
+}
+
+// Rows of cells `first` to `last` - 1, which begin and end with tiles; returns how many distances were computed.
+inline int64_t assign_segments(const Segments &s, size_t first, size_t last, void *memory) {
+    char *bytes = static_cast<char *>(memory);
+    switch (s.channels) {
+        case 1: return assign_tiles<1>(s, first, last, bytes);
+        case 2: return assign_tiles<2>(s, first, last, bytes);
+        case 3: return assign_tiles<3>(s, first, last, bytes);
+        case 4: return assign_tiles<4>(s, first, last, bytes);
+        default: return assign_tiles<0>(s, first, last, bytes);
+    }
+}
