@@ -21,9 +21,9 @@ using Counts = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Gives each pixel on an outline to the segment among its neighbours' with the least distance plus `price` for each neighbour in
 // another one (diagonal ones count `diagonal`), for the pixels of one of four phases: pixels of the same phase are not neighbours,
-// so that the order does not matter. Returns how many changed.
-int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, float diagonal, int phase,
-                        size_t first, size_t last) {
+// so that the order does not matter. With `whole`, no pixel is given away whose segment would fall apart. Returns how many changed.
+int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, float diagonal, bool whole,
+                        int phase, size_t first, size_t last) {
     nb::gil_scoped_release released;
     const ptrdiff_t height = ptrdiff_t(labels.shape(0)), width = ptrdiff_t(labels.shape(1));
     const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride, d = channels + 2;
@@ -37,6 +37,16 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
             if ((!up || here[-width] == own) && (!down || here[width] == own) && (!left || here[-1] == own) &&
                 (!right || here[1] == own))
                 continue;
+            if (whole) {
+                // Around the pixel, its segment must be in one piece: one run of the ring that touches a side.
+                const bool ring[8] = {up && here[-width] == own,           up && right && here[-width + 1] == own,
+                                      right && here[1] == own,             down && right && here[width + 1] == own,
+                                      down && here[width] == own,          down && left && here[width - 1] == own,
+                                      left && here[-1] == own,             up && left && here[-width - 1] == own};
+                int pieces = 0;
+                for (int i = 0; i < 8; i += 2) pieces += ring[i] && !(ring[i + 1] && ring[(i + 2) & 7]);
+                if (pieces != 1) continue;
+            }
             int near[8];
             float share[8];
             int n = 0;
@@ -76,11 +86,6 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
 
 // ---------------------------------------------------------------- connected parts
 
-struct Part {
-    int64_t size = 0;
-    std::vector<int64_t> colour;
-};
-
 // Runs of equal labels in rows, joined where they touch.
 struct Runs {
     std::vector<int> start, label, parent;  // in reading order; start is the column
@@ -108,11 +113,10 @@ struct Runs {
     }
 };
 
-// Makes every segment connected, by sides of pixels, and none smaller than `least`, in place: parts of a segment become segments
-// if they are large enough, else they join the neighbour that is most alike in colour, smallest first. With `border` the longer
-// common border counts too: the squared difference of the colours is divided by its share of the outline to that power.
-// Segments are numbered in reading order; returns their number.
-int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double border) {
+// Makes every segment connected, by sides of pixels, in place. Connected parts smaller than `least`, and then the smallest until no
+// more than `most` are left, join the neighbour with the least squared difference of mean colours divided by its share of the
+// part's outline. Segments are numbered in reading order; returns their number.
+int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t most) {
     nb::gil_scoped_release released;
     const size_t height = labels.shape(0), w = labels.shape(1);
     const int width = int(w);
@@ -143,6 +147,14 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double bor
     std::vector<int64_t> size(size_t(n_parts), 0);
     for (size_t y = 0; y < height; ++y)
         for (size_t i = runs.row[y]; i < runs.row[y + 1]; ++i) size[size_t(part[i])] += runs.end(i, y, width) - runs.start[i];
+    // No part as large as `limit` joins another. Those that have to are the smallest; what they make together may have to, too.
+    int64_t limit = least;
+    if (n_parts > most) {
+        std::vector<int64_t> sorted(size);
+        const size_t last = size_t(n_parts - most);
+        std::nth_element(sorted.begin(), sorted.begin() + ptrdiff_t(last), sorted.end());
+        limit = std::max(least, 2 * sorted[last] + 1);
+    }
     // Colours, and who touches whom, of small parts and their neighbours only.
     struct Touch {
         int from, to, length;
@@ -151,7 +163,7 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double bor
     std::vector<char> wanted(size_t(n_parts), 0);
     const auto note = [&](int a, int b, int length) {
         if (a == b) return;
-        const bool small_a = size[size_t(a)] < least, small_b = size[size_t(b)] < least;
+        const bool small_a = size[size_t(a)] < limit, small_b = size[size_t(b)] < limit;
         if (small_a) touches.push_back({a, b, length});
         if (small_b) touches.push_back({b, a, length});
         if (small_a || small_b) wanted[size_t(a)] = wanted[size_t(b)] = 1;
@@ -187,12 +199,14 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double bor
     using Entry = std::pair<int64_t, int>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
     for (int i = 0; i < n_parts; ++i)
-        if (size[size_t(i)] < least) queue.push({size[size_t(i)], i});
+        if (size[size_t(i)] < limit) queue.push({size[size_t(i)], i});
     std::vector<std::pair<int, int64_t>> found;
+    int64_t count = n_parts;
     while (!queue.empty()) {
         const auto [was, i] = queue.top();
         queue.pop();
         if (find(i) != i || size[size_t(i)] != was) continue;
+        if (was >= least && count <= most) break;
         found.clear();
         for (int member = i; member >= 0; member = next[size_t(member)])
             for (size_t t = first[size_t(member)]; t < first[size_t(member) + 1]; ++t) {
@@ -216,12 +230,13 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, double bor
                 apart += gap * gap;
             }
             const double share = double(common) / double(outline);
-            const double badness = border > 0 ? (apart + 1.0) / (border >= 2 ? share * share : share) : apart;
+            const double badness = (apart + 1.0) / share;
             if (best < 0 || badness < nearest) best = other, nearest = badness;
         }
         owner[size_t(i)] = best;
+        --count;
         for (size_t c = 0; c < channels; ++c) colour[size_t(best) * channels + c] += colour[size_t(i) * channels + c];
-        if (size[size_t(best)] < least) {
+        if (size[size_t(best)] < limit) {
             next[size_t(tail[size_t(best)])] = i, tail[size_t(best)] = tail[size_t(i)];
             queue.push({size[size_t(best)] + size[size_t(i)], best});
         }
@@ -271,10 +286,10 @@ void segment_shapes(ReadLabels labels, size_t first, size_t last, Counts out) {
 
 void register_segment_shapes(nb::module_ &m) {
     m.def("smooth_segments", &smooth_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(),
-          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("diagonal"), nb::arg("phase"),
-          nb::arg("first"), nb::arg("last"));
+          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("diagonal"), nb::arg("whole"),
+          nb::arg("phase"), nb::arg("first"), nb::arg("last"));
     m.def("connect_segments", &connect_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(), nb::arg("least"),
-          nb::arg("border"));
+          nb::arg("most"));
     m.def("segment_shapes", &segment_shapes, nb::arg("labels").noconvert(), nb::arg("first"), nb::arg("last"),
           nb::arg("out").noconvert());
 }

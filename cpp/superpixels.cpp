@@ -1,6 +1,7 @@
 // Colours of pixels as planes of whole numbers, and the assignment of pixels to segments (superpixels.h).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cmath>
