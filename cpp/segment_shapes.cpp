@@ -20,10 +20,11 @@ using ReadLabels = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device:
 using Counts = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Gives each pixel on an outline to the segment among its neighbours' with the least distance plus `price` for each neighbour in
-// another one (diagonal ones count `diagonal`), for the pixels of one of four phases: pixels of the same phase are not neighbours,
-// so that the order does not matter. With `whole`, no pixel is given away whose segment would fall apart. Returns how many changed.
-int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, float diagonal, bool whole,
-                        int phase, size_t first, size_t last) {
+// another one (`diagonal` of it for diagonal ones), unless its own segment would fall apart or vanish. Done for the pixels of one
+// of four phases: pixels of the same phase are not neighbours, so that their order does not matter. Returns how many changed.
+int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, int phase, size_t first,
+                        size_t last) {
+    constexpr float diagonal = 0.7f;  // outlines in all directions cost about the same by length
     nb::gil_scoped_release released;
     const ptrdiff_t height = ptrdiff_t(labels.shape(0)), width = ptrdiff_t(labels.shape(1));
     const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride, d = channels + 2;
@@ -37,16 +38,14 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
             if ((!up || here[-width] == own) && (!down || here[width] == own) && (!left || here[-1] == own) &&
                 (!right || here[1] == own))
                 continue;
-            if (whole) {
-                // Around the pixel, its segment must be in one piece: one run of the ring that touches a side.
-                const bool ring[8] = {up && here[-width] == own,           up && right && here[-width + 1] == own,
-                                      right && here[1] == own,             down && right && here[width + 1] == own,
-                                      down && here[width] == own,          down && left && here[width - 1] == own,
-                                      left && here[-1] == own,             up && left && here[-width - 1] == own};
-                int pieces = 0;
-                for (int i = 0; i < 8; i += 2) pieces += ring[i] && !(ring[i + 1] && ring[(i + 2) & 7]);
-                if (pieces != 1) continue;
-            }
+            // Around the pixel, its segment must be in one piece: the sides that belong to it, joined by the corners between.
+            const bool ring[8] = {up && here[-width] == own,  up && right && here[-width + 1] == own,
+                                  right && here[1] == own,    down && right && here[width + 1] == own,
+                                  down && here[width] == own, down && left && here[width - 1] == own,
+                                  left && here[-1] == own,    up && left && here[-width - 1] == own};
+            int pieces = 0;
+            for (int i = 0; i < 8; i += 2) pieces += ring[i] && !(ring[i + 1] && ring[(i + 2) & 7]);
+            if (pieces != 1) continue;
             int near[8];
             float share[8];
             int n = 0;
@@ -286,8 +285,8 @@ void segment_shapes(ReadLabels labels, size_t first, size_t last, Counts out) {
 
 void register_segment_shapes(nb::module_ &m) {
     m.def("smooth_segments", &smooth_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(),
-          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("diagonal"), nb::arg("whole"),
-          nb::arg("phase"), nb::arg("first"), nb::arg("last"));
+          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("phase"), nb::arg("first"),
+          nb::arg("last"));
     m.def("connect_segments", &connect_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(), nb::arg("least"),
           nb::arg("most"));
     m.def("segment_shapes", &segment_shapes, nb::arg("labels").noconvert(), nb::arg("first"), nb::arg("last"),

@@ -23,6 +23,10 @@ using Bounds = nb::ndarray<int16_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using ReadBounds = nb::ndarray<const int16_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Centres = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ReadLabels = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ReadLine = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Sums = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr float unit = 256;  // steps of a plane to one unit of Lab
@@ -146,6 +150,62 @@ int64_t assign_segments(ReadPlanes planes, ReadBounds bounds, size_t width, Cent
     return compared;
 }
 
+// Calls `run(row, from, to, label)` for each run of equal labels in rows `first` to `last` - 1.
+template <class F> void each_run(ReadLabels labels, size_t first, size_t last, F run) {
+    const size_t width = labels.shape(1);
+    for (size_t row = first; row < last; ++row) {
+        const int *line = labels.data() + row * width;
+        for (size_t from = 0, to; from < width; from = to) {
+            for (to = from + 1; to < width && line[to] == line[from];) ++to;
+            run(row, from, to, line[from]);
+        }
+    }
+}
+
+// The sums of planes, rows, columns and pixels of each segment, as in `assign_segments`, for labels that are known; returns the sum
+// of the squares of all values of the planes.
+int64_t plane_sums(ReadPlanes planes, ReadLabels labels, size_t first, size_t last, Sums out) {
+    nb::gil_scoped_release released;
+    const size_t channels = planes.shape(0), height = planes.shape(1), stride = planes.shape(2), d = channels + 3;
+    int64_t squares = 0;
+    each_run(labels, first, last, [&](size_t row, size_t from, size_t to, int label) {
+        int64_t *s = out.data() + size_t(label) * d;
+        const auto m = int64_t(to - from);
+        for (size_t c = 0; c < channels; ++c) {
+            const int16_t *line = planes.data() + (c * height + row) * stride;
+            int64_t sum = 0, square = 0;
+            for (size_t x = from; x < to; ++x) sum += line[x], square += int(line[x]) * int(line[x]);
+            s[c] += sum, squares += square;
+        }
+        s[d - 3] += m * int64_t(row), s[d - 2] += m * int64_t(from + to - 1) / 2, s[d - 1] += m;
+    });
+    return squares;
+}
+
+// The sums over each segment of the pixels minus `pivot`, and the sums of their squares over all. `out` begins with segment `base`.
+template <class T>
+void pixel_sums(Pixels<T> image, ReadLabels labels, ReadLine pivot, size_t first, size_t last, int base, Matrix out, Line squares) {
+    nb::gil_scoped_release released;
+    const size_t width = image.shape(1), channels = image.shape(2);
+    std::vector<double> sum(channels), square(channels);
+    each_run(labels, first, last, [&](size_t row, size_t from, size_t to, int label) {
+        std::fill(sum.begin(), sum.end(), 0.0), std::fill(square.begin(), square.end(), 0.0);
+        const T *in = image.data() + (row * width + from) * channels;
+        for (size_t x = from; x < to; ++x, in += channels)
+            for (size_t c = 0; c < channels; ++c) {
+                const double value = double(in[c]) - pivot.data()[c];
+                sum[c] += value, square[c] += value * value;
+            }
+        double *s = out.data() + size_t(label - base) * channels;
+        for (size_t c = 0; c < channels; ++c) s[c] += sum[c], squares.data()[c] += square[c];
+    });
+}
+
+template <class T> void register_pixel_sums(nb::module_ &m) {
+    m.def("pixel_sums", &pixel_sums<T>, nb::arg("image").noconvert(), nb::arg("labels").noconvert(), nb::arg("pivot").noconvert(),
+          nb::arg("first"), nb::arg("last"), nb::arg("base"), nb::arg("out").noconvert(), nb::arg("squares").noconvert());
+}
+
 }  // namespace
 
 void register_superpixels(nb::module_ &m) {
@@ -158,4 +218,10 @@ void register_superpixels(nb::module_ &m) {
     m.def("assign_segments", &assign_segments, nb::arg("planes").noconvert(), nb::arg("bounds").noconvert(), nb::arg("width"),
           nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("radius"), nb::arg("tile_rows"), nb::arg("tile_columns"),
           nb::arg("first"), nb::arg("last"), nb::arg("labels").noconvert().none(), nb::arg("sums").noconvert().none());
+    m.def("plane_sums", &plane_sums, nb::arg("planes").noconvert(), nb::arg("labels").noconvert(), nb::arg("first"),
+          nb::arg("last"), nb::arg("out").noconvert());
+    register_pixel_sums<uint8_t>(m);
+    register_pixel_sums<uint16_t>(m);
+    register_pixel_sums<float>(m);
+    register_pixel_sums<double>(m);
 }

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
     from foldwise.models.exploration import ExplorationModel as ExplorationModel
+    from foldwise.models.images.segments import explained_variation as explained_variation
+    from foldwise.models.images.segments import isoperimetric_quotient as isoperimetric_quotient
+    from foldwise.models.images.superpixels import Superpixels as Superpixels
+    from foldwise.models.images.superpixels import superpixels as superpixels
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -95,6 +99,8 @@ _HOMES = {
     "models.autoencoder": "Autoencoder LinearAutoencoder",
     "models.ensemble": "ClusterEnsemble Coassociation ConsensusChoice coassociation",
     "models.exploration": "ExplorationModel",
+    "models.images.segments": "explained_variation isoperimetric_quotient",
+    "models.images.superpixels": "Superpixels superpixels",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",
