@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -30,14 +31,27 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
     const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride, d = channels + 2;
     int *const all = labels.data();
     int64_t changed = 0;
-    for (ptrdiff_t y = ptrdiff_t(first) + ((ptrdiff_t(first) & 1) != (phase >> 1)); y < ptrdiff_t(last); y += 2)
+    constexpr ptrdiff_t word = sizeof(uint64_t);
+    std::vector<char> borders(size_t((width + word - 1) / word * word), 0);  // pixels with a side to another segment
+    for (ptrdiff_t y = ptrdiff_t(first) + ((ptrdiff_t(first) & 1) != (phase >> 1)); y < ptrdiff_t(last); y += 2) {
+        const bool up = y > 0, down = y + 1 < height;
+        const int *line = all + y * width, *above = up ? line - width : line, *under = down ? line + width : line;
+        for (ptrdiff_t x = 0; x < width; ++x) borders[size_t(x)] = (line[x] != above[x]) | (line[x] != under[x]);
+        for (ptrdiff_t x = 0; x + 1 < width; ++x) borders[size_t(x)] |= line[x] != line[x + 1];
+        for (ptrdiff_t x = 1; x < width; ++x) borders[size_t(x)] |= line[x] != line[x - 1];
         for (ptrdiff_t x = phase & 1; x < width; x += 2) {
+            if (x % word < 2) {
+                uint64_t eight;
+                std::memcpy(&eight, borders.data() + x / word * word, sizeof eight);
+                if (eight == 0) {
+                    x += word - 2;
+                    continue;
+                }
+            }
+            if (!borders[size_t(x)]) continue;
             int *here = all + y * width + x;
             const int own = *here;
-            const bool up = y > 0, down = y + 1 < height, left = x > 0, right = x + 1 < width;
-            if ((!up || here[-width] == own) && (!down || here[width] == own) && (!left || here[-1] == own) &&
-                (!right || here[1] == own))
-                continue;
+            const bool left = x > 0, right = x + 1 < width;
             // Around the pixel, its segment must be in one piece: the sides that belong to it, joined by the corners between.
             const bool ring[8] = {up && here[-width] == own,  up && right && here[-width + 1] == own,
                                   right && here[1] == own,    down && right && here[width + 1] == own,
@@ -80,6 +94,7 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
             changed += best != own;
             *here = best;
         }
+    }
     return changed;
 }
 

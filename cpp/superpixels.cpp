@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -47,7 +46,8 @@ inline float lab_root(float t) {
     return t > 216.0f / 24389.0f ? r : line;
 }
 
-inline int16_t whole(float x) { return int16_t(int(std::lrintf(x))); }
+// To the nearest whole number, in a way that loops can be vectorised with.
+inline int16_t whole(float x) { return int16_t(int((x + 12582912.0f) - 12582912.0f)); }
 
 constexpr size_t chunk = 256;
 
@@ -144,7 +144,8 @@ int64_t assign_segments(ReadPlanes planes, ReadBounds bounds, size_t width, Cent
     std::vector<int> next(start.begin(), start.end() - 1);
     for (size_t k = 0; k < s.n; ++k) items[size_t(next[size_t(of[k])]++)] = int(k);
     s.bucket_start = start.data(), s.bucket_items = items.data();
-    const size_t bytes = s.n * (fw::cell_width + 3) * sizeof(int) + 4 * d * sizeof(float);
+    const size_t room = (s.n + 15) / 16 * 16;
+    const size_t bytes = (room * (2 * d + fw::cell_width + fw::cell_height) + 4 * d) * sizeof(float);
     const int64_t compared = fw::active_kernels().assign_segments(s, first, last, fw::scratch(bytes));
     fw::trim_scratch();
     return compared;

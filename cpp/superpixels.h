@@ -8,99 +8,119 @@
 typedef Vec<float> Light;
 typedef Vec<int> Places;
 
-struct Box {
-    const float *low, *high;  // colour, row, column
+// Some segments, coordinate by coordinate: `at[c * stride + i]` for the i-th. Beyond `count`, up to a whole number of vectors, the
+// first is repeated.
+struct Some {
+    float *at;
+    int *number;
+    size_t stride, count;
+
+    void pad() const {
+        for (size_t i = count; i < round_up(count, lanes<float>); ++i) number[i] = number[0];
+    }
+    void fetch(const Segments &s) const {
+        const size_t d = s.channels + 2;
+        for (size_t i = 0; i < round_up(count, lanes<float>); ++i)
+            for (size_t c = 0; c < d; ++c) at[c * stride + i] = s.centres[size_t(number[i]) * d + c];
+    }
 };
 
-// The square of what separates a centre from the middle of a box.
-inline float from_middle(const float *centre, Box box, size_t channels, float weight) {
-    float colour = 0, place = 0;
-    for (size_t c = 0; c < channels + 2; ++c) {
-        const float away = 0.5f * (box.low[c] + box.high[c]) - centre[c];
-        (c < channels ? colour : place) += away * away;
-    }
-    return colour + weight * place;
-}
-
-inline float farthest(const float *centre, Box box, size_t channels, float weight) {
-    float colour = 0, place = 0;
-    for (size_t c = 0; c < channels + 2; ++c) {
-        const float left = centre[c] - box.low[c], right = box.high[c] - centre[c];
-        const float away = left > right ? left : right;
-        (c < channels ? colour : place) += away * away;
-    }
-    return colour + weight * place;
-}
-
-// Keeps of `which` those that may be nearest somewhere in the box; returns their number.
-inline size_t prune(const Segments &s, Box box, const int *which, size_t count, int *kept) {
-    const size_t channels = s.channels, d = channels + 2;
-    size_t best = 0;
-    float least_found = __builtin_inff();
-    for (size_t i = 0; i < count; ++i) {
-        const float found = from_middle(s.centres + which[i] * d, box, channels, s.weight);
-        if (found < least_found) least_found = found, best = i;
-    }
-    const float *first = s.centres + which[best] * d;
-    const float error = 4e-6f * farthest(first, box, channels, s.weight);
-    size_t m = 0;
-    for (size_t i = 0; i < count; ++i) {
-        const float *other = s.centres + which[i] * d;
-        float most = 0, size = 0;  // of the distance to `first` minus that to `other`
+// Places of those that may be nearest somewhere in the box from `low` to `high` (colour, row, column); returns their number.
+template <int fixed> inline size_t prune(const Segments &s, const float *low, const float *high, const Some &some, int *kept) {
+    constexpr size_t L = lanes<float>;
+    const size_t channels = fixed ? size_t(fixed) : s.channels, d = channels + 2;
+    // The nearest to the middle of the box.
+    Light least_found = broadcast(__builtin_inff());
+    Places place = {};
+    for (size_t i = 0; i < some.count; i += L) {
+        Light colour = {}, along = {};
         for (size_t c = 0; c < d; ++c) {
-            const float apart = other[c] - first[c], sum = other[c] + first[c];
-            const float low = apart * (2 * box.low[c] - sum), high = apart * (2 * box.high[c] - sum);
-            const float larger = low > high ? low : high, w = c < channels ? 1.0f : s.weight;
-            most += w * larger;
-            size += w * (larger < 0 ? -larger : larger);
+            const Light away = load<Light>(some.at + c * some.stride + i) - 0.5f * (low[c] + high[c]);
+            (c < channels ? colour : along) += away * away;
         }
-        kept[m] = which[i];
-        m += i == best || most >= -(error + 1e-5f * size);
+        colour += s.weight * along;
+        const Places nearer = colour < least_found;
+        least_found = nearer ? colour : least_found;
+        place = nearer ? (int(i / L) - Places{}) : place;
+    }
+    size_t best = 0;
+    float least_one = __builtin_inff();
+    for (size_t l = 0; l < L; ++l)
+        if (least_found[l] < least_one) least_one = least_found[l], best = size_t(place[l]) * L + l;
+    if (best >= some.count) best = 0;  // a copy of the first
+    // Rounding errors are relative to the largest distance from it in the box.
+    float colour = 0, along = 0;
+    for (size_t c = 0; c < d; ++c) {
+        const float centre = some.at[c * some.stride + best];
+        const float left = centre - low[c], right = high[c] - centre, away = left > right ? left : right;
+        (c < channels ? colour : along) += away * away;
+    }
+    const float error = 4e-6f * (colour + s.weight * along);
+    size_t m = 0;
+    for (size_t i = 0; i < some.count; i += L) {
+        Light most = {}, size = {};  // of the distance to the best minus that to the other
+        for (size_t c = 0; c < d; ++c) {
+            const float first = some.at[c * some.stride + best], w = c < channels ? 1.0f : s.weight;
+            const Light other = load<Light>(some.at + c * some.stride + i);
+            const Light apart = w * (other - first), sum = other + first;
+            const Light at_low = apart * (2 * low[c] - sum), at_high = apart * (2 * high[c] - sum);
+            const Light larger = at_low > at_high ? at_low : at_high;
+            most += larger;
+            size += larger < 0 ? -larger : larger;
+        }
+        int stays[L];
+        store(stays, Places(most >= -(error + 1e-5f * size)));
+        for (size_t l = 0; l < least(L, some.count - i); ++l) {
+            kept[m] = int(i + l);
+            m += stays[l] != 0 || i + l == best;
+        }
     }
     return m;
 }
 
 template <int fixed> struct CellOf {
     const Segments &s;
+    const Some &some;
     size_t y, x, rows, columns;
-    const int *which;
+    const int *kept;  // places in `some`
     size_t m;
-    float *beside;  // m x cell_width: the part of the distance that is due to the column
+    float *beside, *below, *colours;  // m x cell_width and m x cell_height: what is due to column and row; m x channels
     int (*index)[cell_width];
 
     size_t channels() const { return fixed ? size_t(fixed) : s.channels; }
+    size_t which(size_t j) const { return size_t(some.number[kept[j]]); }
 
     void assign() {
         constexpr size_t L = lanes<float>;
-        const size_t d = channels() + 2;
-        for (size_t j = 0; j < m; ++j)
+        const size_t n = channels();
+        for (size_t j = 0; j < m; ++j) {
+            const float *at = some.at + kept[j];
+            const float row = at[n * some.stride], column = at[(n + 1) * some.stride];
+            for (size_t c = 0; c < n; ++c) colours[j * n + c] = at[c * some.stride];
             for (size_t l = 0; l < cell_width; ++l) {
-                const float away = float(x + l) - s.centres[which[j] * d + d - 1];
-                float square = away * away;
-                settle(square);
-                beside[j * cell_width + l] = s.weight * square;
+                const float away = float(x + l) - column;
+                beside[j * cell_width + l] = s.weight * (away * away);
             }
+            for (size_t r = 0; r < cell_height; ++r) {
+                const float away = float(y + r) - row;
+                below[j * cell_height + r] = s.weight * (away * away);
+            }
+        }
         for (size_t r = 0; r < rows; ++r)
             for (size_t l = 0; l < cell_width; l += L) {
                 const int16_t *at = s.planes + (y + r) * s.stride + x + l;
                 Light colour[fixed ? fixed : 1];
                 if constexpr (fixed > 0)
-                    for (int c = 0; c < fixed; ++c) colour[c] = load_as<float>(at + c * s.height * s.stride);
+                    for (int c = 0; c < fixed; ++c) colour[c] = load_as<float>(at + size_t(c) * s.height * s.stride);
                 Light nearest = broadcast(__builtin_inff());
                 Places place = {};
                 for (size_t j = 0; j < m; ++j) {
-                    const float *centre = s.centres + which[j] * d;
-                    const float away = float(y + r) - centre[d - 2];
-                    float square = away * away;
-                    settle(square);
-                    square *= s.weight;
-                    settle(square);
-                    Light distance = load<Light>(beside + j * cell_width + l) + square;
-                    for (size_t c = 0; c < channels(); ++c) {
+                    Light distance = load<Light>(beside + j * cell_width + l) + below[j * cell_height + r];
+                    for (size_t c = 0; c < n; ++c) {
                         Light value;
                         if constexpr (fixed > 0) value = colour[c];
                         else value = load_as<float>(at + c * s.height * s.stride);
-                        const Light apart = value - centre[c];
+                        const Light apart = value - colours[j * n + c];
                         Light product = apart * apart;
                         settle(product);
                         distance += product;
@@ -136,13 +156,13 @@ template <int fixed> struct CellOf {
                 int64_t sums[(fixed ? fixed : 1) + 3] = {};
                 for (int c = 0; c < fixed + 3; ++c)
                     for (size_t l = 0; l < L; ++l) sums[c] += total[c][l];
-                put(s.sums + which[j] * d, sums);
+                put(s.sums + which(j) * d, sums);
             }
             return;
         }
         for (size_t r = 0; r < rows; ++r)
             for (size_t l = 0; l < columns; ++l) {
-                int64_t *to = s.sums + which[index[r][l]] * d;
+                int64_t *to = s.sums + which(size_t(index[r][l])) * d;
                 const int16_t *at = s.planes + (y + r) * s.stride + x + l;
                 for (size_t c = 0; c < channels(); ++c) to[c] += at[c * s.height * s.stride];
                 to[d - 3] += int64_t(y + r), to[d - 2] += int64_t(x + l), to[d - 1] += 1;
@@ -162,9 +182,11 @@ template <int fixed>
 inline int64_t assign_tiles(const Segments &s, size_t first, size_t last, char *memory) {
     const size_t channels = s.channels, d = channels + 2;
     const size_t across = (s.width + cell_width - 1) / cell_width, down = (s.height + cell_height - 1) / cell_height;
-    float *beside = reinterpret_cast<float *>(memory);
-    int *near = reinterpret_cast<int *>(beside + s.n * cell_width), *some = near + s.n, *kept = some + s.n;
-    float *low = reinterpret_cast<float *>(kept + s.n), *high = low + d, *low_cell = high + d, *high_cell = low_cell + d;
+    const size_t room = round_up(s.n, 16);
+    float *at = reinterpret_cast<float *>(memory), *beside = at + room * d, *below = beside + room * cell_width;
+    float *colours = below + room * cell_height, *low = colours + room * channels, *high = low + d;
+    float *low_cell = high + d, *high_cell = low_cell + d;
+    int *number = reinterpret_cast<int *>(high_cell + d), *kept = number + room;
     int index[cell_height][cell_width];
     int64_t compared = 0;
     for (size_t tile_y = first; tile_y < last; tile_y += s.tile_rows)
@@ -192,24 +214,27 @@ inline int64_t assign_tiles(const Segments &s, size_t first, size_t last, char *
             const size_t right = bucket_of(high[channels + 1] + s.radius, s.buckets_across);
             size_t count = 0;
             for (size_t by = top; by <= bottom; ++by)
-                for (int at = s.bucket_start[by * s.buckets_across + left];
-                     at < s.bucket_start[by * s.buckets_across + right + 1]; ++at) {
-                    const float *centre = s.centres + s.bucket_items[at] * d;
+                for (int item = s.bucket_start[by * s.buckets_across + left];
+                     item < s.bucket_start[by * s.buckets_across + right + 1]; ++item) {
+                    const float *centre = s.centres + size_t(s.bucket_items[item]) * d;
                     const bool reaches = centre[channels] >= low[channels] - s.radius &&
                                          centre[channels] <= high[channels] + s.radius &&
                                          centre[channels + 1] >= low[channels + 1] - s.radius &&
                                          centre[channels + 1] <= high[channels + 1] + s.radius;
-                    if (reaches) near[count++] = s.bucket_items[at];
+                    if (reaches) number[count++] = s.bucket_items[item];
                 }
             if (count == 0)  // all have moved away: then any may have it
-                for (; count < s.n; ++count) near[count] = int(count);
-            count = prune(s, Box{low, high}, near, count, some);
-            for (size_t i = 1; i < count; ++i) {  // ties go to the lowest number
-                const int one = some[i];
+                for (; count < s.n; ++count) number[count] = int(count);
+            Some some{at, number, room, count};
+            some.pad(), some.fetch(s);
+            some.count = prune<fixed>(s, low, high, some, kept);
+            for (size_t i = 0; i < some.count; ++i) {  // in rising order: ties go to the lowest number
+                const int one = number[kept[i]];
                 size_t j = i;
-                for (; j > 0 && some[j - 1] > one; --j) some[j] = some[j - 1];
-                some[j] = one;
+                for (; j > 0 && number[j - 1] > one; --j) number[j] = number[j - 1];
+                number[j] = one;
             }
+            some.pad(), some.fetch(s);
             for (size_t cy = tile_y; cy < end_y; ++cy)
                 for (size_t cx = tile_x; cx < end_x; ++cx) {
                     for (size_t c = 0; c < channels; ++c) {
@@ -220,8 +245,8 @@ inline int64_t assign_tiles(const Segments &s, size_t first, size_t last, char *
                     const size_t rows = least(cell_height, s.height - y), columns = least(cell_width, s.width - x);
                     low_cell[channels] = float(y), high_cell[channels] = float(y + rows - 1);
                     low_cell[channels + 1] = float(x), high_cell[channels + 1] = float(x + columns - 1);
-                    const size_t m = prune(s, Box{low_cell, high_cell}, some, count, kept);
-                    CellOf<fixed> cell{s, y, x, rows, columns, kept, m, beside, index};
+                    const size_t m = prune<fixed>(s, low_cell, high_cell, some, kept);
+                    CellOf<fixed> cell{s, some, y, x, rows, columns, kept, m, beside, below, colours, index};
                     if (m > 1) cell.assign();
                     else
                         for (size_t r = 0; r < rows; ++r)
@@ -230,7 +255,7 @@ inline int64_t assign_tiles(const Segments &s, size_t first, size_t last, char *
                     if (s.labels)
                         for (size_t r = 0; r < rows; ++r) {
                             int *to = s.labels + (y + r) * s.width + x;
-                            for (size_t l = 0; l < columns; ++l) to[l] = kept[index[r][l]];
+                            for (size_t l = 0; l < columns; ++l) to[l] = number[kept[index[r][l]]];
                         }
                     if (s.sums) cell.add();
                 }

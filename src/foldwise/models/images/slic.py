@@ -18,6 +18,7 @@ from foldwise.stats.segment_sums import SegmentSums
 
 _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pixels
 _PASSES = 8  # of smoothing
+_FEW = 1e-4  # pixels of all: smoothing ends if no more change
 _PHASES = (0, 3, 1, 2)
 _OFF_EDGES = 3.0  # pixels: below this step of the grid, its points are not moved
 
@@ -116,7 +117,7 @@ class Slic:
             for phase in _PHASES:
                 work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, phase)
                 changed += sum(over_strips(planes.height, work, self.n_threads))
-            if changed == 0:
+            if changed <= _FEW * labels.size:
                 break
 
 
