@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -21,10 +19,11 @@ using ReadLabels = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device:
 using Counts = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Gives each pixel on an outline to the segment among its neighbours' with the least distance plus `price` for each neighbour in
-// another one (`diagonal` of it for diagonal ones), unless its own segment would fall apart or vanish. Done for the pixels of one
-// of four phases: pixels of the same phase are not neighbours, so that their order does not matter. Returns how many changed.
-int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, int phase, size_t first,
-                        size_t last) {
+// another one (`diagonal` of it for diagonal ones); with `whole` unless its own segment would fall apart or vanish. Done for the
+// pixels of one of four phases: those of the same phase are not neighbours, so that their order does not matter. Returns how many
+// changed.
+int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, bool whole, int phase,
+                        size_t first, size_t last) {
     constexpr float diagonal = 0.7f;  // outlines in all directions cost about the same by length
     nb::gil_scoped_release released;
     const ptrdiff_t height = ptrdiff_t(labels.shape(0)), width = ptrdiff_t(labels.shape(1));
@@ -59,7 +58,7 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
                                   left && here[-1] == own,    up && left && here[-width - 1] == own};
             int pieces = 0;
             for (int i = 0; i < 8; i += 2) pieces += ring[i] && !(ring[i + 1] && ring[(i + 2) & 7]);
-            if (pieces != 1) continue;
+            if (whole && pieces != 1) continue;
             int near[8];
             float share[8];
             int n = 0;
@@ -170,22 +169,28 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t mo
         limit = std::max(least, 2 * sorted[last] + 1);
     }
     // Colours, and who touches whom, of small parts and their neighbours only.
+    std::vector<char> wanted(size_t(n_parts), 0);
+    std::vector<size_t> first(size_t(n_parts) + 2, 0);  // of each part, in `touches`; shifted by one while they are filled
     struct Touch {
-        int from, to, length;
+        int to, length;
     };
     std::vector<Touch> touches;
-    std::vector<char> wanted(size_t(n_parts), 0);
-    const auto note = [&](int a, int b, int length) {
-        if (a == b) return;
-        const bool small_a = size[size_t(a)] < limit, small_b = size[size_t(b)] < limit;
-        if (small_a) touches.push_back({a, b, length});
-        if (small_b) touches.push_back({b, a, length});
-        if (small_a || small_b) wanted[size_t(a)] = wanted[size_t(b)] = 1;
+    const auto each_touch = [&](auto note) {
+        const auto both = [&](int a, int b, int length) {
+            if (a == b) return;
+            const bool small_a = size[size_t(a)] < limit, small_b = size[size_t(b)] < limit;
+            if (small_a) note(a, b, length);
+            if (small_b) note(b, a, length);
+        };
+        for (size_t y = 0; y < height; ++y) {
+            for (size_t i = runs.row[y] + 1; i < runs.row[y + 1]; ++i) both(part[i - 1], part[i], 1);
+            if (y) runs.touching(y, width, [&](int a, int b, int length) { both(part[size_t(a)], part[size_t(b)], length); });
+        }
     };
-    for (size_t y = 0; y < height; ++y) {
-        for (size_t i = runs.row[y] + 1; i < runs.row[y + 1]; ++i) note(part[i - 1], part[i], 1);
-        if (y) runs.touching(y, width, [&](int a, int b, int length) { note(part[size_t(a)], part[size_t(b)], length); });
-    }
+    each_touch([&](int from, int to, int) { ++first[size_t(from) + 2], wanted[size_t(from)] = wanted[size_t(to)] = 1; });
+    for (size_t i = 0; i < size_t(n_parts); ++i) first[i + 2] += first[i + 1];
+    touches.resize(first[size_t(n_parts) + 1]);
+    each_touch([&](int from, int to, int length) { touches[first[size_t(from) + 1]++] = {to, length}; });
     std::vector<int64_t> colour(size_t(n_parts) * channels, 0);
     for (size_t y = 0; y < height && !touches.empty(); ++y)
         for (size_t i = runs.row[y]; i < runs.row[y + 1]; ++i) {
@@ -197,12 +202,6 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t mo
                 colour[size_t(part[i]) * channels + c] += sum;
             }
         }
-    std::sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) {
-        return std::pair(a.from, a.to) < std::pair(b.from, b.to);
-    });
-    std::vector<size_t> first(size_t(n_parts) + 1, 0);
-    for (const Touch &t : touches) ++first[size_t(t.from) + 1];
-    for (size_t i = 0; i < size_t(n_parts); ++i) first[i + 1] += first[i];
     // Merging: `owner` is a forest, `next` chains the parts that were merged into a small one.
     std::vector<int> owner(static_cast<size_t>(n_parts)), next(size_t(n_parts), -1), tail(static_cast<size_t>(n_parts));
     for (int i = 0; i < n_parts; ++i) owner[size_t(i)] = tail[size_t(i)] = i;
@@ -210,16 +209,25 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t mo
         while (owner[size_t(i)] != i) i = owner[size_t(i)] = owner[size_t(owner[size_t(i)])];
         return i;
     };
-    using Entry = std::pair<int64_t, int>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-    for (int i = 0; i < n_parts; ++i)
-        if (size[size_t(i)] < limit) queue.push({size[size_t(i)], i});
+    // Parts by size, as chains. One that has grown meanwhile is moved when its turn comes.
+    std::vector<int> by_size(size_t(limit), -1), after(static_cast<size_t>(n_parts));
+    const auto enqueue = [&](int i) { after[size_t(i)] = by_size[size_t(size[size_t(i)])], by_size[size_t(size[size_t(i)])] = i; };
+    for (int i = n_parts; i-- > 0;)
+        if (size[size_t(i)] < limit) enqueue(i);
     std::vector<std::pair<int, int64_t>> found;
     int64_t count = n_parts;
-    while (!queue.empty()) {
-        const auto [was, i] = queue.top();
-        queue.pop();
-        if (find(i) != i || size[size_t(i)] != was) continue;
+    for (int64_t was = 1; was < limit;) {
+        const int i = by_size[size_t(was)];
+        if (i < 0) {
+            ++was;
+            continue;
+        }
+        by_size[size_t(was)] = after[size_t(i)];
+        if (find(i) != i) continue;
+        if (size[size_t(i)] != was) {
+            if (size[size_t(i)] < limit) enqueue(i);
+            continue;
+        }
         if (was >= least && count <= most) break;
         found.clear();
         for (int member = i; member >= 0; member = next[size_t(member)])
@@ -252,7 +260,6 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t mo
         for (size_t c = 0; c < channels; ++c) colour[size_t(best) * channels + c] += colour[size_t(i) * channels + c];
         if (size[size_t(best)] < limit) {
             next[size_t(tail[size_t(best)])] = i, tail[size_t(best)] = tail[size_t(i)];
-            queue.push({size[size_t(best)] + size[size_t(i)], best});
         }
         size[size_t(best)] += size[size_t(i)];
     }
@@ -300,8 +307,8 @@ void segment_shapes(ReadLabels labels, size_t first, size_t last, Counts out) {
 
 void register_segment_shapes(nb::module_ &m) {
     m.def("smooth_segments", &smooth_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(),
-          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("phase"), nb::arg("first"),
-          nb::arg("last"));
+          nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("whole"), nb::arg("phase"),
+          nb::arg("first"), nb::arg("last"));
     m.def("connect_segments", &connect_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(), nb::arg("least"),
           nb::arg("most"));
     m.def("segment_shapes", &segment_shapes, nb::arg("labels").noconvert(), nb::arg("first"), nb::arg("last"),

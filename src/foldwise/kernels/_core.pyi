@@ -75,6 +75,7 @@ def smooth_segments(
     centres: NDArray[np.float32],
     weight: float,
     price: float,
+    whole: bool,
     phase: int,
     first: int,
     last: int,

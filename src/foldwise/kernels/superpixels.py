@@ -70,14 +70,15 @@ def smooth(
     centres: NDArray[np.float32],
     weight: float,
     price: float,
+    whole: bool,
     phase: int,
     rows: range,
 ) -> int:
-    """Pixels of one phase on outlines go to the best of their neighbours' segments; gives how many changed.
+    """Pixels of one phase on outlines go to the best of their neighbours' segments, which stay `whole`; gives how many changed.
 
     See `reference_segments.smooth`.
     """
-    return _core.smooth_segments(labels, planes, centres, weight, price, phase, rows.start, rows.stop)
+    return _core.smooth_segments(labels, planes, centres, weight, price, whole, phase, rows.start, rows.stop)
 
 
 def connect(labels: Labels, planes: Planes, least: int, most: int) -> int:

@@ -17,7 +17,7 @@ from foldwise.models.images.planes import Planes, cells, over_strips
 from foldwise.stats.segment_sums import SegmentSums
 
 _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pixels
-_PASSES = 8  # of smoothing
+_BEFORE, _AFTER = 2, 8  # passes of smoothing, before and after segments are made connected
 _FEW = 1e-4  # pixels of all: smoothing ends if no more change
 _PHASES = (0, 3, 1, 2)
 _OFF_EDGES = 3.0  # pixels: below this step of the grid, its points are not moved
@@ -74,9 +74,11 @@ class Slic:
         labels = np.empty((self.planes.height, self.planes.width), np.int32)
         self._assigned(state["centres"], labels)
         least = math.ceil(min_size * self.grid_step**2)
+        if smoothness > 0:  # most of the specks vanish already, in several threads
+            self._smooth(labels, self.n_segments, smoothness, _BEFORE, whole=False)
         n = kernel.connect(labels, self.planes.values, least, self.n_segments)
-        if smoothness > 0 and n > 1:
-            self._smooth(labels, n, smoothness)
+        if smoothness > 0:
+            self._smooth(labels, n, smoothness, _AFTER, whole=True)
             n = kernel.connect(labels, self.planes.values, least, self.n_segments)
         return labels, n
 
@@ -101,7 +103,7 @@ class Slic:
         over_strips(planes.height, work, self.n_threads, take)
         return total[0]
 
-    def _smooth(self, labels: NDArray[np.int32], n: int, smoothness: float) -> None:
+    def _smooth(self, labels: NDArray[np.int32], n: int, smoothness: float, passes: int, *, whole: bool) -> None:
         """A neighbour in another segment costs as much as the mean squared distance of pixels, times `smoothness`.
 
         So outlines are as smooth in a picture with much texture as in a calm one.
@@ -112,10 +114,10 @@ class Slic:
         centres = sums.centres(np.zeros((n, planes.channels + 2)))
         price = smoothness * _mean_distance(sums, squares, labels.shape, weight)
         narrow = centres.astype(np.float32)
-        for _ in range(_PASSES):
+        for _ in range(passes):
             changed = 0
             for phase in _PHASES:
-                work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, phase)
+                work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, whole, phase)
                 changed += sum(over_strips(planes.height, work, self.n_threads))
             if changed <= _FEW * labels.size:
                 break
@@ -162,6 +164,6 @@ def _mean_distance(sums: SegmentSums, squares: int, shape: tuple[int, ...], weig
     """The mean squared distance of pixels from their centres, from exact sums."""
     height, width = shape
     places = width * (height - 1) * height * (2 * height - 1) // 6 + height * (width - 1) * width * (2 * width - 1) // 6
-    explained = sums.values[:, :-1].astype(np.float64) ** 2 / sums.sizes[:, None]
+    explained = sums.values[:, :-1].astype(np.float64) ** 2 / np.maximum(sums.sizes, 1)[:, None]
     colour, place = squares - float(explained[:, :-2].sum()), places - float(explained[:, -2:].sum())
     return max(0.0, colour + weight * place) / (height * width)
