@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -16,41 +15,36 @@ using ReadPlanes = nb::ndarray<const int16_t, nb::ndim<3>, nb::c_contig, nb::dev
 using Centres = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ReadLabels = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Stamps = nb::ndarray<uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Counts = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Gives each pixel on an outline to the segment among its neighbours' with the least distance plus `price` for each neighbour in
 // another one (`diagonal` of it for diagonal ones); with `whole` unless its own segment would fall apart or vanish. Done for the
-// pixels of one of four phases: those of the same phase are not neighbours, so that their order does not matter. Returns how many
-// changed.
+// pixels of one of four phases: those of the same phase are not neighbours, so that their order does not matter. Visits are numbered
+// from 0; `stamps` has for each row and `word` pixels the last visit that changed anything near: what has not changed since the
+// last visit of the same phase need not be looked at again. Returns how many changed.
 int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float weight, float price, bool whole, int phase,
-                        size_t first, size_t last) {
+                        int visit, Stamps stamps, size_t first, size_t last) {
+    constexpr ptrdiff_t word = 8;
     constexpr float diagonal = 0.7f;  // outlines in all directions cost about the same by length
     nb::gil_scoped_release released;
     const ptrdiff_t height = ptrdiff_t(labels.shape(0)), width = ptrdiff_t(labels.shape(1));
     const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride, d = channels + 2;
     int *const all = labels.data();
     int64_t changed = 0;
-    constexpr ptrdiff_t word = sizeof(uint64_t);
-    std::vector<char> borders(size_t((width + word - 1) / word * word), 0);  // pixels with a side to another segment
-    for (ptrdiff_t y = ptrdiff_t(first) + ((ptrdiff_t(first) & 1) != (phase >> 1)); y < ptrdiff_t(last); y += 2) {
-        const bool up = y > 0, down = y + 1 < height;
-        const int *line = all + y * width, *above = up ? line - width : line, *under = down ? line + width : line;
-        for (ptrdiff_t x = 0; x < width; ++x) borders[size_t(x)] = (line[x] != above[x]) | (line[x] != under[x]);
-        for (ptrdiff_t x = 0; x + 1 < width; ++x) borders[size_t(x)] |= line[x] != line[x + 1];
-        for (ptrdiff_t x = 1; x < width; ++x) borders[size_t(x)] |= line[x] != line[x - 1];
+    const ptrdiff_t words = ptrdiff_t(stamps.shape(1));
+    for (ptrdiff_t y = ptrdiff_t(first) + ((ptrdiff_t(first) & 1) != (phase >> 1)); y < ptrdiff_t(last); y += 2)
         for (ptrdiff_t x = phase & 1; x < width; x += 2) {
-            if (x % word < 2) {
-                uint64_t eight;
-                std::memcpy(&eight, borders.data() + x / word * word, sizeof eight);
-                if (eight == 0) {
-                    x += word - 2;
-                    continue;
-                }
+            if (visit >= 4 && stamps.data()[y * words + x / word] + 4 <= visit) {
+                x += word - 2;
+                continue;
             }
-            if (!borders[size_t(x)]) continue;
             int *here = all + y * width + x;
             const int own = *here;
-            const bool left = x > 0, right = x + 1 < width;
+            const bool up = y > 0, down = y + 1 < height, left = x > 0, right = x + 1 < width;
+            if ((!up || here[-width] == own) && (!down || here[width] == own) && (!left || here[-1] == own) &&
+                (!right || here[1] == own))
+                continue;
             // Around the pixel, its segment must be in one piece: the sides that belong to it, joined by the corners between.
             const bool ring[8] = {up && here[-width] == own,  up && right && here[-width + 1] == own,
                                   right && here[1] == own,    down && right && here[width + 1] == own,
@@ -90,10 +84,12 @@ int64_t smooth_segments(Labels labels, ReadPlanes planes, Centres centres, float
                 const float found = cost(near[i]);
                 if (found < least || (found == least && near[i] < best)) least = found, best = near[i];
             }
-            changed += best != own;
+            if (best == own) continue;
+            ++changed;
             *here = best;
+            for (ptrdiff_t row = y - up; row <= y + down; ++row)
+                for (ptrdiff_t w = (x - left) / word; w <= (x + right) / word; ++w) stamps.data()[row * words + w] = uint8_t(visit);
         }
-    }
     return changed;
 }
 
@@ -308,7 +304,7 @@ void segment_shapes(ReadLabels labels, size_t first, size_t last, Counts out) {
 void register_segment_shapes(nb::module_ &m) {
     m.def("smooth_segments", &smooth_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(),
           nb::arg("centres").noconvert(), nb::arg("weight"), nb::arg("price"), nb::arg("whole"), nb::arg("phase"),
-          nb::arg("first"), nb::arg("last"));
+          nb::arg("visit"), nb::arg("stamps").noconvert(), nb::arg("first"), nb::arg("last"));
     m.def("connect_segments", &connect_segments, nb::arg("labels").noconvert(), nb::arg("planes").noconvert(), nb::arg("least"),
           nb::arg("most"));
     m.def("segment_shapes", &segment_shapes, nb::arg("labels").noconvert(), nb::arg("first"), nb::arg("last"),

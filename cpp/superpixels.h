@@ -139,10 +139,16 @@ template <int fixed> struct CellOf {
         if (columns < cell_width)
             for (size_t r = 0; r < rows; ++r)
                 for (size_t l = columns; l < cell_width; ++l) index[r][l] = -1;
-        if (fixed && m <= 8) {
+        if (fixed) {
             Places steps;
             for (size_t l = 0; l < L; ++l) steps[l] = int(l);
             for (size_t j = 0; j < m; ++j) {
+                Places any = {};  // most candidates get nothing
+                for (size_t r = 0; r < rows; ++r)
+                    for (size_t l = 0; l < cell_width; l += L) any |= load<Places>(&index[r][l]) == int(j);
+                bool some_here = false;
+                for (size_t l = 0; l < L; ++l) some_here |= any[l] != 0;
+                if (!some_here) continue;
                 Places total[(fixed ? fixed : 1) + 3] = {};
                 for (size_t r = 0; r < rows; ++r)
                     for (size_t l = 0; l < cell_width; l += L) {

@@ -77,6 +77,8 @@ def smooth_segments(
     price: float,
     whole: bool,
     phase: int,
+    visit: int,
+    stamps: NDArray[np.uint8],
     first: int,
     last: int,
 ) -> int: ...

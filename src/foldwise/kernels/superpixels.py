@@ -15,6 +15,7 @@ from foldwise.kernels import _core
 
 CELL_ROWS, CELL_COLUMNS = 8, 16  # as in cpp/segments.h
 UNIT = 256
+PHASES = (0, 3, 1, 2)  # of a pixel: 2 for odd rows plus 1 for odd columns
 
 Planes = NDArray[np.int16]
 Labels = NDArray[np.int32]
@@ -71,14 +72,20 @@ def smooth(
     weight: float,
     price: float,
     whole: bool,
-    phase: int,
+    visit: int,
+    stamps: NDArray[np.uint8],
     rows: range,
 ) -> int:
     """Pixels of one phase on outlines go to the best of their neighbours' segments, which stay `whole`; gives how many changed.
 
-    See `reference_segments.smooth`.
+    Four visits see every pixel once. `stamps`, zeros of (rows, `stamp_columns`), remembers what has changed since.
     """
-    return _core.smooth_segments(labels, planes, centres, weight, price, whole, phase, rows.start, rows.stop)
+    return _core.smooth_segments(labels, planes, centres, weight, price, whole, PHASES[visit % 4], visit, stamps, rows.start, rows.stop)
+
+
+def stamp_columns(width: int) -> int:
+    """The number of columns of `stamps`."""
+    return -(-width // 8)
 
 
 def connect(labels: Labels, planes: Planes, least: int, most: int) -> int:

@@ -19,7 +19,6 @@ from foldwise.stats.segment_sums import SegmentSums
 _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pixels
 _BEFORE, _AFTER = 2, 8  # passes of smoothing, before and after segments are made connected
 _FEW = 1e-4  # pixels of all: smoothing ends if no more change
-_PHASES = (0, 3, 1, 2)
 _OFF_EDGES = 3.0  # pixels: below this step of the grid, its points are not moved
 
 
@@ -114,10 +113,11 @@ class Slic:
         centres = sums.centres(np.zeros((n, planes.channels + 2)))
         price = smoothness * _mean_distance(sums, squares, labels.shape, weight)
         narrow = centres.astype(np.float32)
-        for _ in range(passes):
+        stamps = np.zeros((planes.height, kernel.stamp_columns(planes.width)), np.uint8)
+        for each in range(passes):
             changed = 0
-            for phase in _PHASES:
-                work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, whole, phase)
+            for visit in range(4 * each, 4 * each + 4):
+                work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, whole, visit, stamps)
                 changed += sum(over_strips(planes.height, work, self.n_threads))
             if changed <= _FEW * labels.size:
                 break
