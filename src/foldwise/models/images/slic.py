@@ -18,6 +18,8 @@ from foldwise.stats.segment_sums import SegmentSums
 
 _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pixels
 _BEFORE, _AFTER = 2, 8  # passes of smoothing, before and after segments are made connected
+_SQUARE = 0.3  # what a factor of e between the sides of a rectangle of the grid costs, in shares of segments too many
+_PRICE = 2.0  # of a neighbour in another segment, in mean squared distances of pixels from their centres
 _FEW = 1e-4  # pixels of all: smoothing ends if no more change
 _OFF_EDGES = 3.0  # pixels: below this step of the grid, its points are not moved
 
@@ -46,7 +48,7 @@ class Slic:
         return kernel.Search((self.compactness / s * kernel.UNIT) ** 2, _REACH * s, rows, columns)
 
     def start(self) -> State:
-        """Centres in rows at equal distances, as many as asked, each moved off an edge of the picture."""
+        """Centres on a grid, each moved off an edge of the picture."""
         height, width = self.planes.height, self.planes.width
         places = grid(height, width, self.n_segments)
         at = np.clip(np.rint(places), 0, (height - 1, width - 1)).astype(np.intp)
@@ -74,7 +76,7 @@ class Slic:
         self._assigned(state["centres"], labels)
         least = math.ceil(min_size * self.grid_step**2)
         if smoothness > 0:  # most of the specks vanish already, in several threads
-            self._smooth(labels, self.n_segments, smoothness, _BEFORE, whole=False)
+            self._smooth(labels, len(state["centres"]), smoothness, _BEFORE, whole=False)
         n = kernel.connect(labels, self.planes.values, least, self.n_segments)
         if smoothness > 0:
             self._smooth(labels, n, smoothness, _AFTER, whole=True)
@@ -103,7 +105,7 @@ class Slic:
         return total[0]
 
     def _smooth(self, labels: NDArray[np.int32], n: int, smoothness: float, passes: int, *, whole: bool) -> None:
-        """A neighbour in another segment costs as much as the mean squared distance of pixels, times `smoothness`.
+        """Neighbours in other segments cost in proportion to the mean squared distance of pixels from their centres.
 
         So outlines are as smooth in a picture with much texture as in a calm one.
         """
@@ -111,7 +113,7 @@ class Slic:
         sums = SegmentSums.empty(n, planes.channels)
         squares = kernel.plane_sums(planes.values, labels, range(planes.height), sums.values)
         centres = sums.centres(np.zeros((n, planes.channels + 2)))
-        price = smoothness * _mean_distance(sums, squares, labels.shape, weight)
+        price = smoothness * _PRICE * _mean_distance(sums, squares, labels.shape, weight)
         narrow = centres.astype(np.float32)
         stamps = np.zeros((planes.height, kernel.stamp_columns(planes.width)), np.uint8)
         for each in range(passes):
@@ -124,16 +126,22 @@ class Slic:
 
 
 def grid(height: int, width: int, n: int) -> Floats:
-    """`n` points (row, column) in rows of nearly equal numbers.
+    """At least `n` points (row, column) in rows and columns at equal distances; a few more if squares would be far from square.
 
-    Squares, and not hexagons: pixels have sides, so that squares have the shorter outlines.
+    What is too many is merged later. Squares, and not hexagons: pixels have sides, so that squares have the shorter outlines.
     """
-    rows = min(max(1, round(height / math.sqrt(height * width / n)), -(-n // width)), height, n)
-    ends = np.arange(rows + 1) * n // rows
-    each = np.diff(ends)
-    row = np.repeat(np.arange(rows), each)
-    inside = np.arange(n) - ends[row]
-    return np.column_stack([(row + 0.5) * height / rows - 0.5, (inside + 0.5) * width / each[row] - 0.5])
+    near = height / math.sqrt(height * width / n)
+    fewest = -(-n // width)
+    tried = range(max(1, fewest, math.floor(0.7 * near)), min(height, max(fewest, math.ceil(1.4 * near))) + 1)
+
+    def cost(rows: int) -> float:
+        columns = -(-n // rows)
+        return (rows * columns - n) / n + _SQUARE * abs(math.log(height / rows * columns / width))
+
+    rows = min(tried, key=cost)
+    columns = -(-n // rows)
+    down, across = np.divmod(np.arange(rows * columns), columns)
+    return np.column_stack([(down + 0.5) * height / rows - 0.5, (across + 0.5) * width / columns - 0.5])
 
 
 def off_edges(planes: Planes, at: NDArray[np.intp]) -> NDArray[np.intp]:
