@@ -122,11 +122,8 @@ struct Runs {
     }
 };
 
-// Makes every segment connected, by sides of pixels, in place. Connected parts smaller than `least`, and then the smallest until no
-// more than `most` are left, join the neighbour with the least squared difference of mean colours divided by its share of the
-// part's outline. Segments are numbered in reading order; returns their number.
-int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t most) {
-    nb::gil_scoped_release released;
+// One round of `connect_segments`: parts larger than a guess, which is rarely too small, join no other.
+int connect_once(Labels labels, ReadPlanes planes, int64_t least, int64_t most) {
     const size_t height = labels.shape(0), w = labels.shape(1);
     const int width = int(w);
     const size_t channels = planes.shape(0), stride = planes.shape(2), plane = planes.shape(1) * stride;
@@ -267,6 +264,16 @@ int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t mo
             if (named < 0) named = n++;
             std::fill(all + y * w + size_t(runs.start[i]), all + y * w + size_t(runs.end(i, y, width)), named);
         }
+    return n;
+}
+
+// Makes every segment connected, by sides of pixels, in place. Connected parts smaller than `least`, and then the smallest until no
+// more than `most` are left, join the neighbour with the least squared difference of mean colours divided by its share of the
+// part's outline. Segments are numbered in reading order; returns their number.
+int connect_segments(Labels labels, ReadPlanes planes, int64_t least, int64_t most) {
+    nb::gil_scoped_release released;
+    int n = connect_once(labels, planes, least, most);
+    while (n > most) n = connect_once(labels, planes, least, most);
     return n;
 }
 

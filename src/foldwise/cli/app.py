@@ -15,6 +15,7 @@ from foldwise.cli.look import look
 from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
 from foldwise.cli.select import select
+from foldwise.cli.superpixels import superpixels
 
 app = App(
     name="foldwise",
@@ -33,4 +34,5 @@ app.command(ensemble)
 app.command(select)
 app.command(autoencode)
 app.command(fit_distribution)
+app.command(superpixels)
 app.command(apply)

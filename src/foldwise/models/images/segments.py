@@ -15,6 +15,8 @@ from foldwise.errors import DataError
 from foldwise.kernels import superpixels as kernel
 from foldwise.models.images.planes import over_strips
 
+_FAR = 60  # powers of two
+
 
 @dataclass(frozen=True)
 class SegmentFigures:
@@ -54,6 +56,11 @@ def means_and_variation(
 
     An image of one colour is explained by any segments: its share is 1.
     """
+    power = 0
+    if image.dtype.kind == "f":  # squares of numbers near either end of the range would be lost
+        power = int(np.frexp(max(-float(image.min()), float(image.max())))[1])
+        power = power if abs(power) > _FAR else 0
+        image = np.ldexp(image, -power) if power else image
     every = max(1, int(np.sqrt(image.shape[0] * image.shape[1] / 10_000)))
     pivot = image[::every, ::every].reshape(-1, image.shape[2]).astype(np.float64).mean(0)
     if image.dtype.kind == "u":
@@ -74,7 +81,7 @@ def means_and_variation(
     between = float((sizes[:, None] * shifted**2).sum())
     total = float((squares - pixels * mean**2).sum())
     constant = between == 0 and total <= 1e-12 * float(squares.sum())
-    return pivot + sums / sizes[:, None], 1.0 if constant else min(1.0, between / total)
+    return np.ldexp(pivot + sums / sizes[:, None], power), 1.0 if constant else min(1.0, between / total)
 
 
 def explained_variation(image: Any, labels: Any) -> float:

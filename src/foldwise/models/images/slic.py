@@ -14,6 +14,7 @@ from foldwise.data.block import Floats
 from foldwise.fold.iterate import Figures, State
 from foldwise.kernels import superpixels as kernel
 from foldwise.models.images.planes import Planes, cells, over_strips
+from foldwise.models.images.segments import SegmentFigures
 from foldwise.stats.segment_sums import SegmentSums
 
 _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pixels
@@ -78,6 +79,9 @@ class Slic:
         if smoothness > 0:  # most of the specks vanish already, in several threads
             self._smooth(labels, len(state["centres"]), smoothness, _BEFORE, whole=False)
         n = kernel.connect(labels, self.planes.values, least, self.n_segments)
+        if n < self.n_segments:  # those of scattered specks are gone
+            split_largest(labels, n, self.n_segments - n, 2 * least)
+            n = kernel.connect(labels, self.planes.values, least, self.n_segments)
         if smoothness > 0:
             self._smooth(labels, n, smoothness, _AFTER, whole=True)
             n = kernel.connect(labels, self.planes.values, least, self.n_segments)
@@ -142,6 +146,24 @@ def grid(height: int, width: int, n: int) -> Floats:
     columns = -(-n // rows)
     down, across = np.divmod(np.arange(rows * columns), columns)
     return np.column_stack([(down + 0.5) * height / rows - 0.5, (across + 0.5) * width / columns - 0.5])
+
+
+def split_largest(labels: NDArray[np.int32], n: int, count: int, least: int) -> None:
+    """Cut the `count` largest of `n` segments in two, across the longer side of their boxes, if they have `least` pixels; in place."""
+    figures = SegmentFigures.of(labels, n)
+    chosen = np.argsort(-figures.sizes, kind="stable")[:count]
+    chosen = chosen[figures.sizes[chosen] >= max(2, least)]
+    top, left, bottom, right = figures.boxes.T
+    upright = bottom - top >= right - left
+    last_row, last_column = np.full(n, labels.shape[0]), np.full(n, labels.shape[1])  # of the first half
+    last_row[chosen] = np.where(upright, np.floor(figures.centres[:, 0]), last_row)[chosen]
+    last_column[chosen] = np.where(upright, last_column, np.floor(figures.centres[:, 1]))[chosen]
+    other = np.arange(n, dtype=np.int32)
+    other[chosen] = n + np.arange(len(chosen), dtype=np.int32)
+    columns = np.arange(labels.shape[1])
+    for row, line in enumerate(labels):
+        beyond = (row > last_row[line]) | (columns > last_column[line])
+        line[beyond] = other[line[beyond]]
 
 
 def off_edges(planes: Planes, at: NDArray[np.intp]) -> NDArray[np.intp]:
