@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "components.h"
+#include "segments.h"
 #include "sparse_rows.h"
 #include "targets.h"
 
@@ -62,6 +63,7 @@ struct Kernels {
     void (*similarity)(double *x, size_t n);
     DistanceSums<float> distance_sums_f32, observed_distance_sums_f32;
     DistanceSums<double> distance_sums_f64, observed_distance_sums_f64;
+    int64_t (*assign_segments)(const Segments &s, size_t first, size_t last, void *memory);
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -33,6 +33,7 @@ namespace {
 #include "gaps.h"
 #include "similarity.h"
 #include "distance_sums.h"
+#include "superpixels.h"
 
 template <class T, bool observed>
 constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>,
@@ -55,6 +56,7 @@ extern const Kernels kernels = {
     mixture_kernels<float>, mixture_kernels<double>,
     similarity,
     distance_sums<float>, distance_sums<float, true>, distance_sums<double>, distance_sums<double, true>,
+    assign_segments,
 };
 
 }  // namespace FW_ISA

@@ -19,6 +19,8 @@ void register_distance_sums(nanobind::module_ &);
 void register_missing_cells(nanobind::module_ &);
 void register_subsets(nanobind::module_ &);
 void register_quantize(nanobind::module_ &);
+void register_superpixels(nanobind::module_ &);
+void register_segment_shapes(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -39,4 +41,6 @@ NB_MODULE(_core, m) {
     register_missing_cells(m);
     register_subsets(m);
     register_quantize(m);
+    register_superpixels(m);
+    register_segment_shapes(m);
 }

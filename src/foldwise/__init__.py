@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from foldwise.models.ensemble import ConsensusChoice as ConsensusChoice
     from foldwise.models.ensemble import coassociation as coassociation
     from foldwise.models.exploration import ExplorationModel as ExplorationModel
+    from foldwise.models.images.eigenfaces import Eigenfaces as Eigenfaces
+    from foldwise.models.images.eigenfaces import eigenfaces as eigenfaces
     from foldwise.models.images.quantized import QuantizedImage as QuantizedImage
     from foldwise.models.images.quantizer import ImageQuantizer as ImageQuantizer
     from foldwise.models.images.quantizer import quantize as quantize
-    from foldwise.models.images.eigenfaces import Eigenfaces as Eigenfaces
-    from foldwise.models.images.eigenfaces import eigenfaces as eigenfaces
+    from foldwise.models.images.segments import explained_variation as explained_variation
+    from foldwise.models.images.segments import isoperimetric_quotient as isoperimetric_quotient
+    from foldwise.models.images.superpixels import Superpixels as Superpixels
+    from foldwise.models.images.superpixels import superpixels as superpixels
     from foldwise.models.impute import Imputed as Imputed
     from foldwise.models.impute import impute as impute
     from foldwise.models.kernel import KernelKMeans as KernelKMeans
@@ -103,6 +107,8 @@ _HOMES = {
     "models.images.quantized": "QuantizedImage",
     "models.images.quantizer": "ImageQuantizer quantize",
     "models.images.eigenfaces": "Eigenfaces eigenfaces",
+    "models.images.segments": "explained_variation isoperimetric_quotient",
+    "models.images.superpixels": "Superpixels superpixels",
     "models.impute": "Imputed impute",
     "models.kernel": "KernelKMeans",
     "models.kmeans": "BisectingKMeans KMeans MiniBatchKMeans",

@@ -17,6 +17,7 @@ from foldwise.cli.mixture import mixture
 from foldwise.cli.pca import pca
 from foldwise.cli.quantize import quantize
 from foldwise.cli.select import select
+from foldwise.cli.superpixels import superpixels
 
 app = App(
     name="foldwise",
@@ -37,4 +38,5 @@ app.command(autoencode)
 app.command(faces)
 app.command(fit_distribution)
 app.command(quantize)
+app.command(superpixels)
 app.command(apply)

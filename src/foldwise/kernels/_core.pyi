@@ -36,6 +36,54 @@ def best_subset(
     nodes: NDArray[np.uint64],
     most: int,
 ) -> tuple[float, int, int, int, list[int]]: ...
+def lab_planes(
+    image: NDArray[Any], light: NDArray[np.float32], first: int, last: int, out: NDArray[np.int16]
+) -> None: ...
+def cell_bounds(
+    planes: NDArray[np.int16], width: int, first: int, last: int, out: NDArray[np.int16]
+) -> None: ...
+def assign_segments(
+    planes: NDArray[np.int16],
+    bounds: NDArray[np.int16],
+    width: int,
+    centres: NDArray[np.float32],
+    weight: float,
+    radius: float,
+    tile_rows: int,
+    tile_columns: int,
+    first: int,
+    last: int,
+    labels: NDArray[np.int32] | None,
+    sums: NDArray[np.int64] | None,
+) -> int: ...
+def plane_sums(
+    planes: NDArray[np.int16], labels: NDArray[np.int32], first: int, last: int, out: NDArray[np.int64]
+) -> int: ...
+def pixel_sums(
+    image: NDArray[Any],
+    labels: NDArray[np.int32],
+    pivot: NDArray[np.float64],
+    first: int,
+    last: int,
+    base: int,
+    out: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> None: ...
+def smooth_segments(
+    labels: NDArray[np.int32],
+    planes: NDArray[np.int16],
+    centres: NDArray[np.float32],
+    weight: float,
+    price: float,
+    whole: bool,
+    phase: int,
+    visit: int,
+    stamps: NDArray[np.uint8],
+    first: int,
+    last: int,
+) -> int: ...
+def connect_segments(labels: NDArray[np.int32], planes: NDArray[np.int16], least: int, most: int) -> int: ...
+def segment_shapes(labels: NDArray[np.int32], first: int, last: int, out: NDArray[np.int64]) -> None: ...
 def dip(x: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float: ...
 def similarity(x: NDArray[np.float64]) -> None: ...
 def distance_sums(

@@ -15,6 +15,7 @@ from foldwise.report.heat_map import heat_map
 from foldwise.report.pca import votes_of
 from foldwise.report.quantize import quantize_report
 from foldwise.report.stability import stability_parts
+from foldwise.report.superpixels import superpixels_report
 from foldwise.report.svg import BLUE, MUTED, ORANGE, Plot
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 from foldwise.selection.scores import MEANINGS
@@ -383,4 +384,5 @@ _RESULTS: dict[str, Callable[[Any], Report]] = {
     "prepare.recipe.Recipe": _recipe,
     "models.impute.Imputed": _imputed,
     "models.images.quantized.QuantizedImage": quantize_report,
+    "models.images.superpixels.Superpixels": superpixels_report,
 }
