@@ -1,16 +1,24 @@
 """`foldwise faces`: what it prints and writes, and its errors in one line."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits
 
 import foldwise as fw
 from foldwise.cli import main
 
-DIGITS = str(Path(__file__).parents[2] / "examples" / "digits.csv.gz")
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A table of 8 x 8 pixels and which digit they show."""
+    images, numbers = load_digits(return_X_y=True)
+    place = tmp_path_factory.mktemp("digits") / "digits.csv"
+    head = ",".join([*(f"p{i}" for i in range(64)), "digit"])
+    np.savetxt(place, np.column_stack([images, numbers]), "%d", ",", header=head, comments="")
+    return str(place)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +44,14 @@ def test_a_folder(folder, tmp_path, capsys):
     assert "shuffled tiles" in told
     text = page.read_text()
     assert len(text) < 1_000_000
-    for title in ("Mean and components", "Reconstructions", "Recognition", "Novelty", "Everything is a face", "Variance"):
+    for title in (
+        "Mean and components",
+        "Reconstructions",
+        "Recognition",
+        "Novelty",
+        "Everything is a face",
+        "Variance",
+    ):
         assert title in text
     assert text.count("data:image/png;base64,") > 50
     assert fw.load(model).n_components_ == 19
@@ -52,7 +67,18 @@ def test_the_model_is_for_new_images(folder, tmp_path, capsys):
 
 def test_figures_for_programs(folder, tmp_path, capsys):
     out = tmp_path / "figures.json"
-    arguments = ["faces", str(folder), "--components", "2,5", "--reconstruct", "1,3", "--splits", "2", "--out", str(out)]
+    arguments = [
+        "faces",
+        str(folder),
+        "--components",
+        "2,5",
+        "--reconstruct",
+        "1,3",
+        "--splits",
+        "2",
+        "--out",
+        str(out),
+    ]
     assert main([*arguments, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads(out.read_text())
@@ -62,8 +88,20 @@ def test_figures_for_programs(folder, tmp_path, capsys):
     assert printed["facts"]["AUC of novelty"] > 0.9
 
 
-def test_a_table_of_digits(capsys):
-    arguments = ["faces", DIGITS, "--label", "digit", "--shape", "8x8", "--components", "10,30", "--splits", "1", "--json"]
+def test_a_table_of_digits(digits, capsys):
+    arguments = [
+        "faces",
+        digits,
+        "--label",
+        "digit",
+        "--shape",
+        "8x8",
+        "--components",
+        "10,30",
+        "--splits",
+        "1",
+        "--json",
+    ]
     assert main([*arguments, "--max-images", "500"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["title"] == "Components of 500 images"
@@ -101,12 +139,12 @@ def test_other_images(folder, tmp_path, capsys):
         (["{tmp}/nan.npy"], "not finite"),
         (["{tmp}/same.npz", "--label", "who"], "all images have the label 1"),
         (["{tmp}/same.npz", "--label", "whom"], "no array 'whom'"),
-        ([DIGITS, "--label", "letter"], "no column 'letter'"),
+        (["{digits}", "--label", "letter"], "no column 'letter'"),
         (["{folder}", "--report", "page.txt"], "ends in .html"),
         (["{folder}", "--novel", "{tmp}/void"], "no images"),
     ],
 )
-def test_errors_in_one_line(folder, tmp_path, capsys, arguments, words):
+def test_errors_in_one_line(folder, digits, tmp_path, capsys, arguments, words):
     for name, sizes in {"one": [(5, 5)], "sizes": [(5, 5), (5, 6)], "void": []}.items():
         (tmp_path / name).mkdir()
         for number, size in enumerate(sizes):
@@ -114,7 +152,7 @@ def test_errors_in_one_line(folder, tmp_path, capsys, arguments, words):
     (tmp_path / "short.txt").write_text("ann\nbob\n")
     np.save(tmp_path / "nan.npy", np.full((3, 2, 2), np.nan))
     np.savez(tmp_path / "same.npz", images=np.eye(4).reshape(4, 2, 2), who=np.ones(4, int))
-    assert main(["faces", *(one.format(tmp=tmp_path, folder=folder) for one in arguments)]) in (1, 2)
+    assert main(["faces", *(one.format(tmp=tmp_path, folder=folder, digits=digits) for one in arguments)]) in (1, 2)
     told = capsys.readouterr().err.strip()
     assert words in told
     assert len(told.splitlines()) == 1
