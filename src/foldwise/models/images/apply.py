@@ -134,11 +134,14 @@ def _colour_errors(
     colours: NDArray[np.float64], palette: NDArray[np.uint8], numbers: NDArray[Any], counts: NDArray[np.int64]
 ) -> tuple[float, float]:
     """Sums over pixels, from distinct colours."""
+    after = premultiplied(palette), _lab(palette)
     squares = difference = 0.0
     for start in range(0, len(colours), _CHUNK):
         some = slice(start, start + _CHUNK)
-        one, other = _errors(colours[some], palette[numbers[some]])
-        squares, difference = squares + float(one @ counts[some]), difference + float(other @ counts[some])
+        lost = premultiplied(colours[some]) - after[0][numbers[some]]
+        squares += float((lost**2).sum(axis=1) @ counts[some])
+        lost = _lab(colours[some]) - after[1][numbers[some]]
+        difference += float(np.linalg.norm(lost, axis=1) @ counts[some])
     return squares, difference
 
 

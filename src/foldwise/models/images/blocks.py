@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.models.images.colour_counts import STRIP, strips
-from foldwise.models.images.palette import fitted, label_type
+from foldwise.models.images.palette import fitted, label_type, of_centres
 from foldwise.models.images.spaces import coordinates
 from foldwise.models.kmeans import KMeans
 
@@ -95,9 +95,7 @@ def nearest_codes(
     tiles: NDArray[Any], codebook: NDArray[np.uint8], space: str, n_threads: int | None = None
 ) -> NDArray[Any]:
     """The number of the nearest codeword for each block."""
-    targets = vectors(_as_bytes(codebook), space)
-    model = KMeans(len(codebook), n_threads=n_threads)
-    model.cluster_centers_, model.n_features_in_ = targets, targets.shape[1]
+    model = of_centres(vectors(_as_bytes(codebook), space), n_threads)
     labels: NDArray[Any] = model.predict(vectors(_as_bytes(tiles), space)).astype(label_type(len(codebook)))
     return labels
 

@@ -29,7 +29,7 @@ def fit_palette(
     """
     colours = counts.colours()
     if len(colours) <= n_colors:
-        return by_share(_distinct(colours), counts, space, n_threads)
+        return _by_share(_distinct(colours), coordinates(colours, space), counts.counts, space, n_threads)
     x = coordinates(colours, space)
     weights = counts.counts.astype(np.float64)
     bits = 5 if n_colors < 64 else 6
@@ -43,7 +43,7 @@ def fit_palette(
         means = np.stack([np.bincount(cells, weights * column) for column in x.T], axis=1) / total[:, None]
         start = fitted(KMeans(n_colors, search="breathing", **options), means, total).cluster_centers_
         found = fitted(KMeans(n_colors, init=start, **options), x, weights)
-    return by_share(_distinct(_means(colours, weights, found.labels_)), counts, space, n_threads)
+    return _by_share(_distinct(_means(colours, weights, found.labels_)), x, counts.counts, space, n_threads)
 
 
 def fitted(model: KMeans, x: NDArray[Any], weights: NDArray[Any]) -> KMeans:
@@ -58,14 +58,19 @@ def fitted(model: KMeans, x: NDArray[Any], weights: NDArray[Any]) -> KMeans:
 
 def nearest(colours: NDArray[Any], palette: NDArray[Any], space: str, n_threads: int | None = None) -> NDArray[Any]:
     """The number of the palette's nearest colour for each colour, in as few bits as that takes."""
-    targets = coordinates(palette, space)
-    model = KMeans(len(palette), n_threads=n_threads)
-    model.cluster_centers_, model.n_features_in_ = targets, targets.shape[1]
+    model = of_centres(coordinates(palette, space), n_threads)
     labels = np.empty(len(colours), label_type(len(palette)))
     for start in range(0, len(colours), _CHUNK):
         some = slice(start, start + _CHUNK)
         labels[some] = model.predict(coordinates(colours[some], space))
     return labels
+
+
+def of_centres(centres: NDArray[Any], n_threads: int | None = None) -> KMeans:
+    """A model that finds the nearest of these centres for each row."""
+    model = KMeans(len(centres), n_threads=n_threads)
+    model.cluster_centers_, model.n_features_in_ = centres, centres.shape[1]
+    return model
 
 
 def label_type(n: int) -> type[Any]:
@@ -80,12 +85,12 @@ def in_channels(colours: NDArray[Any], channels: int) -> NDArray[Any]:
     return np.concatenate([colours, np.full((*colours.shape[:-1], 1), 255, colours.dtype)], axis=-1)
 
 
-def by_share(
-    palette: NDArray[np.uint8], counts: ColourCounts, space: str, n_threads: int | None = None
+def _by_share(
+    palette: NDArray[np.uint8], x: NDArray[np.float64], counts: NDArray[np.int64], space: str, n_threads: int | None
 ) -> NDArray[np.uint8]:
-    """The colours of a palette ordered by how many pixels they stand for, the largest first; unused ones are left out."""
-    labels = nearest(counts.colours(), palette, space, n_threads)
-    pixels = np.bincount(labels, counts.counts, minlength=len(palette))
+    """The colours of a palette by how many pixels (with coordinates `x`) they stand for, most first; unused ones left out."""
+    labels = of_centres(coordinates(palette, space), n_threads).predict(x)
+    pixels = np.bincount(labels, counts, minlength=len(palette))
     order = np.argsort(-pixels, kind="stable")
     return np.ascontiguousarray(palette[order[pixels[order] > 0]])
 
