@@ -46,6 +46,7 @@ _ALL = (
     "benchmarks.accuracy.kernel_kmeans",
     "benchmarks.speed.kernel_kmeans",
     "benchmarks.accuracy.autoencoder",
+    "benchmarks.speed.superpixels",
     "benchmarks.speed.engines",
     "benchmarks.faults.flips",
     "benchmarks.faults.kills",
