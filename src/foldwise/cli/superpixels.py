@@ -42,7 +42,7 @@ def superpixels(
     segments
         How many segments.
     compactness
-        The weight of position against colour, as in scikit-image: 1 follows colours wherever they go, 40 gives nearly squares.
+        The weight of position against colour, as in scikit-image: 1 follows colours anywhere, 40 gives nearly squares.
     max_iter
         The most iterations.
     min_size
@@ -50,7 +50,7 @@ def superpixels(
     smoothness
         How smooth outlines are made; 0 leaves them as they are.
     space
-        What is compared: lab, colours as the eye sees them, or raw, the channels as they are. auto: lab for colours, and for grey
+        What is compared: lab, colours as the eye sees them, or raw, the channels as they are. auto: lab for colours and grey
         of 8 or 16 bits.
     out
         Write the picture with outlines to this file (.png, .jpg, ...).
