@@ -49,6 +49,7 @@ _ALL = (
     "benchmarks.accuracy.quantize",
     "benchmarks.speed.quantize",
     "benchmarks.accuracy.faces",
+    "benchmarks.speed.superpixels",
     "benchmarks.speed.engines",
     "benchmarks.faults.flips",
     "benchmarks.faults.kills",

@@ -1,9 +1,9 @@
 """Superpixels against scikit-image's SLIC: explained variation, compactness, time and memory.
 
-`python -m benchmarks.speed.superpixels [FOLDER] [--all]`: photographs of a folder (else examples/china.jpg) as they are, enlarged or
-tiled to 6 and 24 megapixels; all compactness values at every size with --all. scikit-image gives fewer segments than asked, which
-lowers what they explain: each row has ours with as many as scikit-image gave (exactly), and "as asked" has both as people call them.
-Every figure of quality is computed here, with NumPy and skimage.measure, and ours must agree.
+`python -m benchmarks.speed.superpixels [FOLDER] [--small | --all]`: photographs of a folder (else examples/) as they are,
+enlarged or tiled to 6 and 24 megapixels (--small: not these; --all: every number and compactness at every size). scikit-image
+gives fewer segments than asked, which lowers what they explain: each row has ours with as many as scikit-image gave, and as
+people call them. Every figure of quality is computed here, with NumPy and skimage.measure, and ours must agree.
 """
 
 from __future__ import annotations
@@ -198,11 +198,22 @@ def main(arguments: list[str]) -> None:
     given = [a for a in arguments if not a.startswith("--")]
     folder = Path(given[0]) if given else ROOT / "examples"
     files = sorted(p for p in folder.iterdir() if p.suffix in (".jpg", ".png"))
-    print(f"{kernels.instruction_set()}; scikit-image / ours with as many segments / ours as asked; times as asked")
     full = [(n, m) for n in (100, 400, 1600) for m in (5, 10, 20)]
     some = full if everything else [(400, 5), (100, 10), (1600, 10), (400, 20)]
     large = [(n, m) for n in (100, 400, 1600, 10_000) for m in (5, 10, 20)] if everything else [(400, 10), (10_000, 10)]
-    head = ["photograph", "n", "compactness", "segments", "EV Lab", "EV RGB", "IQ sides", "IQ length", "seconds", "ratio", ""]
+    head = [
+        "photograph",
+        "n",
+        "compactness",
+        "segments",
+        "EV Lab",
+        "EV RGB",
+        "IQ sides",
+        "IQ length",
+        "seconds",
+        "ratio",
+        "",
+    ]
     rows, least = [], float("inf")
     for number, file in enumerate(files):
         image = read_image(file)
@@ -215,20 +226,17 @@ def main(arguments: list[str]) -> None:
             found, ratio = compare(name, pixels, cases)
             rows += found
             least = min(least, ratio)
-    print(show(head, rows) if False else "\n".join(_table(head, rows)))
-    print(f"rows in which a figure is worse: {sum(bool(row[-1]) for row in rows)} of {len(rows)}; least ratio of times: {least:.1f}")
+    show("scikit-image / ours with as many segments / ours as asked", head, rows)
+    worse = sum(bool(row[-1]) for row in rows)
+    print(f"rows in which a figure is worse: {worse} of {len(rows)}; least ratio of times: {least:.1f}", flush=True)
     first = read_image(files[0])
     table = [kernel_speed(sized(first, size, "tiled"), n) for size, n in ((None, 400), (24, 400), (24, 10_000))]
     table += [kernel_speed(sized(first, 24, "enlarged"), n) for n in (400, 10_000)]
-    print("\n".join(_table(["megapixels", "n", "ns/pixel", "candidates/pixel", "G candidates/s", "of vector peak"], table)))
+    head = ["megapixels", "n", "ns/pixel", "candidates/pixel", "G candidates/s", "of vector peak"]
+    show(f"One assignment in one thread ({kernels.instruction_set()})", head, table)
     if "--small" not in arguments:
         for who, much in peaks(sized(first, 24, "tiled")).items():
             print(f"24 megapixels, 10,000 segments, {who}: {much:,.0f} MB beyond the image")
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
 
 
 if __name__ == "__main__":

@@ -65,8 +65,6 @@ def test_json_and_parquet(tmp_path, capsys):
         (["--report", "x.pdf"], "ends in .html"),
         (["--out", "x.png", "--means", "x.png"], "same file"),
         (["-n", "100000"], "has 68,480 pixels"),
-        (["-n", "0"], "-n"),
-        (["--compactness", "0"], "--compactness"),
     ],
 )
 def test_refusals_before_any_work(more, says, tmp_path, monkeypatch, capsys):
@@ -75,6 +73,13 @@ def test_refusals_before_any_work(more, says, tmp_path, monkeypatch, capsys):
     told = capsys.readouterr()
     assert says in told.out + told.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [["-n", "0"], ["--compactness", "0"], ["--smoothness", "-1"], ["--space", "hsv"]])
+def test_values_that_options_do_not_take(wrong, capsys):
+    with pytest.raises(SystemExit):
+        main(["superpixels", CHINA, *wrong])
+    assert wrong[0].lstrip("-") in capsys.readouterr().err.replace("segments", "n")
 
 
 def test_the_picture_itself_is_never_overwritten(tmp_path, capsys):

@@ -67,9 +67,7 @@ def test_smoothing(shape, n, whole, seed):
     stamps = np.zeros((shape[0], kernel.stamp_columns(shape[1])), np.uint8)
     for visit in range(12):  # the twin looks at everything each time
         before = labels.copy()
-        changed = kernel.smooth(
-            labels, planes.values, centres, 1000.0, 3e5, whole, visit, stamps, range(shape[0])
-        )
+        changed = kernel.smooth(labels, planes.values, centres, 1000.0, 3e5, whole, visit, stamps, range(shape[0]))
         expected = reference.smooth(before, planes.values, centres, 1000.0, 3e5, whole, visit)
         np.testing.assert_array_equal(labels, expected)
         assert changed == (labels != before).sum()
@@ -79,7 +77,11 @@ def test_smoothing(shape, n, whole, seed):
 
 @settings(max_examples=60)
 @given(
-    st.tuples(st.integers(1, 30), st.integers(1, 30)), st.integers(1, 6), st.sampled_from([1, 4, 30]), st.integers(1, 40), st.integers(0, 999)
+    st.tuples(st.integers(1, 30), st.integers(1, 30)),
+    st.integers(1, 6),
+    st.sampled_from([1, 4, 30]),
+    st.integers(1, 40),
+    st.integers(0, 999),
 )
 def test_connection(shape, n, least, most, seed):
     rng = np.random.default_rng(seed)

@@ -38,11 +38,11 @@ def superpixels(
     Parameters
     ----------
     image
-        An image file; - is not possible.
+        An image file.
     segments
         How many segments.
     compactness
-        The weight of position against colour: 1 follows colours wherever they go, 40 gives nearly squares. As in scikit-image.
+        The weight of position against colour, as in scikit-image: 1 follows colours anywhere, 40 gives nearly squares.
     max_iter
         The most iterations.
     min_size
@@ -50,7 +50,7 @@ def superpixels(
     smoothness
         How smooth outlines are made; 0 leaves them as they are.
     space
-        What is compared: lab, colours as the eye sees them, or raw, the channels as they are. auto: lab for colours, and for grey
+        What is compared: lab, colours as the eye sees them, or raw, the channels as they are. auto: lab for colours and grey
         of 8 or 16 bits.
     out
         Write the picture with outlines to this file (.png, .jpg, ...).
@@ -136,7 +136,9 @@ def _write(
         written.append(f"labels: {labels}")
     if table is not None:
         columns = found.columns()
-        kind = np.dtype([(name, np.int64 if values.dtype.kind == "i" else np.float64) for name, values in columns.items()])
+        kind = np.dtype(
+            [(name, np.int64 if values.dtype.kind == "i" else np.float64) for name, values in columns.items()]
+        )
         rows = np.empty(found.n_segments, kind)
         for name, values in columns.items():
             rows[name] = values

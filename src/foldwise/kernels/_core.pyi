@@ -39,9 +39,7 @@ def best_subset(
 def lab_planes(
     image: NDArray[Any], light: NDArray[np.float32], first: int, last: int, out: NDArray[np.int16]
 ) -> None: ...
-def cell_bounds(
-    planes: NDArray[np.int16], width: int, first: int, last: int, out: NDArray[np.int16]
-) -> None: ...
+def cell_bounds(planes: NDArray[np.int16], width: int, first: int, last: int, out: NDArray[np.int16]) -> None: ...
 def assign_segments(
     planes: NDArray[np.int16],
     bounds: NDArray[np.int16],

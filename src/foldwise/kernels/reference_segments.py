@@ -12,9 +12,7 @@ from foldwise.kernels.superpixels import CELL_COLUMNS, CELL_ROWS, PHASES, Labels
 _DIAGONAL = np.float32(0.7)
 
 
-def assign(
-    planes: Planes, centres: NDArray[np.float32], search: Search, width: int
-) -> tuple[Labels, Sums]:
+def assign(planes: Planes, centres: NDArray[np.float32], search: Search, width: int) -> tuple[Labels, Sums]:
     """The nearest segment of each pixel, among those that reach its tile, and the sums of segments.
 
     Distances are computed in float32 in the order column, row, then channel by channel; of equal ones the first counts.
@@ -69,9 +67,7 @@ def smooth(
     ring = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
     for y in range(phase >> 1, height, 2):
         for x in range(phase & 1, width, 2):
-            around = [
-                labels[y + a, x + b] if 0 <= y + a < height and 0 <= x + b < width else -1 for a, b in ring
-            ]
+            around = [labels[y + a, x + b] if 0 <= y + a < height and 0 <= x + b < width else -1 for a, b in ring]
             own, sides = labels[y, x], [one for one in around[::2] if one >= 0]
             if all(side == own for side in sides):
                 continue
@@ -114,7 +110,9 @@ def shapes(labels: Labels, n: int) -> Sums:
     out = np.zeros((n, 8), np.int64)
     for k in range(n):
         row, column = np.nonzero(labels == k)
-        sides = sum(int((framed[row + 1 + a, column + 1 + b] != k).sum()) for a, b in ((-1, 0), (1, 0), (0, -1), (0, 1)))
+        sides = sum(
+            int((framed[row + 1 + a, column + 1 + b] != k).sum()) for a, b in ((-1, 0), (1, 0), (0, -1), (0, 1))
+        )
         ends = row.min(), row.max(), column.min(), column.max()
         out[k] = len(row), sides, row.sum(), column.sum(), *ends
     return out

@@ -25,8 +25,8 @@ Sums = NDArray[np.int64]
 class Search(NamedTuple):
     """How pixels find their segment.
 
-    Squared distances of colours plus `weight` times those in pixels; segments whose centre is at most `radius` rows and columns away
-    from a tile of so many cells are compared there.
+    Squared distances of colours plus `weight` times those in pixels; segments whose centre is at most `radius` rows and
+    columns away from a tile of so many cells are compared there.
     """
 
     weight: float
@@ -60,9 +60,7 @@ def assign(
 
     Gives the number of distances that were computed; see `reference_segments.assign`.
     """
-    return _core.assign_segments(
-        planes, bounds, width, centres, *search, cell_rows.start, cell_rows.stop, labels, sums
-    )
+    return _core.assign_segments(planes, bounds, width, centres, *search, cell_rows.start, cell_rows.stop, labels, sums)
 
 
 def smooth(
@@ -76,11 +74,14 @@ def smooth(
     stamps: NDArray[np.uint8],
     rows: range,
 ) -> int:
-    """Pixels of one phase on outlines go to the best of their neighbours' segments, which stay `whole`; gives how many changed.
+    """Pixels of one phase on outlines go to the best of their neighbours' segments; gives how many changed.
 
-    Four visits see every pixel once. `stamps`, zeros of (rows, `stamp_columns`), remembers what has changed since.
+    With `whole` no segment falls apart; see `reference_segments.smooth`. Four visits see every pixel once. `stamps`, zeros of
+    (rows, `stamp_columns`), remembers what has changed since.
     """
-    return _core.smooth_segments(labels, planes, centres, weight, price, whole, PHASES[visit % 4], visit, stamps, rows.start, rows.stop)
+    return _core.smooth_segments(
+        labels, planes, centres, weight, price, whole, PHASES[visit % 4], visit, stamps, rows.start, rows.stop
+    )
 
 
 def stamp_columns(width: int) -> int:

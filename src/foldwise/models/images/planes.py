@@ -30,12 +30,12 @@ class Planes:
     @property
     def channels(self) -> int:
         """Their number."""
-        return self.values.shape[0]
+        return int(self.values.shape[0])
 
     @property
     def height(self) -> int:
         """Rows of pixels."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
 
 def strips(height: int) -> list[range]:
@@ -96,7 +96,9 @@ def _space(image: NDArray[Any], space: str, where: str) -> str:
         if channels not in (1, 3, 4):
             raise ParameterError(f'space="lab" is for grey, RGB and RGBA images, not for {channels} channels.')
         if not whole and not (image.min() >= 0 and image.max() <= 1):
-            raise DataError("colours that are not whole numbers go from 0 to 1, but these do not", where=where, advice=advice)
+            raise DataError(
+                "colours that are not whole numbers go from 0 to 1, but these do not", where=where, advice=advice
+            )
     return space
 
 

@@ -39,7 +39,7 @@ class SegmentFigures:
 
     @property
     def quotients(self) -> Floats:
-        """4 pi times the area by the squared length of the outline: 0.785 for a square, less for anything else made of pixels."""
+        """4 pi times the area by the squared length of the outline: 0.785 for a square, less for anything else of pixels."""
         found: Floats = 4 * np.pi * self.sizes / self.outlines.astype(np.float64) ** 2
         return found
 
@@ -85,7 +85,7 @@ def means_and_variation(
 
 
 def explained_variation(image: Any, labels: Any) -> float:
-    """The share of the variation of an image's pixels that is left if each has the mean colour of its segment (Moore et al. 2008).
+    """The share of an image's variation that is left if each pixel has the mean of its segment (Moore et al. 2008).
 
     `labels` has a whole number for each pixel: segments of any method, not only of `superpixels`.
 

@@ -149,7 +149,10 @@ def grid(height: int, width: int, n: int) -> Floats:
 
 
 def split_largest(labels: NDArray[np.int32], n: int, count: int, least: int) -> None:
-    """Cut the `count` largest of `n` segments in two, across the longer side of their boxes, if they have `least` pixels; in place."""
+    """Cut the `count` largest of `n` segments in two, across the longer side of their boxes, in place.
+
+    Those of fewer than `least` pixels stay whole.
+    """
     figures = SegmentFigures.of(labels, n)
     chosen = np.argsort(-figures.sizes, kind="stable")[:count]
     chosen = chosen[figures.sizes[chosen] >= max(2, least)]
@@ -172,7 +175,7 @@ def off_edges(planes: Planes, at: NDArray[np.intp]) -> NDArray[np.intp]:
     best, least = at, _gradient(planes, at)
     for down in (-1, 0, 1):
         for across in (-1, 0, 1):
-            other = np.clip(at + (down, across), 0, (height - 1, width - 1))
+            other = np.clip(at + np.array([down, across]), 0, (height - 1, width - 1))
             found = _gradient(planes, other)
             best = np.where((found < least)[:, None], other, best)
             least = np.minimum(found, least)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,26 +31,31 @@ _IN_PNG = 1 << 16
 _CHANNELS = {1: ("grey",), 3: ("red", "green", "blue"), 4: ("red", "green", "blue", "opacity")}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Superpixels(Reportable):
     """Segments of an image, numbered from 0 in reading order.
 
-    `labels` has the segment of each pixel. For each segment there are `means` (segments x channels, in the units of the image),
-    `centres` (row and column), `sizes` (pixels), `boxes` (first row and column, last row and column) and `quotients` (4 pi area /
-    outline²). `explained_variation` is the share of the variation of pixels that lies between segments, `isoperimetric_quotient` the
-    mean of `quotients` by pixels: how compact they are. `outcome` says how the iterations ended.
+    `labels` has the segment of each pixel. For each segment there are `means` (segments x channels, in the units of the
+    image), `centres` (row and column), `sizes` (pixels), `boxes` (first row and column, last row and column) and
+    `quotients` (4 pi area / outline²). `explained_variation` is the share of the variation of pixels that lies between
+    segments, `isoperimetric_quotient` the mean of `quotients` by pixels: how compact they are. `outcome` says how the
+    iterations ended.
     """
 
     labels: NDArray[np.int32]
     means: Floats
     explained_variation: float
-    figures: SegmentFigures = field(repr=False)
-    image: NDArray[Any] = field(repr=False)
+    figures: SegmentFigures
+    image: NDArray[Any]
     asked: int
     compactness: float
     space: str
     name: str
     outcome: Outcome
+
+    def __repr__(self) -> str:
+        figures = f"explained_variation={self.explained_variation:.4f}"
+        return f"Superpixels({self.name!r}, n_segments={self.n_segments}, asked={self.asked}, {figures})"
 
     @property
     def n_segments(self) -> int:
@@ -166,15 +171,18 @@ def superpixels(
 ) -> Superpixels:
     """Divide an image into connected segments of similar colour and similar size: SLIC (Achanta et al. 2012).
 
-    k-means of colours and positions from a regular grid, in which a segment takes pixels only in its neighbourhood. Then parts that
-    are not connected become segments of their own or, the smallest first, join the neighbour that is most alike in colour, until
-    there are `n_segments`; last, outlines are made smooth. The same bits for any number of threads and any processor.
+    k-means of colours and positions from a regular grid, in which a segment takes pixels only in its neighbourhood. Then
+    parts that are not connected become segments of their own or, the smallest first, join the neighbour that is most alike
+    in colour, until there are `n_segments`; last, outlines are made smooth. The same bits for any number of threads and on
+    any instruction set.
 
-    `image` is a path, a picture of Pillow, or an array (height, width[, channels]) of 8 or 16 bits or floats. `compactness` weighs
-    position against colour as in scikit-image. A step ends the iterations if no centre moves more than `tol` pixels. No segment is
-    smaller than `min_size` times the mean size. `smoothness` 0 leaves outlines as they are. In space "lab" colours are compared as CIE
-    Lab (RGB; grey by lightness; RGBA weighted by opacity, which is a fourth channel), in "raw" the channels themselves, scaled
-    together to 0 to 100. "auto" is "lab" for RGB, RGBA and grey of 8 or 16 bits, else "raw".
+    `image` is a path, a picture of Pillow, or an array (height, width[, channels]) of 8 or 16 bits or floats. `compactness`
+    weighs position against colour as in scikit-image. A step ends the iterations if no centre moves more than `tol`
+    pixels. No segment is smaller than `min_size` times the mean size. `smoothness` 0 leaves outlines as they are.
+
+    In space "lab" colours are compared as CIE Lab (RGB; grey by lightness; RGBA weighted by opacity, which is a fourth
+    channel), in "raw" the channels themselves, scaled together to 0 to 100. "auto" is "lab" for RGB, RGBA and grey of 8 or
+    16 bits, else "raw".
 
     >>> import numpy as np
     >>> two = np.zeros((20, 40), np.uint8)
