@@ -104,7 +104,7 @@ def superpixels(
 
 
 def _check_picture(path: Path) -> None:
-    from foldwise.data.image_file import ENDINGS
+    from foldwise.data.image_endings import ENDINGS
     from foldwise.errors import ParameterError
 
     if path.suffix.lower() not in ENDINGS:
