@@ -120,7 +120,7 @@ def test_several_names_without_a_pattern(here: Path) -> None:
         (["photo.jpg", "--out", "photo.jpg"], "this is the input file"),
         (["photo.jpg", "--out", "link.jpg"], "this is the input file"),
         (["photo.jpg", "--out", "missing/q.png"], "does not exist"),
-        (["photo.jpg", "--out", "q"], "no ending"),
+        (["photo.jpg", "--out", "q"], "ends in .npz"),
         (["photo.jpg", "--out", "q.xyz"], ".xyz"),
         (["photo.jpg", "--palette-out", "p.pdf"], "palettes are written as"),
         (["photo.jpg", "--palette", "nowhere.gpl"], "there is no such file"),

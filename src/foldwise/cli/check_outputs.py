@@ -41,14 +41,14 @@ def check_outputs(
         except OutputError as error:
             raise OutputError(f"{option} {error}") from error
     for (option, path), (other, another) in itertools.combinations(outputs.items(), 2):
-        if same_file(path, another):
+        if _same(path, another):
             raise ParameterError(f"{option} {path} and {other} {another} are the same file. Give two names.")
     existing = {option: path for option, path in outputs.items() if os.path.exists(path)}
     sources = files_read(file) if existing else []
     if model is not None:
         sources.append(os.fspath(model))
     for option, path in existing.items():
-        if any(same_file(path, source) for source in sources):
+        if any(_same(path, source) for source in sources):
             raise ParameterError(
                 f"{option} {path}: this is the input file; writing would destroy it. Give another name."
             )
@@ -62,7 +62,7 @@ def refuse_all_columns(keep: str) -> None:
         )
 
 
-def same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+def _same(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Whether two paths lead to the same file, by links of any kind, or would if it existed."""
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)

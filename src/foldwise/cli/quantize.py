@@ -153,11 +153,11 @@ def _write_codes(made: QuantizedImage, counts: Any, palette_out: Path | None, co
     if palette_out is not None:
         if made.palette is None:
             raise ParameterError(f"--palette-out: {made.name} has tiles, not a palette; use --codebook.")
-        write_palette(palette_out, made.palette, [int(one) for one in counts])
+        write_palette(os.path.expanduser(palette_out), made.palette, [int(one) for one in counts])
     if codebook is not None:
         if made.codebook is None:
             raise ParameterError(f"--codebook: {made.name} has a palette, not tiles; use --palette-out.")
-        write_codebook(codebook, made.codebook)
+        write_codebook(os.path.expanduser(codebook), made.codebook)
 
 
 def _load(name: str) -> QuantizedImage:
@@ -177,7 +177,7 @@ def _listed(images: tuple[str, ...]) -> list[str]:
 
 def _targets(inputs: list[str], out: Path | None, ending: str) -> list[str]:
     """The file that each picture is written to."""
-    from foldwise.data.image_file import pillow
+    from foldwise.data.image_endings import ENDINGS
 
     if out is None:
         return []
@@ -194,21 +194,23 @@ def _targets(inputs: list[str], out: Path | None, ending: str) -> list[str]:
             raise ParameterError(f"--out {out}: {both} would both become {twice}. Do them one after the other.")
         return made
     suffix = os.path.splitext(place)[1].lower()
-    if suffix != ".npz" and suffix not in pillow().registered_extensions():
-        raise ParameterError(
-            f"--out {out}: {suffix or 'no ending'}: give a name that ends in .png, .gif, .bmp, .jpg, .webp, .tif or .npz."
-        )
+    if suffix != ".npz" and suffix not in ENDINGS:
+        raise ParameterError(f"--out {out}: give a name that ends in .npz or in one of {', '.join(ENDINGS)}.")
     return [place]
 
 
 def _keep_inputs(inputs: list[str], outputs: list[Any]) -> None:
     """Refuse to write over what is read."""
-    from foldwise.cli.check_outputs import same_file
-
-    read = {os.path.realpath(name) for name in inputs}
+    read = {_identity(name) for name in inputs if os.path.exists(name)}
     for path in (os.path.expanduser(os.fspath(one)) for one in outputs if one is not None):
-        if os.path.realpath(path) in read or (len(inputs) == 1 and same_file(path, inputs[0])):
+        if os.path.exists(path) and _identity(path) in read:
             raise ParameterError(f"{path}: this is the input file; writing would destroy it. Give another name.")
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """What two names of one file have in common."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _check_options(

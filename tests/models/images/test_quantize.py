@@ -174,6 +174,7 @@ def test_any_picture(given: NDArray[Any], k: int, dithering: bool, space: str) -
 @settings(max_examples=30, deadline=None)
 @hypothesis.given(pictures, st.integers(1, 9), st.integers(2, 4))
 def test_any_picture_in_blocks(given: NDArray[Any], k: int, block: int) -> None:
+    hypothesis.assume(block <= max(given.shape[:2]))
     made = fw.quantize(given, k, block=block)
     assert made.pixels.shape[:2] == given.shape[:2]
     assert made.labels.shape == (-(-given.shape[0] // block), -(-given.shape[1] // block))
@@ -494,3 +495,26 @@ def test_psnr_is_higher_than_others(name: str, shared_data: Path) -> None:
         for method in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE, Image.Quantize.FASTOCTREE):
             after = np.asarray(rgb.quantize(k, method, dither=Image.Dither.NONE).convert("RGB"))
             assert ours > psnr(before, after)
+
+
+def test_hidden_colours_of_transparent_pixels_do_not_show_in_tiles():
+    """The mean of a tile weighs colours by their opacity, as a palette does."""
+    pixels = np.zeros((8, 8, 4), np.uint8)
+    pixels[:, :4] = [255, 0, 0, 255]
+    pixels[:, 4:] = [0, 255, 0, 0]
+    found = fw.quantize(pixels, 1, block=2)
+    assert (found.codebook[0, :, :, :3] == [255, 0, 0]).all()
+    assert (found.codebook[0, :, :, 3] == 128).all()
+
+
+def test_a_block_that_is_larger_than_the_picture_is_refused():
+    with pytest.raises(ParameterError, match="block=9"):
+        fw.quantize(np.zeros((4, 8, 3), np.uint8), 2, block=9)
+
+
+def test_the_note_on_coarse_counts_says_the_coarsest_bits():
+    fine = ColourCounts.of(np.arange(12, dtype=np.uint16).reshape(2, 2, 3) * 5000)
+    coarse = ColourCounts.of(np.random.default_rng(0).integers(0, 1 << 16, (20, 20, 3)).astype(np.uint16), 200)
+    assert coarse.coarsest == coarse.bits < 16
+    assert fine.merge(coarse).coarsest == coarse.bits
+    assert fine.coarsest is None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.models.images.colour_counts import STRIP, strips
-from foldwise.models.images.palette import fitted, label_type, of_centres
+from foldwise.models.images.palette import fitted, label_type, mean_colours, of_centres
 from foldwise.models.images.spaces import coordinates
 from foldwise.models.kmeans import KMeans
 
@@ -72,23 +72,29 @@ def fit_codebook(
     tiles: NDArray[Any], n_codes: int, space: str, seed: int, n_threads: int | None = None
 ) -> NDArray[np.uint8]:
     """The best codewords for blocks (uint8, or uint16 in units of 255 / 65535), the one that is used most first."""
-    flat = tiles.reshape(len(tiles), -1)
-    distinct, counts = np.unique(flat, axis=0, return_counts=True)
-    values = _as_bytes(distinct).reshape(-1, *tiles.shape[1:])
-    if len(values) <= n_codes:
-        codes = np.unique(np.rint(values).astype(np.uint8).reshape(len(values), -1), axis=0)
-    else:
+    distinct, counts = _distinct(tiles)
+    values = _as_bytes(distinct)
+    if len(values) > n_codes:
         model = KMeans(n_codes, random_state=seed, n_threads=n_threads)
-        labels = fitted(model, vectors(values, space), counts.astype(np.float64)).labels_
-        total = np.bincount(labels, counts)
-        columns = values.reshape(len(values), -1).T
-        means = np.stack([np.bincount(labels, counts * column) for column in columns], axis=1)[total > 0]
-        codes = np.unique(np.rint(means / total[total > 0, None]).astype(np.uint8), axis=0)
-    codebook: NDArray[np.uint8] = codes.reshape(-1, *tiles.shape[1:])
-    used = np.bincount(nearest_codes(distinct.reshape(-1, *tiles.shape[1:]), codebook, space, n_threads), counts)
-    used = np.concatenate([used, np.zeros(len(codebook) - len(used))])
+        labels = fitted(model, vectors(values, space), counts).labels_
+        pixels = values.reshape(len(values), -1, values.shape[3])  # of each block, one after the other
+        means = [mean_colours(pixels[:, place], counts, labels) for place in range(pixels.shape[1])]
+        values = np.stack(means, axis=1).reshape(-1, *tiles.shape[1:])
+    codebook = _distinct(np.rint(values).astype(np.uint8))[0]
+    used = np.bincount(nearest_codes(distinct, codebook, space, n_threads), counts, minlength=len(codebook))
     order = np.argsort(-used, kind="stable")
     return np.ascontiguousarray(codebook[order])
+
+
+def _distinct(tiles: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """The blocks that differ from each other, and how often each occurs.
+
+    They are compared byte by byte: a block has thousands of values if it is large, which `axis=0` would take one by one.
+    """
+    flat = np.ascontiguousarray(tiles).reshape(len(tiles), -1)
+    whole = flat.view(np.dtype((np.void, flat.shape[1] * flat.itemsize))).reshape(-1)
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    return tiles[first], counts.astype(np.float64)
 
 
 def nearest_codes(

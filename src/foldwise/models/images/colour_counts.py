@@ -23,7 +23,7 @@ class ColourCounts:
     bits: int
     keys: NDArray[np.uint64]
     counts: NDArray[np.int64]
-    coarse: bool = False  # whether colours were put together, since there were too many
+    coarsest: int | None = None  # bits in which colours were put together, since there were too many
 
     @classmethod
     def of(cls, pixels: NDArray[Any], most: int | None = None) -> ColourCounts:
@@ -54,7 +54,8 @@ class ColourCounts:
         left, right = (one._in_channels(channels)._in_bits(bits) for one in (self, other))
         keys, counts = np.concatenate([left.keys, right.keys]), np.concatenate([left.counts, right.counts])
         both = _summed(channels, bits, keys, counts)
-        return replace(both, coarse=self.coarse or other.coarse).at_most(most)
+        coarsest = min(filter(None, (self.coarsest, other.coarsest)), default=None)
+        return replace(both, coarsest=coarsest).at_most(most)
 
     @property
     def pixels(self) -> int:
@@ -84,7 +85,7 @@ class ColourCounts:
         while most is not None and len(found.keys) > most and found.bits > _BITS[-1]:
             bits = next(b for b in _BITS if b < found.bits)
             values = found._values() >> (found.bits - bits)
-            found = replace(_summed(found.channels, bits, _packed(values, bits), found.counts), coarse=True)
+            found = replace(_summed(found.channels, bits, _packed(values, bits), found.counts), coarsest=bits)
         return found
 
     def _in_channels(self, channels: int) -> ColourCounts:

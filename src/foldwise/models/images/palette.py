@@ -43,7 +43,7 @@ def fit_palette(
         means = np.stack([np.bincount(cells, weights * column) for column in x.T], axis=1) / total[:, None]
         start = fitted(KMeans(n_colors, search="breathing", **options), means, total).cluster_centers_
         found = fitted(KMeans(n_colors, init=start, **options), x, weights)
-    return _by_share(_distinct(_means(colours, weights, found.labels_)), x, counts.counts, space, n_threads)
+    return _by_share(_distinct(mean_colours(colours, weights, found.labels_)), x, counts.counts, space, n_threads)
 
 
 def fitted(model: KMeans, x: NDArray[Any], weights: NDArray[Any]) -> KMeans:
@@ -95,20 +95,18 @@ def _by_share(
     return np.ascontiguousarray(palette[order[pixels[order] > 0]])
 
 
-def _means(
-    colours: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int32]
+def mean_colours(
+    colours: NDArray[Any], weights: NDArray[np.float64], labels: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Mean colours of clusters; with opacity, each colour counts in proportion to it."""
-    channels = colours.shape[1]
+    """Mean colours of clusters that have members; with opacity (4 channels), each colour counts in proportion to it."""
     total = np.bincount(labels, weights)
-    if channels == 4:
-        opacity = weights * colours[:, 3]
-        seen = np.bincount(labels, opacity)
-    else:
-        opacity, seen = weights, total
+    seen, counted = total, weights
+    if colours.shape[1] == 4:
+        counted = weights * colours[:, 3]
+        seen = np.bincount(labels, counted)
     known = np.where(seen > 0, seen, 1.0)
-    means = [np.bincount(labels, opacity * colours[:, j]) / known for j in range(3)]
-    if channels == 4:
+    means = [np.bincount(labels, counted * column) / known for column in colours.T[:3]]
+    if colours.shape[1] == 4:
         means.append(seen / np.where(total > 0, total, 1.0))
     return np.stack(means, axis=1)[total > 0]
 

@@ -158,9 +158,10 @@ class QuantizedImage(Reportable):
         block = codes.shape[1] if codes.ndim == 4 else 1
         fits = (
             version == _VERSION
+            and codes.ndim in (2, 4)
             and codes.dtype == np.uint8
             and codes.shape[-1] in ((1, 3, 4) if codes.ndim == 4 else (3, 4))
-            and (codes.ndim == 2 or (codes.ndim == 4 and codes.shape[2] == block))
+            and (codes.ndim == 2 or codes.shape[2] == block)
             and len(codes) > 0
             and block > 0
             and 0 < height * width <= MOST_PIXELS

@@ -137,8 +137,10 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
 
     def _fit_counts(self, counts: ColourCounts, n_images: int) -> None:
         notes = []
-        if counts.coarse:
-            notes.append(f"more than {MOST_COLOURS:,} colours: they were counted in {counts.bits} bits of each channel")
+        if counts.coarsest is not None:
+            notes.append(
+                f"more than {MOST_COLOURS:,} colours: they were counted in {counts.coarsest} bits of each channel"
+            )
         palette = fit_palette(counts, self.n_colors, self._space, seed_of(self.random_state), self.n_threads)
         self._set(palette, n_images, counts.pixels, tuple(notes))
 
@@ -148,7 +150,12 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
         def opened() -> Iterator[NDArray[Any]]:
             channels = max(Picture.of(one).channels for one in pictures) if len(pictures) > 1 else None
             for picture in each(pictures):
-                sizes.append(picture.pixels.shape[0] * picture.pixels.shape[1])
+                height, width = picture.pixels.shape[:2]
+                if self._side > max(height, width):
+                    raise ParameterError(
+                        f"block={self._side}: {picture.name} has {width} x {height} pixels, so that one block is all of it."
+                    )
+                sizes.append(height * width)
                 yield picture.pixels if channels is None else picture.in_channels(channels)
 
         tiles, cut = sample(opened(), len(pictures), self._side)
