@@ -21,6 +21,8 @@ _REACH = 2.0  # steps of the grid: how far from its centre a segment may take pi
 _BEFORE, _AFTER = 2, 8  # passes of smoothing, before and after segments are made connected
 _SQUARE = 0.3  # what a factor of e between the sides of a rectangle of the grid costs, in shares of segments too many
 _PRICE = 2.0  # of a neighbour in another segment, in mean squared distances of pixels from their centres
+_SHORT = 32.0  # pixels: step of the grid up to which this is the price
+_LARGE = 1 << 22  # pixels
 _FEW = 1e-4  # pixels of all: smoothing ends if no more change
 _OFF_EDGES = 3.0  # pixels: below this step of the grid, its points are not moved
 
@@ -117,14 +119,17 @@ class Slic:
         sums = SegmentSums.empty(n, planes.channels)
         squares = kernel.plane_sums(planes.values, labels, range(planes.height), sums.values)
         centres = sums.centres(np.zeros((n, planes.channels + 2)))
-        price = smoothness * _PRICE * _mean_distance(sums, squares, labels.shape, weight)
+        larger = math.sqrt(max(1.0, self.grid_step / _SHORT))  # long outlines have more bends of a few pixels
+        price = smoothness * _PRICE * larger * _mean_distance(sums, squares, labels.shape, weight)
         narrow = centres.astype(np.float32)
         stamps = np.zeros((planes.height, kernel.stamp_columns(planes.width)), np.uint8)
         for each in range(passes):
             changed = 0
             for visit in range(4 * each, 4 * each + 4):
                 work = partial(kernel.smooth, labels, planes.values, narrow, weight, price, whole, visit, stamps)
-                changed += sum(over_strips(planes.height, work, self.n_threads))
+                # After the first pass little is left to do: to wait for threads would take longer.
+                threads = self.n_threads if each == 0 or labels.size > _LARGE else 1
+                changed += sum(over_strips(planes.height, work, threads))
             if changed <= _FEW * labels.size:
                 break
 
