@@ -14,6 +14,7 @@ from scipy import ndimage
 import foldwise as fw
 from foldwise.errors import DataError, ParameterError
 from foldwise.fold import events
+from foldwise.models.images.planes import strips
 from foldwise.models.images.slic import grid
 
 KINDS = ["u1", "u2", "f4", "f8"]
@@ -103,6 +104,26 @@ def test_the_grid_has_enough_points_inside(height, width, n):
     assert len(points) <= n + max(height, width)
     assert (points >= -0.5).all()
     assert (points <= (height - 0.5, width - 0.5)).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_strips_and_threads_do_not_matter(channels):
+    """Of a picture in several strips; those of smaller ones are one."""
+    image = np.random.default_rng(channels).integers(0, 256, (330, 150, channels), np.uint8)
+    image[40:200, 30:110] //= 4
+    assert len(strips(len(image))) > 4
+    alone = fw.superpixels(image, 60, n_threads=1)
+    for threads in (2, 7):
+        found = fw.superpixels(image, 60, n_threads=threads)
+        np.testing.assert_array_equal(found.labels, alone.labels)
+        np.testing.assert_array_equal(found.means, alone.means)
+        assert found.explained_variation == alone.explained_variation
+
+
+@pytest.mark.parametrize("size", [1.01, 1e9, 1e300])
+def test_a_least_size_above_the_mean_is_refused(size):
+    with pytest.raises(ParameterError, match="min_size"):
+        fw.superpixels(scene(20, 30), 5, min_size=size)
 
 
 def test_asked_and_got():

@@ -73,7 +73,7 @@ def fit_codebook(
 ) -> NDArray[np.uint8]:
     """The best codewords for blocks (uint8, or uint16 in units of 255 / 65535), the one that is used most first."""
     distinct, counts = _distinct(tiles)
-    values = _as_bytes(distinct)
+    values: NDArray[Any] = _as_bytes(distinct)
     if len(values) > n_codes:
         model = KMeans(n_codes, random_state=seed, n_threads=n_threads)
         labels = fitted(model, vectors(values, space), counts).labels_

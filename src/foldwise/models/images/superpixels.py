@@ -219,6 +219,8 @@ def _check(n_segments: Any, compactness: Any, max_iter: Any, tol: Any, min_size:
     for name, value in numbers.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
             raise ParameterError(f"{name}={value!r} must be a number that is not negative.")
+    if min_size > 1:
+        raise ParameterError(f"min_size={min_size!r} is a share of the mean size, so it must be at most 1.")
     if not 0 < compactness <= _MOST:
         raise ParameterError(f"compactness={compactness!r} must be above 0 and at most {_MOST:,.0f}.")
 
