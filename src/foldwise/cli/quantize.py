@@ -41,7 +41,8 @@ def quantize(
     Parameters
     ----------
     images
-        Image files, or a quoted pattern ("photos/*.jpg"). An .npz file that this command wrote is turned into a picture again.
+        Image files, a folder of them, or a quoted pattern ("photos/*.jpg"). An .npz file that this command wrote is turned into
+        a picture again.
     colors
         How many colours or, with --blocks, tiles. Default: 16.
     space
@@ -57,7 +58,8 @@ def quantize(
         Use the colours of this file: a list of colours (#rrggbb, or red, green and blue), a .gpl palette, or a picture.
     out
         Write the picture: .png (a palette in as few bits as it takes), .gif, .bmp, .jpg, .webp, ..., or .npz, the numbers and
-        codes themselves. Of several pictures: a folder, in which each gets its name with .png (with --blocks: .npz).
+        codes themselves. Of several pictures: a folder (made if need be), in which each gets its name with .png (with --blocks:
+        .npz).
     palette_out
         Write the palette: .csv (with shares), .gpl, .hex, .txt or .png.
     codebook
@@ -77,10 +79,12 @@ def quantize(
 
     inputs = _listed(images)
     output = Output(out=None, report=report, json=json)
-    if out is None and len(inputs) > 1:
+    if out is None and len(inputs) > 1 and not (shared_palette and (palette_out or codebook)):
         raise ParameterError(f"{len(inputs)} pictures: give --out and a folder for what becomes of them.")
     targets = _targets(inputs, out, ".npz" if blocks else ".png")
     files = {"--palette-out": palette_out, "--codebook": codebook}
+    if out is not None and len(inputs) > 1:
+        _make_folder(out)
     first = {} if out is None or not targets else {"--out": Path(targets[0])}
     check_outputs("", output, rows=False, more={**{o: f for o, f in files.items() if f is not None}, **first})
     _keep_inputs([*inputs, *([os.fspath(palette)] if palette else [])], [*targets, palette_out, codebook, report])
@@ -111,30 +115,28 @@ def quantize(
     with progress():
         if shared_palette or palette is not None:
             model.fit(inputs)
-        return finish(_several(model, inputs, targets, shared_palette, palette_out, codebook), output)
+        made_all = _several(model, inputs, targets, palette_out, codebook, paged=report is not None)
+        return finish(made_all, output)
 
 
 def _several(
-    model: Any, inputs: list[str], targets: list[str], shared: bool, palette_out: Path | None, codebook: Path | None
+    model: Any, inputs: list[str], targets: list[str], palette_out: Path | None, codebook: Path | None, *, paged: bool
 ) -> Any:
     """Make and write each picture; the report on all of them."""
-    from foldwise.data.palette_file import hex_colors
     from foldwise.fold.events import Stage, emit
-    from foldwise.report.quantize import Written, folder_report
+    from foldwise.report.quantize import THUMBNAILS, Written, folder_report
 
     fitted, total, rows, made = hasattr(model, "n_images_"), None, [], None
-    for number, (name, target) in enumerate(zip(inputs, targets, strict=True)):
+    for number, name in enumerate(inputs):
         emit(Stage(name, number + 1, len(inputs)))
         made = model.transform(name) if fitted else model.fit_transform(name)
         total = made.counts if total is None or not fitted else total + made.counts
-        rows.append(
-            Written(name, made.shape, made.psnr, made.color_difference, os.path.getsize(name), made.save(target))
-        )
+        size = made.save(targets[number]) if targets else None
+        rows.append(Written.of(made, size, shown=paged and number < THUMBNAILS))
     assert made is not None
     assert total is not None
     _write_codes(made, total, palette_out, codebook)
-    shown = model.palette_ if shared else None
-    return folder_report(rows, shown, [] if shown is None else hex_colors(shown))
+    return folder_report(rows, model.palette_ if fitted else None, total)
 
 
 def _one(made: QuantizedImage, out: Path | None, palette_out: Path | None, codebook: Path | None, output: Any) -> int:
@@ -160,6 +162,14 @@ def _write_codes(made: QuantizedImage, counts: Any, palette_out: Path | None, co
         write_codebook(os.path.expanduser(codebook), made.codebook)
 
 
+def _make_folder(out: Path) -> None:
+    """The folder for several pictures, if it is not there."""
+    from foldwise.data.atomic import explained
+
+    with explained(out):
+        os.makedirs(os.path.expanduser(out), exist_ok=True)
+
+
 def _load(name: str) -> QuantizedImage:
     from foldwise import QuantizedImage
 
@@ -183,10 +193,8 @@ def _targets(inputs: list[str], out: Path | None, ending: str) -> list[str]:
         return []
     place = os.path.expanduser(os.fspath(out))
     if os.path.isdir(place) or len(inputs) > 1:
-        if not os.path.isdir(place):
-            raise ParameterError(
-                f"--out {out}: for {len(inputs)} pictures this must be a folder that exists; create it first."
-            )
+        if os.path.exists(place) and not os.path.isdir(place):
+            raise ParameterError(f"--out {out}: for {len(inputs)} pictures this must be a folder, but it is a file.")
         made = [os.path.join(place, os.path.splitext(os.path.basename(name))[0] + ending) for name in inputs]
         if len(set(made)) < len(made):
             twice = next(one for one in made if made.count(one) > 1)

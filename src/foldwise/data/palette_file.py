@@ -20,6 +20,7 @@ PICTURES = (".png", ".gif", ".bmp")
 _HEX = re.compile(r"(?:^|[\s,;\"'])#([0-9a-fA-F]{8}|[0-9a-fA-F]{6})\b|^\s*([0-9a-fA-F]{8}|[0-9a-fA-F]{6})\s*$")
 _NUMBERS = re.compile(r"^\s*(\d{1,3})[\s,;]+(\d{1,3})[\s,;]+(\d{1,3})(?![\d.])")
 _MOST = 1 << 16
+_SWATCH = 32  # pixels of a side of a colour in a picture of a palette
 
 
 def hex_colors(palette: NDArray[np.uint8]) -> list[str]:
@@ -56,6 +57,19 @@ def read_palette(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         return _of_lines(lines.read(1 << 24).splitlines(), name)
 
 
+def as_palette(given: Any) -> NDArray[Any]:
+    """Colours as an array: from a file of any kind that `read_palette` knows, from texts such as "#ff8000", or as they are.
+
+    >>> as_palette(["#ff8000", "#000000"]).tolist()
+    [[255, 128, 0], [0, 0, 0]]
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return read_palette(given)
+    if isinstance(given, (list, tuple)) and given and all(isinstance(one, str) for one in given):
+        return _of_lines(given, "palette")
+    return np.asarray(given)
+
+
 def write_palette(path: str | os.PathLike[str], palette: NDArray[np.uint8], pixels: Sequence[int] | None = None) -> int:
     """Write colours, with the numbers of `pixels` that they stand for if those are known; returns the number of bytes."""
     check_palette_name(path)
@@ -69,7 +83,7 @@ def write_palette(path: str | os.PathLike[str], palette: NDArray[np.uint8], pixe
 def _encoded(palette: NDArray[np.uint8], ending: str, pixels: Sequence[int] | None) -> bytes:
     names, rows = hex_colors(palette), palette.tolist()
     if ending == ".png":
-        return encoded(palette[None])
+        return encoded(palette[None].repeat(_SWATCH, 0).repeat(_SWATCH, 1))
     if ending == ".gpl":
         lines = ["GIMP Palette", "Name: foldwise", "#"]
         lines += [f"{r:3d} {g:3d} {b:3d}\t{name}" for (r, g, b, *_), name in zip(rows, names, strict=True)]

@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.image_file import encoded
+from foldwise.data.palette_file import hex_colors
 from foldwise.models.images.quantized import QuantizedImage
 from foldwise.report.formats import counted, percent
-from foldwise.report.pictures import picture, picture_grid
+from foldwise.report.pictures import picture, picture_grid, smaller
 from foldwise.report.values import Chart, Column, Fact, Group, Note, Part, Report, Table
 
 _MOST_SHOWN = 700  # pixels of a side on a page
 _MOST_TILES = 256
 _WHOLE = 1 << 22  # pixels of which a PNG file is made to learn its size; of more, of some rows
 _BANDS = 16
+_THUMBNAIL = 480  # pixels of a side
+THUMBNAILS = 12  # pictures of many that a page shows
 _INDEXED = 256
 
 
@@ -33,7 +36,18 @@ class Written:
     psnr: float
     color_difference: float
     bytes_before: int | None
-    bytes_after: int
+    bytes_after: int | None
+    before: NDArray[np.uint8] | None = None  # small
+    after: NDArray[np.uint8] | None = None
+
+    @classmethod
+    def of(cls, made: QuantizedImage, bytes_after: int | None, *, shown: bool) -> Written:
+        """What is told of a picture; with small pictures, before and after, if it is `shown`."""
+        small: list[NDArray[np.uint8] | None] = [None, None]
+        if shown and made.original is not None:
+            small = [smaller(_eight_bits(one), _THUMBNAIL) for one in (made.original, made.pixels)]
+        size = os.path.getsize(made.name) if os.path.isfile(made.name) else None
+        return cls(made.name, made.shape, made.psnr, made.color_difference, size, bytes_after, *small)
 
 
 def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None) -> Report:
@@ -59,11 +73,11 @@ def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None
 
 
 def folder_report(
-    pictures: Sequence[Written], palette: NDArray[np.uint8] | None = None, hex_colors: Sequence[str] = ()
+    pictures: Sequence[Written], palette: NDArray[np.uint8] | None = None, pixels: NDArray[np.int64] | None = None
 ) -> Report:
-    """On several pictures, with the palette if they share one."""
+    """On several pictures, with the palette, and the pixels of each of its colours, if they share one."""
     before = [math.nan if one.bytes_before is None else one.bytes_before for one in pictures]
-    after = [one.bytes_after for one in pictures]
+    after = [one.bytes_after for one in pictures if one.bytes_after is not None]  # all, or none if none is written
     table = Table(
         "Pictures",
         [
@@ -72,7 +86,7 @@ def folder_report(
             Column("PSNR", [one.psnr for one in pictures], decibels),
             Column("colour difference", [one.color_difference for one in pictures], "{:.2f}".format),
             Column("bytes before", before, "{:,.0f}".format),
-            Column("bytes after", after, "{:,}".format),
+            *([Column("bytes after", after, "{:,}".format)] if after else []),
         ],
         "PSNR in dB (higher is better). Colour difference: mean CIE 1976, in Lab.",
         wide=True,
@@ -81,11 +95,16 @@ def folder_report(
     facts = [Fact("pictures", len(pictures), f"{len(pictures):,}")]
     if not any(size != size for size in before):
         facts.append(Fact("bytes before", sum(before), f"{sum(before):,.0f}"))
-    facts.append(Fact("bytes after", sum(after), f"{sum(after):,}"))
+    facts += [Fact("bytes after", sum(after), f"{sum(after):,}")] if after else []
     parts: list[Part] = [table]
-    if palette is not None and len(hex_colors):
-        swatches = Table("Shared palette", [Column("colour", list(hex_colors), left=True)], colours=list(hex_colors))
-        parts.append(swatches)
+    pairs = [
+        _pair(one.name, one.before, one.after) for one in pictures if one.before is not None and one.after is not None
+    ]
+    if pairs:
+        more = f"The first {len(pairs)} of {len(pictures):,}." if len(pairs) < len(pictures) else ""
+        parts.insert(0, Group(pairs, "Before and after", more, panels=True, wide=True))
+    if palette is not None and pixels is not None:
+        parts.append(_colours("Shared palette", palette, pixels))
     return Report(f"{counted(len(pictures), 'picture')} in a few colours", facts=facts, parts=parts)
 
 
@@ -131,11 +150,11 @@ def _sizes(made: QuantizedImage, written: tuple[str, int] | None) -> Table:
         sizes.append(("input file", os.path.getsize(made.name), ""))
     if made.original is not None:
         count, exact = full_color_bytes(made.original)
-        sizes.append(("full-colour PNG", count, "" if exact else "estimated from some rows"))
+        sizes.append(("lossless PNG", count, "" if exact else "estimated from some rows"))
     tiles = made.codebook is not None
-    name, codes, ending = ("tiles", "codebook", ".npz") if tiles else ("colours", "palette", ".png")
-    plain = f"{counted(made.code_bits, 'bit')} for each {name[:-1]}, and the {codes}"
-    sizes.append((f"numbers of {name}", made.plain_bytes, plain))
+    name, codes, ending = ("tile", "codebook", ".npz") if tiles else ("palette", "palette", ".png")
+    plain = f"{counted(made.code_bits, 'bit')} each, and the {codes}"
+    sizes.append((f"{name} indices", made.plain_bytes, plain))
     if tiles:
         sizes.append(("entropy coded", round(made.entropy_bytes), f"frequent tiles in fewer bits, and the {codes}"))
     if written is None:
@@ -165,15 +184,27 @@ def _pictures(made: QuantizedImage) -> Group:
 
 
 def _palette(made: QuantizedImage) -> Table:
-    shares = (made.counts / made.labels.size).tolist()
     assert made.palette is not None
+    return _colours("Palette", made.palette, made.counts)
+
+
+def _colours(title: str, palette: NDArray[np.uint8], pixels: NDArray[np.int64]) -> Table:
+    """Colours with their shares of the pixels, the largest first."""
+    order = np.argsort(-pixels, kind="stable")
+    palette, names = palette[order], hex_colors(palette[order])
+    shares = (pixels[order] / pixels.sum()).tolist()
     columns = [
-        Column("colour", made.hex, left=True),
-        *(Column(name, made.palette[:, j].tolist()) for j, name in enumerate(("red", "green", "blue"))),
-        *([Column("opacity", made.palette[:, 3].tolist())] if made.palette.shape[1] == 4 else []),
+        Column("colour", names, left=True),
+        *(Column(name, palette[:, j].tolist()) for j, name in enumerate(("red", "green", "blue"))),
+        *([Column("opacity", palette[:, 3].tolist())] if palette.shape[1] == 4 else []),
         Column("share", shares, percent, bar=max(shares)),
     ]
-    return Table("Palette", columns, "Share: of the pixels.", most=32, colours=made.hex)
+    return Table(title, columns, "Share: of the pixels.", most=32, colours=names)
+
+
+def _pair(name: str, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Chart:
+    title = os.path.basename(name)
+    return Chart(title, lambda: picture_grid([before, after], columns=2, side=240), alt=f"{title}, before and after")
 
 
 def _tiles(made: QuantizedImage) -> Chart:

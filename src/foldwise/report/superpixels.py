@@ -16,7 +16,7 @@ from foldwise.report.values import Chart, Column, Fact, Part, Report, Table
 
 _SIDE = 1000  # pixels of the longer side of pictures on a page
 _MOST_ROWS = 2000
-_ENDED = {"converged": "centres at rest", "capped": "the most allowed", "interrupted": "interrupted"}
+_ENDED = {"converged": " (centres at rest)", "capped": "", "interrupted": " (interrupted)"}
 _SPACES = {"lab": "CIE Lab", "raw": "the channels as they are"}
 
 
@@ -24,7 +24,7 @@ def superpixels_report(found: Superpixels) -> Report:
     """What was asked and what came of it, the picture with outlines and in mean colours, sizes and a table."""
     height, width = found.labels.shape
     channels = "grey" if len(found.channels) == 1 else counted(len(found.channels), "channel")
-    steps = f"{counted(found.outcome.steps, 'iteration')} ({_ENDED[found.outcome.reason]})"
+    steps = f"{counted(found.outcome.steps, 'iteration')}{_ENDED[found.outcome.reason]}"
     about = [
         f"{found.name}: {width:,} x {height:,} pixels, {channels} ({found.image.dtype}), compared in {_SPACES[found.space]}",
         f"SLIC, compactness {found.compactness:g}, {steps}, {found.outcome.seconds:.2f} s",

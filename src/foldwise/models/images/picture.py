@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.files import matching
+from foldwise.data.files import images_in, matching, natural_order
 from foldwise.data.image_file import as_image
 from foldwise.errors import DataError, MissingFileError
 from foldwise.fold import events
@@ -79,13 +79,15 @@ class Picture:
 
 
 def listed(images: Any) -> list[Any]:
-    """One picture, or the files that a pattern names, or those of a list, as a list."""
+    """One picture, or the files that a pattern names, those in a folder or those of a list, as a list."""
     if isinstance(images, (list, tuple)) and not _is_pixels(images):
         found = [one for image in images for one in listed(image)]
     elif isinstance(images, (str, os.PathLike)):
-        found = list(matching(images))
+        folder = os.path.isdir(images)
+        found = sorted(images_in(os.fspath(images)), key=natural_order) if folder else list(matching(images))
         if not found:
-            raise MissingFileError("no file matches this pattern", where=os.fspath(images))
+            nothing = "no images in this folder" if folder else "no file matches this pattern"
+            raise MissingFileError(nothing, where=os.fspath(images))
     else:
         return [images]
     if not found:

@@ -22,6 +22,7 @@ from foldwise.reportable import Reportable
 _INDEXED = (".gif", ".bmp")  # formats with a palette, beside .png
 _OPAQUE = (".jpg", ".jpeg", ".bmp")
 _VERSION = 1
+_TILE = 16  # pixels of a side of a tile in a picture of all
 
 
 def write_codebook(path: str | os.PathLike[str], codebook: NDArray[np.uint8]) -> None:
@@ -34,11 +35,13 @@ def write_codebook(path: str | os.PathLike[str], codebook: NDArray[np.uint8]) ->
     n, block, _, channels = codebook.shape
     across = math.ceil(math.sqrt(n))
     down = -(-n // across)
-    made = np.full((down * (block + 1) - 1, across * (block + 1) - 1, channels), 128, np.uint8)
+    larger = max(1, _TILE // block)  # so that they can be looked at
+    side = block * larger
+    made = np.full((down * (side + 1) - 1, across * (side + 1) - 1, channels), 128, np.uint8)
     made[:, :, 3:] = 255
     for i, tile in enumerate(codebook):
-        y, x = (i // across) * (block + 1), (i % across) * (block + 1)
-        made[y : y + block, x : x + block] = tile
+        y, x = (i // across) * (side + 1), (i % across) * (side + 1)
+        made[y : y + side, x : x + side] = tile.repeat(larger, 0).repeat(larger, 1)
     write_image(name, made[:, :, 0] if channels == 1 else made)
 
 
@@ -131,7 +134,11 @@ class QuantizedImage(Reportable):
             raise ParameterError(f"{ending} has no opacity, and this picture does. Write it as .png, .webp or .npz.")
         indexed = ending == ".png" or (ending in _INDEXED and not clear)
         if indexed and self.palette is not None and len(self.palette) <= 256:
-            return encoded(self.labels, ending, palette=self.palette)
+            # From dark to light: numbers of neighbouring pixels are then alike, which makes files up to a fifth smaller.
+            order = np.argsort(self.palette[:, :3] @ [299, 587, 114], kind="stable")
+            numbers = np.empty(len(order), np.uint8)
+            numbers[order] = np.arange(len(order), dtype=np.uint8)
+            return encoded(numbers[self.labels], ending, palette=self.palette[order])
         return encoded(self.pixels, ending)
 
     def save(self, path: str | os.PathLike[str]) -> int:
@@ -154,7 +161,7 @@ class QuantizedImage(Reportable):
                 version, height, width, grey = (int(one) for one in file["about"])
                 codes, labels = file["codes"], file["labels"]
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as problem:
-            raise DataError(f"not a quantised image, or a damaged one ({problem})", where=name) from None
+            raise DataError("not a quantised image, or a damaged one", where=name) from problem
         block = codes.shape[1] if codes.ndim == 4 else 1
         fits = (
             version == _VERSION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from foldwise.data.palette_file import as_palette
 from foldwise.errors import ParameterError
 from foldwise.models.base import KnownParameters
 from foldwise.models.images.apply import apply_codebook, apply_palette
@@ -37,7 +39,8 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
     block : None, or the side of square blocks of pixels, each of which becomes one of `n_colors` tiles (vector quantisation).
     dither : pass the error of each pixel on to its neighbours (Floyd and Steinberg), nearest in sRGB: smooth areas show no
         steps, at a lower PSNR.
-    palette : colours to use instead of finding some, as an array of 8 bits with 3 or 4 columns; nothing is fitted then.
+    palette : colours to use instead of finding some: an array of 8 bits with 3 or 4 columns, texts such as "#ff8000", or a file
+        (.gpl, .csv, .hex, .txt, or a picture); nothing is fitted then.
     random_state : None is a fixed seed, so that equal calls give equal palettes.
     n_threads : the number of threads; the result does not depend on it.
 
@@ -55,7 +58,7 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
         "space": one_of("auto", *SPACES),
         "block": whole(1, None),
         "dither": BOOLEAN,
-        "palette": Parameter(("array-like", None)),
+        "palette": Parameter(("array-like", str, os.PathLike, None)),
         **shared("random_state", "n_threads"),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = constraints(PARAMETERS)
@@ -82,12 +85,12 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
     def fit(self, images: Any, y: Any = None) -> Self:
         """Find the palette or codebook for a picture, or for all of a list, one of which is in memory at a time.
 
-        A picture is an array, a picture of Pillow or a path; a text with a pattern, as in "photos/*.jpg", is a list.
+        A picture is an array, a picture of Pillow or a path; a folder, or a pattern as in "photos/*.jpg", is a list.
         """
         self._check()
         pictures = listed(images)
         if self.palette is not None:
-            self._set(np.asarray(self.palette, np.uint8), len(pictures), 0, ())
+            self._set(as_palette(self.palette).astype(np.uint8), len(pictures), 0, ())
         elif self._side == 1:
             self._fit_counts(counted(pictures), len(pictures))
         else:
@@ -128,11 +131,12 @@ class ImageQuantizer(KnownParameters, BaseEstimator):  # type: ignore[misc]
         if self.n_colors > 1 << 16:
             raise ParameterError(f"n_colors={self.n_colors}: at most 65,536.")
         if self.palette is not None:
-            given = np.asarray(self.palette)
+            given = as_palette(self.palette)
             fits = given.ndim == 2 and given.shape[1:] in ((3,), (4,)) and 0 < len(given) <= 1 << 16
             if not fits or given.dtype.kind not in "iu" or given.min() < 0 or given.max() > 255:
                 raise ParameterError(
-                    "palette: give whole numbers from 0 to 255, one colour in a row, in 3 or 4 columns."
+                    "palette: give whole numbers from 0 to 255, one colour in a row, in 3 or 4 columns; texts such as "
+                    "'#ff8000'; or a file of colours."
                 )
 
     def _fit_counts(self, counts: ColourCounts, n_images: int) -> None:
@@ -190,6 +194,11 @@ def quantize(
     >>> made, made.labels.tolist(), made.hex
     (QuantizedImage(3 x 2, 2 colors, PSNR 34.34 dB), [[0, 0, 1], [0, 0, 1]], ['#060606', '#c9c9c9'])
     """
+    if isinstance(image, (list, tuple)) and len(listed(image)) > 1:
+        raise ParameterError(
+            "fw.quantize takes one picture. fw.ImageQuantizer(n).fit(pictures) finds the colours of several; its transform "
+            "gives each of them in these."
+        )
     model = ImageQuantizer(
         n_colors,
         space=space,
