@@ -106,6 +106,11 @@ def test_folders(here: Path, capsys: pytest.CaptureFixture[str], shared: bool) -
         assert left != right
 
 
+def test_one_picture_into_a_folder(here: Path) -> None:
+    assert main(["quantize", "photo.jpg", "-k", "4", "--out", "out"]) == 0
+    assert os.listdir("out") == ["photo.png"]
+
+
 def test_several_names_without_a_pattern(here: Path) -> None:
     assert main(["quantize", "parts/left.png", "parts/right.png", "--blocks", "4", "--out", "out/"]) == 0
     assert sorted(os.listdir("out")) == ["left.npz", "right.npz"]

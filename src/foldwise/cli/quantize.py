@@ -98,7 +98,7 @@ def quantize(
             raise ParameterError(
                 f"{inputs[0]} is a finished result: -k, --blocks, --dither and --palette are for pictures."
             )
-        return _one(_load(inputs[0]), out, palette_out, codebook, output)
+        return _one(_load(inputs[0]), targets, palette_out, codebook, output)
     model = ImageQuantizer(
         colors or _COLORS,
         space=space,
@@ -111,7 +111,7 @@ def quantize(
     if len(inputs) == 1:
         with progress():
             made = model.fit_transform(inputs[0])
-        return _one(made, out, palette_out, codebook, output)
+        return _one(made, targets, palette_out, codebook, output)
     with progress():
         if shared_palette or palette is not None:
             model.fit(inputs)
@@ -139,11 +139,11 @@ def _several(
     return folder_report(rows, model.palette_ if fitted else None, total)
 
 
-def _one(made: QuantizedImage, out: Path | None, palette_out: Path | None, codebook: Path | None, output: Any) -> int:
+def _one(made: QuantizedImage, targets: list[str], palette_out: Path | None, codebook: Path | None, output: Any) -> int:
     from foldwise.cli.output import finish
     from foldwise.report.quantize import quantize_report
 
-    written = None if out is None else (os.fspath(out), made.save(os.path.expanduser(out)))
+    written = (targets[0], made.save(targets[0])) if targets else None
     _write_codes(made, made.counts, palette_out, codebook)
     return finish(quantize_report(made, written), output)
 

@@ -192,7 +192,7 @@ def quantize(
     >>> import numpy as np
     >>> made = quantize(np.array([[0, 10, 200], [0, 12, 202]], np.uint8), 2)
     >>> made, made.labels.tolist(), made.hex
-    (QuantizedImage(3 x 2, 2 colors, PSNR 34.34 dB), [[0, 0, 1], [0, 0, 1]], ['#060606', '#c9c9c9'])
+    (QuantizedImage(3 x 2, 2 colors, PSNR 34.91 dB), [[0, 0, 1], [0, 0, 1]], ['#060606', '#c9c9c9'])
     """
     if isinstance(image, (list, tuple)) and len(listed(image)) > 1:
         raise ParameterError(
