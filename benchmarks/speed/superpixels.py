@@ -163,7 +163,8 @@ def kernel_speed(image: Any, n: int) -> list[str]:
     state = descent.start()
     for _ in range(3):
         state, _figures = descent.step(state)
-    centres, sums = state["centres"].astype(np.float32), np.zeros((n, 6), np.int64)
+    centres = state["centres"].astype(np.float32)
+    sums = np.zeros((len(centres), 6), np.int64)
     rows, best, compared = range(planes.bounds.shape[0]), float("inf"), 0
     for _ in range(5):
         began = time.perf_counter()
