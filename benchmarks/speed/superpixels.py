@@ -1,9 +1,10 @@
 """Superpixels against scikit-image's SLIC: explained variation, compactness, time and memory.
 
-`python -m benchmarks.speed.superpixels [FOLDER] [--small | --all]`: photographs of a folder (else examples/) as they are,
-enlarged or tiled to 6 and 24 megapixels (--small: not these; --all: every number and compactness at every size). scikit-image
-gives fewer segments than asked, which lowers what they explain: each row has ours with as many as scikit-image gave, and as
-people call them. Every figure of quality is computed here, with NumPy and skimage.measure, and ours must agree.
+`python -m benchmarks.speed.superpixels [FOLDER] [--small | --all]`: photographs of a folder (else of the shared data, or of
+examples/) as they are, enlarged or tiled to 6 and 24 megapixels (--small: not these; --all: every number and compactness at
+every size). scikit-image gives fewer segments than asked, which lowers what they explain: each row has ours with as many as
+scikit-image gave, and as people call them. Every figure of quality is computed here, with NumPy and skimage.measure, and ours
+must agree.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 import foldwise as fw
 from benchmarks.common import show, timed
+from benchmarks.data import SHARED
 from foldwise import kernels
 from foldwise.data.image_file import read_image
 from foldwise.kernels import superpixels as kernel
@@ -196,7 +198,8 @@ def _once(run: Any) -> float:
 def main(arguments: list[str]) -> int:
     everything = "--all" in arguments
     given = [a for a in arguments if not a.startswith("--")]
-    folder = Path(given[0]) if given else ROOT / "examples"
+    photographs = SHARED / "images"
+    folder = Path(given[0]) if given else photographs if photographs.is_dir() else ROOT / "examples"
     files = sorted(p for p in folder.iterdir() if p.suffix in (".jpg", ".png"))
     full = [(n, m) for n in (100, 400, 1600) for m in (5, 10, 20)]
     some = full if everything else [(400, 5), (100, 10), (1600, 10), (400, 20)]
