@@ -261,7 +261,7 @@ def test_opacity_in_lists_of_colours(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read_palette(tmp_path / f"p{ending}"), palette)
 
 
-@pytest.mark.parametrize(("text", "words"), [("255 128 0\n256 0 0\n", "row 1"), ("#ff8000\n#zzz\nred\n", "'red'")])
+@pytest.mark.parametrize(("text", "words"), [("255 128 0\n256 0 0\n", "row 1"), ("#ff8000\n#zzz\nred\n", "'#zzz'")])
 def test_wrong_colours_are_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "p.txt").write_text(text)
     with pytest.raises(DataError, match=words):

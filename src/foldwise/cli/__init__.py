@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,26 +11,32 @@ from typing import Any
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; errors of Foldwise become one message and exit code 2, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files may have bytes that are no text
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except BrokenPipeError:  # the reader of the pipe has gone
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:  # also while modules are imported
+        print("foldwise: interrupted; no file was left incomplete", file=sys.stderr)
+        return 130
+
+
+def _run(given: list[str]) -> int:
     from foldwise.cli.app import app
     from foldwise.cli.options import STANDARD_INPUT
     from foldwise.cli.words import as_options
     from foldwise.errors import FoldwiseError
 
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    given = [STANDARD_INPUT if one == "-" else one for one in given]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            return int(app(given, result_action="return_value") or 0)
+            return int(app([STANDARD_INPUT if one == "-" else one for one in given], result_action="return_value") or 0)
     except FoldwiseError as error:
         print(f"foldwise: {as_options(str(error))}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of the pipe has gone
-        sys.stderr.close()
-        return 0
-    except KeyboardInterrupt:
-        print("foldwise: interrupted; no file was left incomplete", file=sys.stderr)
-        return 130
 
 
 def _show(message: Any, *_: Any, **__: Any) -> None:

@@ -86,6 +86,9 @@ def quantize(
     if out is not None and len(inputs) > 1:
         _make_folder(out)
     first = {} if out is None or not targets else {"--out": Path(targets[0])}
+    for option, path in {**files, "--report": report}.items():
+        if path is not None and os.path.realpath(os.path.expanduser(path)) in map(os.path.realpath, targets):
+            raise ParameterError(f"{option} {path}: a picture of --out gets this name. Give another one.")
     check_outputs("", output, rows=False, more={**{o: f for o, f in files.items() if f is not None}, **first})
     _keep_inputs([*inputs, *([os.fspath(palette)] if palette else [])], [*targets, palette_out, codebook, report])
     if palette_out is not None:
@@ -143,6 +146,7 @@ def _one(made: QuantizedImage, targets: list[str], palette_out: Path | None, cod
     from foldwise.cli.output import finish
     from foldwise.report.quantize import quantize_report
 
+    _check_codes(made, palette_out, codebook)
     written = (targets[0], made.save(targets[0])) if targets else None
     _write_codes(made, made.counts, palette_out, codebook)
     return finish(quantize_report(made, written), output)
@@ -152,14 +156,18 @@ def _write_codes(made: QuantizedImage, counts: Any, palette_out: Path | None, co
     from foldwise.data.palette_file import write_palette
     from foldwise.models.images.quantized import write_codebook
 
-    if palette_out is not None:
-        if made.palette is None:
-            raise ParameterError(f"--palette-out: {made.name} has tiles, not a palette; use --codebook.")
+    if palette_out is not None and made.palette is not None:
         write_palette(os.path.expanduser(palette_out), made.palette, [int(one) for one in counts])
-    if codebook is not None:
-        if made.codebook is None:
-            raise ParameterError(f"--codebook: {made.name} has a palette, not tiles; use --palette-out.")
+    if codebook is not None and made.codebook is not None:
         write_codebook(os.path.expanduser(codebook), made.codebook)
+
+
+def _check_codes(made: QuantizedImage, palette_out: Path | None, codebook: Path | None) -> None:
+    """Refuse, before anything is written, what a finished result does not have."""
+    if palette_out is not None and made.palette is None:
+        raise ParameterError(f"--palette-out: {made.name} has tiles, not a palette; use --codebook.")
+    if codebook is not None and made.codebook is None:
+        raise ParameterError(f"--codebook: {made.name} has a palette, not tiles; use --palette-out.")
 
 
 def _make_folder(out: Path) -> None:

@@ -82,7 +82,7 @@ def superpixels(
         if path is not None:
             _check_picture(path)
     if labels is not None:
-        check_labels_path(labels)
+        check_labels_path(labels, segments)
     if table is not None:
         output_format_of(str(table))
     with fw.progress():

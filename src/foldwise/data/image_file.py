@@ -270,7 +270,8 @@ def encoded(pixels: NDArray[Any], ending: str = ".png", *, palette: NDArray[np.u
         raise ParameterError(f"{ending or 'no ending'}: images are written as {', '.join(ENDINGS)}.")
     # The last per cent of the size takes longer than everything else in a large picture.
     small: dict[str, Any] = {"optimize": True} if pixels.size < 1 << 23 else {"compress_level": 6}
-    options = small if ending == ".png" else {}
+    exact: dict[str, Any] = {"lossless": True, "exact": True}
+    options = small if ending == ".png" else exact if ending == ".webp" else {}
     stream = io.BytesIO()
     try:
         if palette is None:

@@ -17,8 +17,12 @@ from foldwise.errors import DataError, MissingFileError, ParameterError
 
 TEXTS = (".csv", ".gpl", ".hex", ".txt")
 PICTURES = (".png", ".gif", ".bmp")
-_HEX = re.compile(r"(?:^|[\s,;\"'])#([0-9a-fA-F]{8}|[0-9a-fA-F]{6})\b|^\s*([0-9a-fA-F]{8}|[0-9a-fA-F]{6})\s*$")
-_NUMBERS = re.compile(r"^\s*(\d{1,3})[\s,;]+(\d{1,3})[\s,;]+(\d{1,3})(?![\d.])")
+_HEX = re.compile(
+    r"(?:^|[\s,;\"'])#([0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b|^\s*([0-9a-fA-F]{8}|[0-9a-fA-F]{6})\s*$"
+)
+_NEARLY = re.compile(r"\s*#\w{3,8}\s*$")  # what is meant to be a colour, and none
+_CHANNELS = (("red", "r"), ("green", "g"), ("blue", "b"), ("opacity", "alpha", "a"))
+_WRITE = "Write each colour in a line, as #rrggbb or as 255 128 0"
 _MOST = 1 << 16
 _SWATCH = 32  # pixels of a side of a colour in a picture of a palette
 
@@ -49,8 +53,11 @@ def read_palette(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     name = os.path.expanduser(os.fspath(path))
     if not os.path.exists(name):
         raise MissingFileError("there is no such file", where=name, advice=f"The current folder is {os.getcwd()}")
-    with open(name, "rb") as file:
-        start = file.read(4096)
+    try:
+        with open(name, "rb") as file:
+            start = file.read(4096)
+    except OSError as problem:
+        raise DataError(f"the palette cannot be read ({problem.strerror})", where=name) from None
     if b"\0" in start or os.path.splitext(name)[1].lower() in PICTURES:
         return _of_picture(name)
     with open(name, encoding="utf-8-sig", errors="replace") as lines:
@@ -101,23 +108,50 @@ def _encoded(palette: NDArray[np.uint8], ending: str, pixels: Sequence[int] | No
 
 def _of_lines(lines: Sequence[str], name: str) -> NDArray[np.uint8]:
     found: list[tuple[int, ...]] = []
+    places: list[int] | None = None  # of red, green, blue (and opacity) in a line, if a head says so
     for row, line in enumerate(lines):
-        as_hex, as_numbers = _HEX.search(line), _NUMBERS.match(line)
-        if as_hex is not None:
-            found.append(tuple(bytes.fromhex(as_hex[1] or as_hex[2])))
-        elif as_numbers is not None:
-            found.append(tuple(int(text) for text in as_numbers.groups()))
-            if max(found[-1]) > 255:
-                raise DataError("red, green and blue go from 0 to 255", where=name, row=row)
+        colour = _colour(line, places, name, row)
+        if colour is not None:
+            found.append(colour)
+        elif not found and places is None:
+            places = _head(line)
         elif found and line.strip() and not line.lstrip().startswith("#"):
-            raise DataError(
-                f"no colour: {line.strip()[:40]!r}", where=name, row=row, advice="Write it as #rrggbb, or as 255 128 0"
-            )
+            raise DataError(f"no colour: {line.strip()[:40]!r}", where=name, row=row, advice=_WRITE)
     if not found:
-        raise DataError("no colours were found", where=name, advice="Give one in each line, as #rrggbb or as 255 128 0")
+        raise DataError("no colours were found", where=name, advice=_WRITE)
     if any(len(one) == 4 and one[3] < 255 for one in found):
         return _some(np.array([one if len(one) == 4 else (*one, 255) for one in found], np.uint8), name)
     return _some(np.array([one[:3] for one in found], np.uint8), name)
+
+
+def _colour(line: str, places: list[int] | None, name: str, row: int) -> tuple[int, ...] | None:
+    """The colour in a line: hexadecimal, or its first three or four numbers, or those at some places."""
+    as_hex = _HEX.search(line)
+    if as_hex is not None:
+        digits: str = next(filter(None, as_hex.groups()))
+        return tuple(bytes.fromhex(digits if len(digits) > 4 else "".join(2 * one for one in digits)))
+    if _NEARLY.match(line):
+        raise DataError(f"no colour: {line.strip()[:40]!r}", where=name, row=row, advice=_WRITE)
+    cells = [cell for cell in re.split(r"\s*[,;\t]\s*|\s+", line.strip()) if cell]
+    if places is None:
+        numbers = next((i for i, cell in enumerate(cells) if not cell.isdecimal()), len(cells))
+        if numbers < 3 and (len(cells) < 2 or not cells[0][0].isdigit()):
+            return None
+        cells = cells[: min(numbers, 4)]
+    else:
+        cells = [cells[i] for i in places if i < len(cells)]
+    if len(cells) < 3 or not all(cell.isdecimal() and int(cell) < 256 for cell in cells):
+        raise DataError(
+            "red, green and blue are whole numbers from 0 to 255, and these are not", where=name, row=row, advice=_WRITE
+        )
+    return tuple(map(int, cells))
+
+
+def _head(line: str) -> list[int] | None:
+    """Where a line of names has red, green and blue, and opacity if it does."""
+    names = [cell.strip(" \"'").lower() for cell in re.split(r"[,;\t]", line)]
+    found = [next((i for i, name in enumerate(names) if name in known), None) for known in _CHANNELS]
+    return None if None in found[:3] else [i for i in found if i is not None]
 
 
 def _of_picture(name: str) -> NDArray[np.uint8]:

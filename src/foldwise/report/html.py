@@ -62,7 +62,7 @@ def write_html(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page, whole or not at all."""
     text = as_html(report)
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
 
 
 def _inner(parts: list[Part]) -> Iterator[Part]:

@@ -25,6 +25,7 @@ _BANDS = 16
 _THUMBNAIL = 480  # pixels of a side
 THUMBNAILS = 12  # pictures of many that a page shows
 _INDEXED = 256
+_LOSSY = (".jpg", ".jpeg", ".jfif", ".avif")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ def quantize_report(made: QuantizedImage, written: tuple[str, int] | None = None
     if made.n_codes > _INDEXED and not tiles:
         notes.append(
             f"Note: a palette in an image file has at most {_INDEXED} colours; images are written in full colour."
+        )
+    if written is not None and os.path.splitext(written[0])[1].lower() in _LOSSY:
+        notes.append(
+            f"Note: {os.path.splitext(written[0])[1]} files are compressed with loss, which the PSNR above does not count; "
+            ".png and .webp files have exactly these colours."
         )
     parts += [Note("\n".join(notes))] if notes else []
     done = f", reduced to {what}" + (

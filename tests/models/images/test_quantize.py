@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from PIL import Image
 
 import foldwise as fw
 from foldwise.data.image_file import read_image
+from foldwise.data.palette_file import read_palette
 from foldwise.errors import DataError, FoldwiseError, ParameterError
 from foldwise.kernels import dither, reference
 from foldwise.models.images.colour_counts import ColourCounts
@@ -518,3 +520,62 @@ def test_the_note_on_coarse_counts_says_the_coarsest_bits():
     assert coarse.coarsest == coarse.bits < 16
     assert fine.merge(coarse).coarsest == coarse.bits
     assert fine.coarsest is None
+
+
+@pytest.mark.parametrize(
+    ("text", "colours"),
+    [
+        ("id,r,g,b\n0,255,0,0\n1,0,255,0\n", [[255, 0, 0], [0, 255, 0]]),
+        ("#ff0000\n#0f0\n", [[255, 0, 0], [0, 255, 0]]),
+        ("red,green,blue,opacity\n1,2,3,128\n", [[1, 2, 3, 128]]),
+        ("1 2 3 128\n4 5 6\n", [[1, 2, 3, 128], [4, 5, 6, 255]]),
+        ("GIMP Palette\nName: x y\n#\n  1   2   3\tno name\n", [[1, 2, 3]]),
+        ("JASC-PAL\nff0000\n", [[255, 0, 0]]),
+    ],
+)
+def test_palettes_as_people_write_them(tmp_path: Path, text: str, colours: list[list[int]]) -> None:
+    (tmp_path / "p.txt").write_text(text)
+    assert read_palette(tmp_path / "p.txt").tolist() == colours
+
+
+@pytest.mark.parametrize(
+    "text", ["#ff0000\n#gggggg\n", "300 1\n4 5 6\n", "1.5 2 3\n4 5 6\n", "1 2 3\n1 2\n", "only words\n"]
+)
+def test_palettes_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.txt").write_text(text)
+    with pytest.raises(DataError):
+        read_palette(tmp_path / "p.txt")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_palette(tmp_path)
+
+
+def test_files_hold_what_is_told_of_them(tmp_path: Path) -> None:
+    """Formats without loss give the pixels back; those that cannot hold the colours are refused."""
+    rng = np.random.default_rng(0)
+    clear = fw.quantize(rng.integers(0, 256, (20, 30, 4)).astype(np.uint8), 12)
+    many = fw.quantize(rng.integers(0, 256, (30, 30, 3)).astype(np.uint8), 300)
+    few = fw.quantize(rng.integers(0, 256, (30, 30, 3)).astype(np.uint8), 20)
+    for made, endings in (
+        (clear, [".png", ".webp"]),
+        (many, [".png", ".webp", ".bmp"]),
+        (few, [".gif", ".webp", ".tif"]),
+    ):
+        for ending in endings:
+            made.save(tmp_path / f"q{ending}")
+            np.testing.assert_array_equal(read_image(tmp_path / f"q{ending}"), made.pixels)
+    for made in (clear, many):
+        with pytest.raises(ParameterError, match=r"\.gif"):
+            made.save(tmp_path / "q.gif")
+
+
+def test_damaged_results_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    fw.quantize(rng.integers(0, 256, (20, 30, 3)).astype(np.uint8), 12).save(tmp_path / "q.npz")
+    whole = (tmp_path / "q.npz").read_bytes()
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            damaged[place] = rng.integers(0, 256)
+        (tmp_path / "d.npz").write_bytes(bytes(damaged))
+        with contextlib.suppress(DataError):
+            fw.QuantizedImage.load(tmp_path / "d.npz")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,8 +21,21 @@ from foldwise.models.images.blocks import grid, joined
 from foldwise.reportable import Reportable
 
 _INDEXED = (".gif", ".bmp")  # formats with a palette, beside .png
-_OPAQUE = (".jpg", ".jpeg", ".bmp")
+_OPAQUE = (".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".pgm", ".ppm", ".pnm", ".pbm")
+_INDEXED_MOST = 256
 _VERSION = 1
+_DAMAGED = (  # what reading a damaged .npz file can end in
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    EOFError,
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
 _TILE = 16  # pixels of a side of a tile in a picture of all
 
 
@@ -129,17 +143,24 @@ class QuantizedImage(Reportable):
         ending = ending.lower()
         if ending == ".npz":
             return self._npz()
-        clear = self._codes.shape[-1] == 4
-        if clear and ending in _OPAQUE:
-            raise ParameterError(f"{ending} has no opacity, and this picture does. Write it as .png, .webp or .npz.")
-        indexed = ending == ".png" or (ending in _INDEXED and not clear)
-        if indexed and self.palette is not None and len(self.palette) <= 256:
+        self.check_ending(ending)
+        indexed = ending == ".png" or ending in _INDEXED
+        if indexed and self.palette is not None and len(self.palette) <= _INDEXED_MOST:
             # From dark to light: numbers of neighbouring pixels are then alike, which makes files up to a fifth smaller.
             order = np.argsort(self.palette[:, :3] @ [299, 587, 114], kind="stable")
             numbers = np.empty(len(order), np.uint8)
             numbers[order] = np.arange(len(order), dtype=np.uint8)
             return encoded(numbers[self.labels], ending, palette=self.palette[order])
         return encoded(self.pixels, ending)
+
+    def check_ending(self, ending: str) -> None:
+        """An error if a file with this ending could not hold the picture."""
+        if self._codes.shape[-1] == 4 and ending.lower() in _OPAQUE:
+            raise ParameterError(f"{ending} has no opacity, and this picture does. Write it as .png, .webp or .npz.")
+        if ending.lower() == ".gif" and (self.palette is None or len(self.palette) > _INDEXED_MOST):
+            raise ParameterError(
+                f".gif holds at most {_INDEXED_MOST} colours, and this picture has more. Write it as .png, .webp or .npz."
+            )
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write it in the format that the name's ending says (.npz can be loaded again); returns the number of bytes."""
@@ -160,7 +181,7 @@ class QuantizedImage(Reportable):
                     raise ValueError("too large")
                 version, height, width, grey = (int(one) for one in file["about"])
                 codes, labels = file["codes"], file["labels"]
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as problem:
+        except _DAMAGED as problem:
             raise DataError("not a quantised image, or a damaged one", where=name) from problem
         block = codes.shape[1] if codes.ndim == 4 else 1
         fits = (

@@ -139,21 +139,21 @@ class Superpixels(Reportable):
 
     def save_labels(self, path: str | os.PathLike[str]) -> None:
         """Write the labels: .npy (int32), or .png (grey of 16 bits) of at most 65,536 segments."""
-        ending = check_labels_path(path)
+        ending = check_labels_path(path, self.n_segments)
         if ending == ".npy":
             with replacing(path) as file:
                 np.save(file, self.labels, allow_pickle=False)
             return
-        if self.n_segments > _IN_PNG:
-            raise ParameterError(f"{self.n_segments:,} segments do not fit into 16 bits: write the labels as .npy.")
         write_image(path, self.labels.astype(np.uint16))
 
 
-def check_labels_path(path: str | os.PathLike[str]) -> str:
-    """The ending of a file for labels, or an error if labels are not written so."""
+def check_labels_path(path: str | os.PathLike[str], n_segments: int) -> str:
+    """The ending of a file for so many labels, or an error if they are not written so."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending not in (".npy", ".png"):
         raise ParameterError(f"{os.fspath(path)}: labels are written as .npy or .png.")
+    if ending == ".png" and n_segments > _IN_PNG:
+        raise ParameterError(f"{n_segments:,} segments do not fit into 16 bits: write the labels as .npy.")
     return ending
 
 
@@ -177,8 +177,9 @@ def superpixels(
     any instruction set.
 
     `image` is a path, a picture of Pillow, or an array (height, width[, channels]) of 8 or 16 bits or floats. `compactness`
-    weighs position against colour as in scikit-image. A step ends the iterations if no centre moves more than `tol`
-    pixels. No segment is smaller than `min_size` times the mean size. `smoothness` 0 leaves outlines as they are.
+    weighs position against colour as in scikit-image (which first stretches a pale picture to the whole range). A step ends
+    the iterations if no centre moves more than `tol` pixels. No segment is smaller than `min_size` times the mean size.
+    `smoothness` 0 leaves outlines as they are.
 
     In space "lab" colours are compared as CIE Lab (RGB; grey by lightness; RGBA weighted by opacity, which is a fourth
     channel), in "raw" the channels themselves, scaled together to 0 to 100. "auto" is "lab" for RGB, RGBA and grey of 8 or
