@@ -197,9 +197,10 @@ def upright(picture: Any) -> Any:
 def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The pixels of a file, turned as its camera says: (height, width) if grey, else (height, width, 3 or 4).
 
-    8 or 16 bits unsigned as in the file, or float32 (float64 of whole numbers that need more than 16 bits). The fourth channel is opacity. Other kinds (palettes, CMYK, one bit, grey
-    with opacity) become grey, RGB or RGBA. Of an animation or of several pages, the first picture is read, and of colours of
-    16 bits the upper 8, both with a warning. Colour profiles in the file are not applied: values are those of the file.
+    8 or 16 bits unsigned as in the file, or float32 (float64 of whole numbers that need more than 16 bits). The fourth channel
+    is opacity. Other kinds (palettes, CMYK, one bit, grey with opacity) become grey, RGB or RGBA. Of an animation or of
+    several pages, the first picture is read, and of colours of 16 bits the upper 8, both with a warning. Colour profiles in
+    the file are not applied: values are those of the file.
     """
     name = os.fspath(path)
     with opened_image(name) as opened:

@@ -89,9 +89,9 @@ def _space(image: NDArray[Any], space: str, where: str) -> str:
     channels, whole = image.shape[2], image.dtype.kind == "u"
     if space == "auto":
         space = "lab" if channels in (3, 4) or (channels == 1 and whole) else "raw"
-        advice = 'Convert them to uint8 or uint16, divide them by their maximum, or compare the channels as they are with space="raw"'
+        advice = 'or compare the channels as they are with space="raw"'
     else:
-        advice = 'Convert them to uint8 or uint16, divide them by their maximum, or use space="raw"'
+        advice = 'or use space="raw"'
     if space == "lab":
         if channels not in (1, 3, 4):
             raise ParameterError(f'space="lab" is for grey, RGB and RGBA images, not for {channels} channels.')
@@ -100,7 +100,7 @@ def _space(image: NDArray[Any], space: str, where: str) -> str:
                 f"colours are whole numbers of 8 or 16 bits, or go from 0 to 1, but these go from {image.min():.4g} to "
                 f"{image.max():.4g}",
                 where=where,
-                advice=advice,
+                advice=f"Convert them to uint8 or uint16, divide them by their maximum, {advice}",
             )
     return space
 
