@@ -41,8 +41,8 @@ class ImageSource:
         heads = _alike(self.paths, self._size, grey=self._grey)
         self._shape = image_row(self.paths[0], self._size, grey=self._grey).shape
         self.image_shape: tuple[int, ...] | None = self._shape
-        wide = any(head.wide for head in heads)
-        self.white = {"8 bits": 255.0, "16 bits": None if wide else 65535.0}.get(heads[0].kind)
+        self.kind, wide = heads[0].kind, any(head.wide for head in heads)
+        self.white = {"8 bits": 255.0, "16 bits": None if wide else 65535.0}.get(self.kind)
         self.n_rows, width = len(self.paths), math.prod(self._shape)
         self._chosen = None
         if not column_selection.all_numeric(columns_):
