@@ -68,7 +68,10 @@ def main() -> int:
                 made = run(image, k)
                 seconds = time.perf_counter() - start
                 colours = np.array(made.getpalette("RGB"), np.uint8).reshape(-1, 3)
-                found[who] = (*judged(before, lab, colours[: int(np.asarray(made).max()) + 1], np.asarray(made)), seconds)
+                found[who] = (
+                    *judged(before, lab, colours[: int(np.asarray(made).max()) + 1], np.asarray(made)),
+                    seconds,
+                )
             for space in ("auto", "rgb", "lab", "oklab"):
                 start = time.perf_counter()
                 ours = fw.quantize(pixels, k, space=space)

@@ -12,6 +12,7 @@ from PIL import Image
 
 import foldwise as fw
 from foldwise.cli import main
+from foldwise.errors import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,22 @@ def test_explore_names_files(folder: Path, tmp_path: Path, capsys: pytest.Captur
     assert rows[0]["file"] == files[0]
     assert rows[0]["label"] == "dark"
     assert files[0] in (tmp_path / "r.html").read_text()
+
+
+def test_explore_takes_the_size_of_images_in_python_too(folder: Path) -> None:
+    found = fw.explore(str(folder), image_size="3x2", n_clusters=2)
+    assert found.source.image_shape == (2, 3)
+    assert "image_size='3x2'" in found.command
+    assert fw.explore(folder, grey=True, n_clusters=2).source.image_shape == (4, 6)
+    with pytest.raises(ParameterError, match="labels: only for files and data frames"):
+        fw.explore(str(folder), labels=["x"])
+
+
+def test_select_names_pixels_by_their_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["select", str(folder), "-n", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "pixel 0," in out
+    assert "x1" not in out
 
 
 def test_archives_say_the_labels_too(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import foldwise as fw
 from foldwise.data.array_files import is_array_file
 from foldwise.data.block import dense_rows
 from foldwise.data.sniff import IDX_TYPES
-from foldwise.errors import DataError, ParameterError, SourceChangedError
+from foldwise.errors import DataError, FoldwiseWarning, ParameterError, SourceChangedError
 
 _TYPES = {np.dtype(kind).newbyteorder("="): byte for byte, kind in IDX_TYPES.items()}
 
@@ -75,13 +75,29 @@ def test_labels_of_the_file_beside(tmp_path: Path, digits: np.ndarray) -> None:
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx_bytes(digits)))
     assert fw.scan(tmp_path / "train-images-idx3-ubyte.gz").labels is None
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(labels[:-1]))
-    assert fw.scan(tmp_path / "train-images-idx3-ubyte.gz").labels is None  # not as many
+    with pytest.warns(FoldwiseWarning, match="labels beside the images is not used.*40 images, but 39 labels"):
+        assert fw.scan(tmp_path / "train-images-idx3-ubyte.gz").labels is None
     (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(labels)))
     source = fw.scan(tmp_path / "train-images-idx3-ubyte.gz")
     assert source.labels.tolist() == labels.tolist()
     column = fw.scan(tmp_path / "train-labels-idx1-ubyte.gz")
     assert column.n_columns == 1
     assert rows_of(column)[:, 0].tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_truncated_labels_beside_are_not_used(tmp_path: Path, digits: np.ndarray, packed: bool) -> None:
+    (tmp_path / "t-images-idx3-ubyte").write_bytes(idx_bytes(digits))
+    beside = tmp_path / ("t-labels-idx1-ubyte.gz" if packed else "t-labels-idx1-ubyte")
+    content = idx_bytes(np.arange(40, dtype=np.uint8))
+    for part in (content[:-10], content[:6]):
+        beside.write_bytes(gzip.compress(part) if packed else part)
+        with pytest.warns(FoldwiseWarning, match=f"{beside.name}.*truncated"):
+            assert fw.scan(tmp_path / "t-images-idx3-ubyte").labels is None
+    if packed:
+        beside.write_bytes(gzip.compress(content)[:-12])
+        with pytest.warns(FoldwiseWarning, match="damaged"):
+            assert fw.scan(tmp_path / "t-images-idx3-ubyte").labels is None
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -121,7 +121,7 @@ def test_grey_of_16_bits_in_the_other_order_of_bytes(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_of_32_bits(tmp_path: Path) -> None:
-    for values, kind in (([[0, 65535]], np.uint16), ([[-1, 70000]], np.float32)):
+    for values, kind in (([[0, 65535]], np.uint16), ([[-1, 2**24 + 1]], np.float64)):
         Image.fromarray(np.array(values, np.int32)).save(tmp_path / "x.tif")
         found = read_image(tmp_path / "x.tif")
         assert found.dtype == kind
@@ -291,10 +291,33 @@ def test_pictures_and_arrays_as_images() -> None:
     assert name == "image"
     assert np.array_equal(pixels, photograph())
     assert as_image(np.eye(3, dtype=bool))[0].tolist() == (np.eye(3) * 255).tolist()
-    assert as_image([[1, 2], [3, 4]])[0].dtype == np.float32
+    assert as_image([[0.1, 2], [3, 4]])[0].dtype == np.float64
     for bad in (np.zeros(3), np.zeros((0, 2)), np.array([["a"]]), np.array([[np.inf]])):
         with pytest.raises(DataError):
             as_image(bad)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "expected"),
+    [
+        (">u2", 65535, np.uint16),
+        (">f8", 1, np.float64),
+        (">f4", 1, np.float32),
+        ("i8", 255, np.uint8),
+        (">i4", 255, np.uint8),
+        ("u4", 255, np.uint8),
+        ("i2", 256, np.float32),
+        ("i8", 2**40 + 1, np.float64),
+    ],
+)
+def test_orders_of_bytes_and_other_widths(kind: str, most: int, expected: type) -> None:
+    """An order of bytes says nothing of the values; whole numbers of any width up to 255 are 8 bits; nothing is rounded."""
+    pixels = np.array([[0, 1], [1, most]], kind)
+    found, _ = as_image(pixels)
+    assert found.dtype == np.dtype(expected)
+    assert found.dtype.isnative
+    assert found.tolist() == pixels.tolist()
+    assert as_image(np.array([[-1, 255]], np.int64))[0].dtype == np.float64
 
 
 def test_what_a_format_cannot_hold_is_one_line(tmp_path: Path) -> None:

@@ -98,6 +98,31 @@ def test_labels_are_the_subfolders(tmp_path: Path, images: np.ndarray) -> None:
     assert fw.scan(f"{tmp_path}/*/*.png").labels is None
 
 
+def test_images_that_cannot_be_read_are_counted(tmp_path: Path, images: np.ndarray) -> None:
+    save_all(tmp_path / "set", images[:3])
+    (tmp_path / "set" / "report.pdf").write_bytes(b"x")
+    (tmp_path / "set" / ".x.heic").write_bytes(b"x")
+    assert fw.scan(tmp_path / "set").n_rows == 3  # without a warning, which would be an error here
+    (tmp_path / "set" / "x.HEIC").write_bytes(b"x")
+    with pytest.warns(FoldwiseWarning, match=r"set: 1 file is left out, such as x.HEIC: a photograph in the HEIF"):
+        assert fw.scan(tmp_path / "set").n_rows == 3
+    (tmp_path / "set" / "more").mkdir()
+    (tmp_path / "set" / "more" / "y.nef").write_bytes(b"x")
+    with pytest.warns(FoldwiseWarning, match=r"2 files are left out") as caught:
+        assert fw.scan(tmp_path / "set").n_rows == 3
+    assert len(caught) == 1
+    with pytest.raises(DataError, match="HEIF"):
+        fw.scan(tmp_path / "set" / "x.HEIC")
+
+
+def test_whole_numbers_of_32_bits_stay_as_they_are(tmp_path: Path) -> None:
+    pixels = np.array([[2**24 + 1, 7], [2**30 + 3, 0]], np.int32)
+    Image.fromarray(pixels).save(tmp_path / "x.tif")
+    source = fw.scan(tmp_path / "x.tif")
+    assert source.dtype == np.float64
+    assert rows_of(source)[0].astype(np.int64).tolist() == pixels.ravel().tolist()
+
+
 def test_a_folder_without_images_is_still_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"this is a folder.*pattern"):
@@ -249,6 +274,7 @@ def test_other_formats_and_options_that_do_not_fit(tmp_path: Path, images: np.nd
         fw.scan([f"{tmp_path}/img0.png", f"{tmp_path}/x.csv"])
     with pytest.raises(DataError, match=r"drawing.*PNG"):
         fw.scan(f"{tmp_path}/x.svg")
+    (tmp_path / "x.svg").unlink()  # a folder with it warns
     with pytest.raises(DataError, match="list of the files"):
         fw.scan(tmp_path, where="x > 0")
     with pytest.raises(ParameterError, match="image_size= is for images"):

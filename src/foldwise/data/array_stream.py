@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foldwise.data import check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import stamp, unchanged
-from foldwise.data.image_shape import float_for, rows_of_images, said_shape
+from foldwise.data.image_shape import float_for, rows_of_images, said_shape, white_of
 from foldwise.data.npy import Layout
 from foldwise.data.reading import Reading
 from foldwise.data.source import Loaded, Piece, block_rows
@@ -59,6 +59,7 @@ class StreamSource:
             )
         self._stored, self._opened = layout.dtype, opened
         self.n_rows, self._width = shape[0], math.prod(shape[1:])
+        self.white = white_of(self._stored)
         self.image_shape = said_shape(self._width, image, reading, self.where)
         self.labels = labels
         self._chosen = None

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from foldwise.data import arriving, image_endings, sniff
-from foldwise.errors import DataError, MissingFileError, SourceChangedError
+from foldwise.errors import DataError, MissingFileError, SourceChangedError, warn
 
 FORMATS = {
     ".csv": "csv",
@@ -152,11 +152,22 @@ def matching(given: str | os.PathLike[str]) -> list[str]:
 
 def images_in(folder: str) -> Iterator[str]:
     """The images in a folder and its subfolders; hidden ones, as some systems put beside each file, are not meant."""
+    return (path for path in _visible(folder) if image_endings.has_image_ending(path))
+
+
+def _visible(folder: str) -> Iterator[str]:
     for place, subfolders, names in os.walk(folder):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in names:
-            if image_endings.has_image_ending(name) and not name.startswith("."):
-                yield os.path.join(place, name)
+        yield from (os.path.join(place, name) for name in names if not name.startswith("."))
+
+
+def say_left_out(folder: str) -> None:
+    """Warn of images in a folder that are of no kind that is read."""
+    missed = sorted(path for path in _visible(folder) if image_endings.is_left_out(path))
+    if missed:
+        what, advice = image_endings.not_read(missed[0]) or ("", "")
+        they = "1 file is" if len(missed) == 1 else f"{len(missed):,} files are"
+        warn(f"{folder}: {they} left out, such as {os.path.relpath(missed[0], folder)}: {what}. {advice}.")
 
 
 def natural_order(path: str) -> tuple[Any, ...]:
@@ -191,6 +202,8 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
         matches = matching(one)
         if not matches:
             raise MissingFileError("no file matches this pattern", where=os.path.expanduser(os.fspath(one)))
+        if os.path.isdir(folder := os.path.expanduser(os.fspath(one))) and matches != [folder]:
+            say_left_out(folder)
         paths.extend(matches)
     if len(paths) == 1 and arriving.is_pipe(paths[0]):
         return _spooled(arriving.pipe(paths[0]), paths[0])

@@ -24,7 +24,7 @@ from foldwise.data.array_stream import StreamSource
 from foldwise.data.npy import Layout, NpySource, refuse_where
 from foldwise.data.reading import Reading
 from foldwise.data.sniff import IDX_TYPES, is_idx
-from foldwise.errors import DataError
+from foldwise.errors import DataError, warn
 
 _MOST_LABELS = 1 << 26
 
@@ -83,6 +83,27 @@ def after_header(path: str) -> Iterator[Any]:
         yield file
 
 
+def idx_values(path: str) -> NDArray[Any]:
+    """All values of a small file, such as one of labels, in their shape."""
+    layout = idx_layout(path)
+    need = math.prod(layout.shape)
+    if need > _MOST_LABELS:
+        raise DataError(f"{need:,} values are too many for labels", where=path)
+    try:
+        with after_header(path) as file:
+            content = file.read(need * layout.dtype.itemsize)
+    except (OSError, EOFError, zlib.error) as problem:
+        raise DataError(
+            f"the compressed file is damaged ({problem})", where=path, advice="Copy or compress it again"
+        ) from None
+    if len(content) < need * layout.dtype.itemsize:
+        has = len(content) // layout.dtype.itemsize
+        raise DataError(
+            f"the file is truncated: {has:,} values instead of {need:,}", where=path, advice="Copy or save it again"
+        )
+    return np.frombuffer(content, layout.dtype).astype(layout.dtype.newbyteorder("=")).reshape(layout.shape)
+
+
 def _labels_beside(path: str, layout: Layout) -> NDArray[Any] | None:
     """The labels in the file that belongs to a file of images, if it is there and has as many."""
     folder, name = os.path.split(path)
@@ -90,16 +111,20 @@ def _labels_beside(path: str, layout: Layout) -> NDArray[Any] | None:
     other = re.sub(r"images?(.?)idx\d", r"labels\1idx1", base, flags=re.IGNORECASE)
     if len(layout.shape) < 2 or other == base:
         return None
+    ignored: list[str] = []
     for candidate in (other, f"{other}.gz"):
         beside = os.path.join(folder, candidate)
         if not os.path.isfile(beside):
             continue
         try:
-            found = idx_layout(beside)
-            if found.shape != layout.shape[:1] or math.prod(found.shape) > _MOST_LABELS:
-                continue
-            with after_header(beside) as file:
-                return np.frombuffer(file.read(), found.dtype).astype(found.dtype.newbyteorder("="))
-        except (OSError, EOFError, zlib.error, ValueError):  # labels are a bonus: without them, images are still images
+            labels = idx_values(beside)
+        except (DataError, OSError) as problem:  # labels are a bonus: without them, images are still images
+            ignored.append(str(problem))
             continue
+        if labels.shape == layout.shape[:1]:
+            return labels
+        shape = " x ".join(f"{one:,}" for one in labels.shape)
+        ignored.append(f"{beside}: there are {layout.shape[0]:,} images, but {shape} labels")
+    if ignored:
+        warn(f"The file of labels beside the images is not used. {ignored[0].rstrip('.')}.")
     return None

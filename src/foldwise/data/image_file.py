@@ -56,6 +56,7 @@ class ImageHeader:
     kind: str  # of values: "8 bits", "16 bits" or "float"
     several: bool  # pictures in one file
     loses_bits: bool  # 16 bits a colour, of which Pillow keeps 8
+    wide: bool  # whole numbers of 32 bits, which float32 does not hold
 
 
 @contextmanager
@@ -136,7 +137,8 @@ def image_header(path: str | os.PathLike[str]) -> ImageHeader:
         # A reader of TIFF turns the picture itself; and of a PNG, pixels would be decoded to look for more.
         if opened.format != "TIFF" and (opened.format != "PNG" or "exif" in opened.info) and _orientation(opened) > 4:
             width, height = height, width
-        return ImageHeader(width, height, is_grey(opened), _kind(opened.mode), _several(opened), _loses_bits(opened))
+        several, loses, wide = _several(opened), _loses_bits(opened), opened.mode == "I"
+        return ImageHeader(width, height, is_grey(opened), _kind(opened.mode), several, loses, wide)
 
 
 def is_grey(picture: Any) -> bool:
@@ -195,9 +197,10 @@ def upright(picture: Any) -> Any:
 def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The pixels of a file, turned as its camera says: (height, width) if grey, else (height, width, 3 or 4).
 
-    8 or 16 bits unsigned as in the file, or float32. The fourth channel is opacity. Other kinds (palettes, CMYK, one bit, grey
-    with opacity) become grey, RGB or RGBA. Of an animation or of several pages, the first picture is read, and of colours of
-    16 bits the upper 8, both with a warning. Colour profiles in the file are not applied: values are those of the file.
+    8 or 16 bits unsigned as in the file, or float32 (float64 of whole numbers that need more than 16 bits). The fourth channel
+    is opacity. Other kinds (palettes, CMYK, one bit, grey with opacity) become grey, RGB or RGBA. Of an animation or of
+    several pages, the first picture is read, and of colours of 16 bits the upper 8, both with a warning. Colour profiles in
+    the file are not applied: values are those of the file.
     """
     name = os.fspath(path)
     with opened_image(name) as opened:
@@ -214,11 +217,11 @@ def _pixels(opened: Any, name: str) -> NDArray[Any]:
 
 
 def values_of(picture: Any, name: str) -> NDArray[Any]:
-    """The values of a picture of Pillow: 8 or 16 bits unsigned, or finite float32."""
+    """The values of a picture of Pillow: 8 or 16 bits unsigned, finite float32, or float64 for larger whole numbers."""
     pixels: NDArray[Any] = np.asarray(picture)
     if pixels.dtype.kind in "iu" and pixels.dtype.itemsize > 1:  # also in another order of bytes
         fits = pixels.size == 0 or (pixels.min() >= 0 and pixels.max() < 1 << 16)
-        return np.ascontiguousarray(pixels, np.uint16 if fits else np.float32)
+        return np.ascontiguousarray(pixels, np.uint16 if fits else np.float64)
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         raise DataError("some pixels are not finite numbers", where=name, advice="Replace them first")
     return np.ascontiguousarray(pixels)
@@ -227,7 +230,8 @@ def values_of(picture: Any, name: str) -> NDArray[Any]:
 def as_image(x: Any) -> tuple[NDArray[Any], str]:
     """Pixels of a path, a picture of Pillow or an array, checked, and what messages call them.
 
-    An array is (height, width) or (height, width, channels): unsigned integers of 8 or 16 bits, or finite numbers.
+    An array is (height, width) or (height, width, channels): unsigned integers of 8 or 16 bits, or finite numbers. Integers of
+    other widths that all lie between 0 and 255, as sums and lists give them, are taken for 8 bits.
     """
     if isinstance(x, (str, os.PathLike)):
         return read_image(x), os.fspath(x)
@@ -241,10 +245,14 @@ def as_image(x: Any) -> tuple[NDArray[Any], str]:
         )
     if pixels.dtype == bool:
         pixels = pixels.astype(np.uint8) * np.uint8(255)
+    if pixels.dtype.kind not in "fiu":
+        raise DataError(f"pixels are numbers, not {pixels.dtype}", where="array")
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # files may have their own order of bytes
     if pixels.dtype not in (np.uint8, np.uint16):
-        if pixels.dtype.kind not in "fiu":
-            raise DataError(f"pixels are numbers, not {pixels.dtype}", where="array")
-        pixels = pixels.astype(np.float64 if pixels.dtype == np.float64 else np.float32)
+        if pixels.dtype.kind in "iu" and pixels.min() >= 0 and pixels.max() <= 255:
+            return np.ascontiguousarray(pixels, np.uint8), "array"
+        exact = pixels.dtype.itemsize < 4 or pixels.dtype == np.float32
+        pixels = pixels.astype(np.float32 if exact else np.float64)
         if not np.isfinite(pixels).all():
             raise DataError("some pixels are not finite numbers", where="array", advice="Replace them first")
     return np.ascontiguousarray(pixels), "array"

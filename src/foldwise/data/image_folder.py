@@ -41,7 +41,8 @@ class ImageSource:
         heads = _alike(self.paths, self._size, grey=self._grey)
         self._shape = image_row(self.paths[0], self._size, grey=self._grey).shape
         self.image_shape: tuple[int, ...] | None = self._shape
-        self.kind = heads[0].kind
+        self.kind, wide = heads[0].kind, any(head.wide for head in heads)
+        self.white = {"8 bits": 255.0, "16 bits": None if wide else 65535.0}.get(self.kind)
         self.n_rows, width = len(self.paths), math.prod(self._shape)
         self._chosen = None
         if not column_selection.all_numeric(columns_):
@@ -50,7 +51,7 @@ class ImageSource:
         self.positions = self._chosen
         self.n_columns = width if self._chosen is None else len(self._chosen)
         check.not_empty(self.n_rows, self.n_columns, self.where)
-        self.dtype: np.dtype[np.floating] = check.float_dtype(dtype) or np.dtype(np.float32)
+        self.dtype: np.dtype[np.floating] = check.float_dtype(dtype) or np.dtype(np.float64 if wide else np.float32)
         if isinstance(weights, str):
             column_selection.find(weights, None, self.where)
         self.row_weights = None if weights is None else check.weights(weights, self.where, self.n_rows)

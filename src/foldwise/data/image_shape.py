@@ -91,6 +91,15 @@ def float_for(stored: np.dtype[np.generic]) -> np.dtype[np.floating]:
     return np.dtype(np.float32 if stored.str[1:] in _SMALL_KINDS else np.float64)
 
 
+def white_of(stored: np.dtype[np.generic]) -> float | None:
+    """What a white pixel has by the type of the values; None if it does not say.
+
+    >>> white_of(np.dtype(">u2")), white_of(np.dtype(float))
+    (65535.0, None)
+    """
+    return {"u1": 255.0, "u2": 65535.0, "b1": 1.0}.get(stored.str[1:])
+
+
 def said_as(shape: tuple[int, ...]) -> str:
     """The size and the kind of images, in words.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foldwise.data import check, column_selection
 from foldwise.data.block import DenseBlock
 from foldwise.data.files import Stamp, stamp, unchanged
-from foldwise.data.image_shape import float_for, rows_of_images, said_shape
+from foldwise.data.image_shape import float_for, rows_of_images, said_shape, white_of
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.data.source import Piece, RowRange, row_ranges
 from foldwise.errors import DataError
@@ -80,6 +80,7 @@ class NpySource:
         small = float_for(self._stored) if image is not None or layout is not None else None
         self._axes = shape[1:]
         shape = shape[0], math.prod(shape[1:])
+        self.white = white_of(self._stored)
         self.image_shape = said_shape(shape[1], image, reading, path)
         check.number_kind(self._stored, path)
         if self._stored.kind not in "biuf":

@@ -11,20 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.array_files import is_array_file
-from foldwise.data.idx_file import after_header, idx_layout
+from foldwise.data.block import Block
 from foldwise.data.image_endings import has_image_ending
 from foldwise.data.image_file import as_image
+from foldwise.data.image_folder import ImageSource
+from foldwise.data.image_shape import white_of
 from foldwise.data.missing import allow_missing
 from foldwise.data.reading import Reading
 from foldwise.data.reading import image_size as parsed_size
-from foldwise.data.resample import resample
 from foldwise.data.scan import scan
 from foldwise.data.source import Source, count_rows
 from foldwise.data.subset import gather
-from foldwise.errors import DataError, MissingFileError, ParameterError
+from foldwise.errors import DataError, ParameterError
+from foldwise.prepare.image_labels import checked_labels, given_labels, labels_in_archive
 
 _MOST_VALUES = 250_000_000  # pixels in memory, 1 GB as float32
 _WIDE_VALUES = 20_000_000  # up to which they are float64
+FILES, TYPE = "files", "type"  # who says what white is
 Shape = tuple[int, ...]
 
 
@@ -33,7 +36,8 @@ class ImageRows:
     """Images as rows of pixels.
 
     `shape` is (height, width) or (height, width, channels), `white` the value of a white pixel as far as that is known (else
-    NaN), `total` the number of images before some were drawn.
+    NaN), `said_by` who says so ("files", "type", or "" for a guess by the values), `total` the number of images before some
+    were drawn.
     """
 
     values: NDArray[Any]
@@ -41,6 +45,7 @@ class ImageRows:
     labels: NDArray[Any] | None
     where: str
     white: float
+    said_by: str
     total: int
     label_name: str = "label"
 
@@ -79,32 +84,45 @@ def image_rows(
     return found
 
 
+def read_images(images: Any) -> ImageRows:
+    """Images as they are, also a single one."""
+    return _read(images, None, None, False, None, 0)
+
+
 def _read(images: Any, labels: Any, size: Any, grey: bool, most: int | None, seed: int) -> ImageRows:
-    if isinstance(images, (list, tuple)) and len(images) and not _paths(images):
+    if isinstance(images, (list, tuple)) and len(images) and not are_paths(images):
         images = _stacked(images)
-    if isinstance(images, (str, os.PathLike)) or _paths(images):
+    if isinstance(images, (str, os.PathLike)) or are_paths(images):
         reading = Reading(image_size=size, grey=grey or None)
         name = os.path.expanduser(os.fspath(images)) if isinstance(images, (str, os.PathLike)) else list(images)
         is_images = not isinstance(name, str) or os.path.isdir(name) or is_array_file(name) or has_image_ending(name)
         if isinstance(name, str) and name.lower().endswith(".npz"):
             return _of_archive(name, labels, reading, most, seed)
         if not is_images:
+            _refuse_grey(grey)
             return _of_table(name, labels, size, most, seed)
-        return _of_source(scan(name, reading=reading), _given(labels), size, most, seed)
+        return _of_source(scan(name, reading=reading), given_labels(labels), size, most, seed)
+    _refuse_grey(grey)
     if isinstance(images, Source):
-        return _of_source(images, _given(labels), size, most, seed)
+        return _of_source(images, given_labels(labels), size, most, seed)
     if hasattr(images, "columns") or hasattr(images, "__arrow_c_stream__"):
         return _of_table(images, labels, size, most, seed)
-    return _of_array(np.asarray(images), _given(labels), size, most, seed)
+    return _of_array(np.asarray(images), given_labels(labels), size, most, seed)
 
 
-def _paths(images: Any) -> bool:
+def _refuse_grey(grey: bool) -> None:
+    if grey:
+        raise ParameterError("grey=True is for files of images: make an array grey first, as in images.mean(axis=3).")
+
+
+def are_paths(images: Any) -> bool:
+    """Whether these are names of files in a list."""
     return isinstance(images, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in images)
 
 
 def _stacked(images: Any) -> NDArray[Any]:
     if not any(isinstance(one, (str, os.PathLike)) or hasattr(one, "getexif") for one in images):
-        shapes = {np.shape(one) for one in images}
+        shapes = set(map(shape_of, images))
         if len(shapes) == 1:
             return np.asarray(images)
     pixels = [as_image(one)[0] for one in images]
@@ -115,6 +133,14 @@ def _stacked(images: Any) -> NDArray[Any]:
                 f"image {number} is {by(one.shape)}, but the first is {by(first)}", advice="Give images of one size"
             )
     return np.stack(pixels)
+
+
+def shape_of(image: Any) -> Shape:
+    """The shape of an image in a list."""
+    try:
+        return np.shape(image)
+    except ValueError:
+        raise DataError("an image has lines of different lengths", advice="Give as many pixels in each line") from None
 
 
 def by(shape: Shape) -> str:
@@ -138,36 +164,43 @@ def _of_array(array: NDArray[Any], labels: Any, size: Any, most: int | None, see
             where="array",
         )
     shape = _shape(array.shape[1:], size, "array")
-    kept, drawn = _labels(labels, len(array), "array"), _drawn(len(array), math.prod(shape), most, seed)
+    kept, drawn = checked_labels(labels, len(array), "array"), _drawn(len(array), math.prod(shape), most, seed)
     rows = array.reshape(len(array), -1)
     values = _floats(rows if drawn is None else rows[drawn])
-    known = {"u1": 255.0, "u2": 65535.0, "b1": 1.0}.get(array.dtype.str[1:])
+    white = white_of(array.dtype)
     kept = kept if drawn is None or kept is None else kept[drawn]
-    return ImageRows(values, shape, kept, "array", known or _white(values), len(array))
+    return ImageRows(values, shape, kept, "array", *_white(white, TYPE, values), len(array))
 
 
 def _of_source(source: Any, labels: Any, size: Any, most: int | None, seed: int) -> ImageRows:
     """Rows of pixels of any source: one of images says their shape, and who is on them."""
     n, d = count_rows(source), source.n_columns
     shape = _shape(getattr(source, "image_shape", None) or (d,), size, source.where)
-    kept = _labels(getattr(source, "labels", None) if labels is None else labels, n, source.where)
+    kept = checked_labels(getattr(source, "labels", None) if labels is None else labels, n, source.where)
     drawn = _drawn(n, d, most, seed)
     known = allow_missing(source)  # missing pixels are told in our own words
     rows = known if drawn is None else gather(known, drawn)
-    values = _floats(np.concatenate([piece.load().dense() for piece in rows.pieces()]))
+    values = _floats(np.concatenate([_unweighted(piece.load(), source.where) for piece in rows.pieces()]))
     kept = kept if drawn is None or kept is None else kept[drawn]
-    return ImageRows(values, shape, kept, source.where, _white(values), n)
+    said_by = FILES if isinstance(source, ImageSource) else TYPE
+    white = _white(getattr(source, "white", None), said_by, values)
+    return ImageRows(values, shape, kept, source.where, *white, n)
+
+
+def _unweighted(block: Block, where: str) -> NDArray[Any]:
+    if block.weights is not None:
+        raise ParameterError(
+            f"{where}: the rows have weights, which count for nothing here. Leave them out; fw.PCA takes weights."
+        )
+    return block.dense()
 
 
 def _of_archive(path: str, labels: Any, reading: Reading, most: int | None, seed: int) -> ImageRows:
     """An archive may hold labels under the name that was given."""
     source, name = scan(path, reading=reading), "label"
     if isinstance(labels, str) and not os.path.exists(labels):
-        with np.load(path, allow_pickle=False) as archive:
-            if labels not in archive.files:
-                raise ParameterError(f"{path} has no array {labels!r}; it has {', '.join(archive.files)}.")
-            labels, name = archive[labels], labels
-    return replace(_of_source(source, _given(labels), reading.image_size, most, seed), label_name=name)
+        labels, name = labels_in_archive(path, labels), labels
+    return replace(_of_source(source, given_labels(labels), reading.image_size, most, seed), label_name=name)
 
 
 def _of_table(x: Any, labels: Any, size: Any, most: int | None, seed: int) -> ImageRows:
@@ -191,7 +224,7 @@ def _of_table(x: Any, labels: Any, size: Any, most: int | None, seed: int) -> Im
             raise DataError(f"{target.missing:,} labels are missing", column=name, advice="Fill in who or what it is")
         values = target.values
     source = scan(x, columns=[place for place, one in enumerate(names) if one != name])
-    found = _of_source(source, _given(values), size, most, seed)
+    found = _of_source(source, given_labels(values), size, most, seed)
     return replace(found, label_name=name or "label")
 
 
@@ -222,40 +255,6 @@ def _shape(own: Shape, size: Any, where: str) -> Shape:
     )
 
 
-def _given(labels: Any) -> Any:
-    """Labels, read from a file if they are named by one."""
-    if not isinstance(labels, (str, os.PathLike)):
-        return labels
-    path = os.path.expanduser(os.fspath(labels))
-    if not os.path.exists(path):
-        raise MissingFileError("there is no such file of labels", where=path)
-    if path.endswith(".npy"):
-        return np.load(path, allow_pickle=False)
-    if is_array_file(path):
-        layout = idx_layout(path)
-        with after_header(path) as file:
-            return np.frombuffer(file.read(), layout.dtype).astype(layout.dtype.newbyteorder("="))
-    with open(path, encoding="utf-8") as file:
-        return np.array([line.strip() for line in file if line.strip()])
-
-
-def _labels(labels: Any, n: int, where: str) -> NDArray[Any] | None:
-    if labels is None:
-        return None
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise DataError(
-            f"there are {n:,} images, but labels of shape {given.shape}", where=where, advice="Give one label per image"
-        )
-    missing = [one is None or one != one for one in given.tolist()] if given.dtype.kind in "fO" else []
-    if any(missing):
-        row = missing.index(True)
-        raise DataError("the label is missing", where=where, row=row, advice="Give one label per image")
-    if given.dtype.kind == "f" and (given == given.round()).all():
-        given = given.astype(np.int64)
-    return given if given.dtype.kind in "iu" else given.astype(str)
-
-
 def _drawn(n: int, pixels: int, most: int | None, seed: int) -> NDArray[np.intp] | None:
     limit = min(n if most is None else most, max(2, _MOST_VALUES // max(pixels, 1)))
     return None if n <= limit else np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
@@ -266,7 +265,11 @@ def _floats(values: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, np.float64 if wide else np.float32)
 
 
-def _white(values: NDArray[Any]) -> float:
+def _white(known: float | None, said_by: str, values: NDArray[Any]) -> tuple[float, str]:
+    return (guessed_white(values), "") if known is None else (known, said_by)
+
+
+def guessed_white(values: NDArray[Any]) -> float:
     """What a white pixel has, by the values: 1 of shares, 255 or 65535 of whole numbers as long as they come near."""
     low, high = float(values.min()), float(values.max())
     if low < 0 or not high < 65536:
@@ -275,34 +278,3 @@ def _white(values: NDArray[Any]) -> float:
         return 1.0
     some = values[:: max(1, len(values) // 100)]
     return math.nan if high < 64 or (some != some.round()).any() else 255.0 if high < 256 else 65535.0
-
-
-def like_images(others: Any, known: ImageRows) -> NDArray[Any]:
-    """Other images as rows of pixels like those that are known: in the same shape, and between the same black and white."""
-    if isinstance(others, (str, os.PathLike)) and os.path.isdir(os.path.expanduser(os.fspath(others))):
-        rows, white = _any_size(os.path.expanduser(os.fspath(others)), known.shape)
-    else:
-        if not isinstance(others, (str, os.PathLike)) and np.shape(others) == known.shape:
-            others = np.asarray(others)[None]  # one image
-        pixels = math.prod(known.shape)
-        if not isinstance(others, (str, os.PathLike)) and np.shape(others)[1:] == (pixels,):
-            others = np.asarray(others).reshape(-1, *known.shape)
-        found = _read(others, None, None, False, None, 0)
-        rows, white = resample(found.pictures(), known.shape).reshape(len(found.values), -1), found.white
-    if not np.isfinite(rows).all():
-        raise DataError("some pixels of the other images are not finite numbers", advice="Replace them first")
-    factor = known.white / white
-    return np.asarray(rows * (factor if math.isfinite(factor) else 1.0), known.values.dtype)
-
-
-def _any_size(folder: str, shape: Shape) -> tuple[NDArray[Any], float]:
-    found = []
-    for place, _, files in sorted(os.walk(folder)):
-        for name in sorted(files):
-            if has_image_ending(name):
-                pixels = as_image(os.path.join(place, name))[0]
-                white = {"u1": 255.0, "u2": 65535.0}.get(pixels.dtype.str[1:], 1.0)
-                found.append(resample(pixels[None].astype(np.float64) * (255.0 / white), shape).reshape(-1))
-    if not found:
-        raise DataError("no images in this folder", where=folder)
-    return np.stack(found), 255.0

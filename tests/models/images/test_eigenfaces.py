@@ -2,6 +2,8 @@
 
 import gzip
 import struct
+import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -16,10 +18,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 import foldwise as fw
-from foldwise.errors import DataError, MissingFileError, ParameterError
+from foldwise.errors import DataError, FoldwiseWarning, MissingFileError, ParameterError
 from foldwise.models.images.left_out import leading_without, nearest_without_itself
 from foldwise.models.images.nearest import nearest
 from foldwise.models.images.novelty import auc, residuals
+from foldwise.prepare.other_images import like_images
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +157,26 @@ def test_the_order_of_the_images_does_not_matter(seed):
     assert one.wrong == other.wrong
 
 
-def test_threads_do_not_matter(people):
+def test_threads_do_not_matter(people, monkeypatch):
+    """Many tiles, of which some take longer, so that with several threads they are not done in order."""
+    import importlib
+
+    module = importlib.import_module("foldwise.models.images.nearest")
+    plain, done = module._of_tile, []
+
+    def slow(queries, *more):
+        done.append(threading.get_ident())
+        time.sleep(0.01 if len(done) % 3 == 1 else 0.0)
+        return plain(queries, *more)
+
+    monkeypatch.setattr(module, "_QUERIES", 5)
+    monkeypatch.setattr(module, "_of_tile", slow)
     images, labels = people
-    one, other = (fw.eigenfaces(images, labels, n_splits=2, n_threads=n) for n in (1, 3))
+    one = fw.eigenfaces(images, labels, n_splits=2, n_threads=1)
+    assert set(done) == {threading.get_ident()}
+    done.clear()
+    other = fw.eigenfaces(images, labels, n_splits=2, n_threads=3)
+    assert len(set(done)) > 1
     np.testing.assert_array_equal(one.recognition.table.values, other.recognition.table.values)
     np.testing.assert_array_equal(one.novelty.held_out, other.novelty.held_out)
 
@@ -286,6 +306,107 @@ def test_other_images_are_brought_to_the_same_size(people, tmp_path):
         fw.eigenfaces(images, novel=tmp_path / "empty")
 
 
+def test_other_images_of_any_size_in_a_list(people):
+    images, _ = people
+    found = fw.eigenfaces(images)
+    scores = found.novelty_of([images[0], np.repeat(images[1], 2, axis=0), Image.fromarray(images[2])])
+    np.testing.assert_allclose(scores[[0, 2]], found.novelty_of(images[[0, 2]]))
+    for bad in ([np.zeros((8, 8)), np.zeros(9)], [[[1, 2], [3]], [[1, 2], [3, 4]]], []):
+        with pytest.raises(DataError) as problem:
+            found.novelty_of(bad)
+        assert "\n" not in str(problem.value)
+
+
+def test_transparent_and_hidden_files_are_the_same_from_a_folder_and_a_pattern(people, tmp_path):
+    """Transparent pixels lie on white, as in a folder of images, and what a system leaves beside a file is not meant."""
+    images, _ = people
+    found = fw.eigenfaces(images)
+    pixels = np.zeros((12, 10, 4), np.uint8)
+    pixels[2:6, 2:6] = 200, 200, 200, 255
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    Image.fromarray(images[0].astype(np.uint16) * 257).save(tmp_path / "b.png")
+    (tmp_path / "._a.png").write_bytes(b"what some systems leave")
+    folder, note = like_images(tmp_path, found.images)
+    assert note is None
+    np.testing.assert_array_equal(folder, like_images(f"{tmp_path}/*.png", found.images)[0])
+    np.testing.assert_array_equal(folder, like_images([tmp_path / "a.png", tmp_path / "b.png"], found.images)[0])
+    assert folder[0].reshape(12, 10)[0, 0] == 255
+    assert folder[0].reshape(12, 10)[3, 3] == 200
+    np.testing.assert_allclose(folder[1].reshape(12, 10), images[0])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.uint8])
+def test_other_images_where_the_set_does_not_say_what_white_is(people, tmp_path, kind):
+    """Digits from 0 to 16 beside photographs from 0 to 255: units alone must not tell them apart."""
+    images, _ = people
+    small = np.round(images / 255 * 16).astype(kind)
+    Image.fromarray(images[0]).save(tmp_path / "a.png")
+    found = fw.eigenfaces(small, novel=tmp_path)
+    high = float(small.max())
+    rows, _ = like_images(tmp_path, found.images)
+    np.testing.assert_allclose(rows[0], images[0].ravel() / 255 * high)
+    assert f"white of the other images became {high:g}" in "\n".join(found.notes)
+    assert found.novelty.others[0].score[0] < 5
+    with pytest.warns(FoldwiseWarning, match="which value is white"):
+        found.novelty_of(tmp_path / "a.png")
+    alike, note = like_images(small[:2], found.images)  # in the same units
+    np.testing.assert_array_equal(alike, small[:2].reshape(2, -1))
+    assert note is None
+
+
+def test_dark_files_stay_dark(tmp_path):
+    """Files of 8 bits say what white is, however dark they are."""
+    rng = np.random.default_rng(0)
+    for place, most in (("set", 20), ("other", 255)):
+        (tmp_path / place).mkdir()
+        for number in range(6):
+            Image.fromarray(rng.integers(0, most, (4, 4), np.uint8)).save(tmp_path / place / f"{number}.png")
+    found = fw.eigenfaces(tmp_path / "set", novel=tmp_path / "other")
+    assert found.images.white == 255
+    assert like_images(tmp_path / "other", found.images)[0].max() > 200
+    assert found.notes == ()
+
+
+def test_of_very_many_others_some_are_drawn(people):
+    """From all of them, not the first ones."""
+    images, _ = people
+    noise = np.random.default_rng(0).integers(0, 256, (1000, 12, 10), np.uint8)
+    others = np.concatenate([noise, np.repeat(images[:1], 1000, axis=0)])
+    found = fw.eigenfaces(images, novel={"many": others})
+    assert found.novelty.n_others == 1000
+    assert "many: 1,000 of 2,000 images were drawn at random" in "\n".join(found.notes)
+    ordinary = np.count_nonzero(found.novelty.others[0].score < 3)
+    assert 400 < ordinary < 600
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_what_is_left_by_rounding_alone_is_no_novelty(offset):
+    """40 images in 5 dimensions: components leave nothing of them, so that there are no units for a score."""
+    rng = np.random.default_rng(0)
+    images = (rng.normal(size=(40, 5)) @ rng.normal(size=(5, 64)) + offset).reshape(40, 8, 8)
+    found = fw.eigenfaces(images)
+    assert found.novelty is None
+    assert "Novelty was not measured" in "\n".join(found.notes)
+    with pytest.raises(DataError, match="novelty was not measured"):
+        found.novelty_of(images[0])
+    faint = images + 1e-4 * rng.normal(size=images.shape)
+    assert fw.eigenfaces(faint).novelty is not None
+
+
+def test_the_units_of_the_score_come_from_images_that_are_not_scored(people):
+    images, _ = people
+    novelty = fw.eigenfaces(images, random_state=4).novelty
+    order = np.random.default_rng(4).permutation(48)
+    assert (novelty.n_typical, len(novelty.held_out)) == (6, 18)
+    rows = images.reshape(48, -1).astype(np.float64)
+    left, share = residuals(novelty.pca, rows[np.sort(order[24:30])])
+    assert (novelty.typical_residual, novelty.typical_share) == (np.median(left), np.median(share))
+    np.testing.assert_allclose(novelty.held_out, novelty.score(rows[np.sort(order[30:])]))
+    few = fw.eigenfaces(images[:12])
+    assert (few.novelty.n_typical, len(few.novelty.held_out)) == (0, 6)
+    assert "the held-out images themselves" in " ".join(str(few.report()).split())
+
+
 # ---------------------------------------------------------------- where images are
 
 
@@ -362,12 +483,45 @@ def test_of_very_many_some_are_drawn(people):
         (np.eye(4).reshape(4, 2, 2), None, {"n_splits": 0}, ParameterError, "at least 1"),
         (np.eye(4).reshape(4, 2, 2), None, {"novel": {}}, ParameterError, "at least one"),
         ("nowhere.npy", None, {}, MissingFileError, "nowhere.npy"),
+        (np.eye(4).reshape(4, 2, 2), None, {"n_components": [1, 2.7]}, ParameterError, "2.7.*whole numbers"),
+        (np.eye(4).reshape(4, 2, 2), None, {"n_components": "many"}, ParameterError, "whole numbers"),
+        (
+            np.eye(4).reshape(4, 2, 2),
+            None,
+            {"max_images": None},
+            ParameterError,
+            "max_images=None: give a whole number",
+        ),
+        (np.eye(4).reshape(4, 2, 2), None, {"n_splits": "x"}, ParameterError, "n_splits='x'"),
+        (np.eye(4).reshape(4, 2, 2), None, {"grey": True}, ParameterError, "grey=True is for files"),
+        (fw.scan(np.eye(4)), None, {"grey": True}, ParameterError, "grey=True is for files"),
+        (np.eye(4).reshape(4, 2, 2), [[1], [2, 3], [4], [5]], {}, DataError, "no plain list"),
+        ([[[1, 2], [3]], [[1, 2], [3, 4]]], None, {}, DataError, "different lengths"),
+        (fw.scan(np.eye(4), weights=np.arange(4.0)), None, {}, ParameterError, "weights"),
     ],
 )
 def test_bad_input(images, labels, more, error, words):
     with pytest.raises(error, match=words) as problem:
         fw.eigenfaces(images, labels, **more)
     assert "\n" not in str(problem.value)
+
+
+def test_labels_that_cannot_be_read(people, tmp_path):
+    images, labels = people
+    objects = np.array(["a", None] * 24, object)
+    np.save(tmp_path / "objects.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "objects.npz", images=images, who=objects)
+    (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\n" * 48)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "objects.npy").read_bytes()[:40])
+    content = struct.pack(">HBBI", 0, 8, 1, 48) + labels.astype(np.uint8).tobytes()
+    (tmp_path / "who-idx1-ubyte").write_bytes(content[:-20])
+    bad = {"objects.npy": "objects", "latin.txt": "UTF-8", "cut.npy": "cannot be read", "who-idx1-ubyte": "28 values"}
+    for name, words in bad.items():
+        with pytest.raises(DataError, match=f"{name}.*{words}") as problem:
+            fw.eigenfaces(images, tmp_path / name)
+        assert "\n" not in str(problem.value)
+    with pytest.raises(DataError, match=r"objects.npz \(who\).*objects"):
+        fw.eigenfaces(tmp_path / "objects.npz", "who")
 
 
 def test_equal_images_have_no_components():

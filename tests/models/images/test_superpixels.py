@@ -228,7 +228,8 @@ def test_tiny_pictures(shape):
     ("image", "error", "says"),
     [
         (np.full((3, 3, 3), np.nan), DataError, "not finite"),
-        (np.full((3, 3, 3), 200.0), DataError, "go from 0 to 1"),
+        (np.full((3, 3, 3), 200.0), DataError, "or go from 0 to 1, but these go from 200 to 200.*uint8"),
+        (np.full((3, 3, 3), 300), DataError, "whole numbers of 8 or 16 bits.*uint16"),
         (np.zeros((2, 3, 4, 5)), DataError, "an image is an array of shape"),
         (np.zeros((0, 3)), DataError, "an image is an array of shape"),
         ("no-such-file.png", DataError, "no such file"),
@@ -322,3 +323,13 @@ def test_pictures_tables_and_files(tmp_path):
     assert "12" in str(found.report(tmp_path / "page.html"))
     assert "Mean colours" in (tmp_path / "page.html").read_text()
     assert "<" in found._repr_html_()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, ">u2"])
+def test_whole_numbers_of_other_kinds_are_the_same_image(kind):
+    """As `quantize` takes them, too."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (12, 16, 3), dtype=np.uint16 if kind == ">u2" else np.uint8)
+    other = pixels.astype(kind)
+    np.testing.assert_array_equal(fw.superpixels(other, 6).labels, fw.superpixels(pixels, 6).labels)
+    np.testing.assert_array_equal(fw.quantize(other, 4).palette, fw.quantize(pixels, 4).palette)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.errors import DataError, ParameterError
+from foldwise.errors import DataError, ParameterError, warn
 from foldwise.fold import events
 from foldwise.models.images.novelty import Novelty, measure
 from foldwise.models.images.recognition import Recognising, Recognition
 from foldwise.models.pca import PCA
-from foldwise.prepare.images import ImageRows, by, image_rows, like_images
+from foldwise.prepare.images import ImageRows, by, image_rows
+from foldwise.prepare.other_images import like_images
 from foldwise.reportable import Reportable
 
 COUNTS = tuple(range(10, 151, 10))
@@ -85,7 +88,9 @@ class Eigenfaces(Reportable):
     def novelty_of(self, images: Any) -> Floats:
         """How unlike the set each image is: about 1 for one like those of the set, more for others."""
         if self.novelty is None:
-            raise DataError("novelty was not measured: it takes at least three images that differ")
+            raise DataError(
+                "novelty was not measured: it takes at least three images that differ in more than a few components"
+            )
         return self.novelty.score(self._rows(images))
 
     def frame(self) -> Any:
@@ -99,7 +104,10 @@ class Eigenfaces(Reportable):
         return pd.DataFrame(columns, index=pd.RangeIndex(1, len(shares) + 1, name="component"))
 
     def _rows(self, images: Any) -> NDArray[Any]:
-        return like_images(images, self.images)
+        rows, note = like_images(images, self.images)
+        if note is not None:
+            warn(note)
+        return rows
 
 
 def eigenfaces(
@@ -127,9 +135,9 @@ def eigenfaces(
     n_components : the numbers of components to recognise with (default: 10, 20, ..., 150).
     reconstruct : the numbers of components to reconstruct with (default: 1, 10, 50 and 250).
     image_size : width and height, as in "64x48": files of images are brought to it; rows of pixels that are not square need it.
-    grey : take colours away from files of images.
+    grey : take colours away from files of images (not from arrays).
     novel : images that are none of the set (folder, file, array, or several by name), to be told from held-out images of the
-        set; they are brought to the same size. Default: some are made of the set.
+        set; they are brought to the same size, and white to the same value. Default: some are made of the set.
     n_splits : halves to learn from and to recognise (default: 10; 3 of more than 10,000 images).
     max_images : of more, so many are drawn at random.
     random_state : seed of splits and draws.
@@ -146,14 +154,14 @@ def eigenfaces(
     given = image_rows(
         images, labels, image_size=image_size, grey=grey, most=_at_least(max_images, 2, "max_images"), seed=random_state
     )
-    notes = []
+    notes: list[str] = []
     if len(given.values) < given.total:
         notes.append(f"{len(given.values):,} of {given.total:,} images were drawn at random; all figures are of these.")
     rows, rank = given.values, min(len(given.values) - 1, given.values.shape[1])
     counts = _counts(n_components, COUNTS, rank, "n_components", len(rows))
     shown = _counts(reconstruct, RECONSTRUCT, rank, "reconstruct", len(rows))
     splits = _at_least(n_splits if n_splits is not None else 3 if len(rows) > _MANY else 10, 1, "n_splits")
-    others = None if novel is None else _others(novel, given)
+    others = None if novel is None else _others(novel, given, notes)
     names, codes = _codes(given)
     stages = 2 + (2 + splits) * (names is not None)
     recognising, novelty, interrupted = None, None, False
@@ -162,7 +170,7 @@ def eigenfaces(
         pca = PCA(max(*counts, *shown), n_threads=n_threads).fit(rows)
     try:
         _tell("novelty", 2, stages)
-        novelty = measure(rows, given.shape, others, random_state, n_threads)
+        novelty = measure(rows, given.shape, others, random_state, n_threads, notes)
         if names is not None:
             recognising = Recognising(rows, codes, counts, random_state, n_threads)
             if recognising.can_split():
@@ -192,19 +200,26 @@ def _tell(name: str, number: int, of: int) -> None:
     events.emit(events.Stage(name, number, of))
 
 
-def _at_least(value: int, least: int, name: str) -> int:
-    if int(value) != value or value < least:
-        raise ParameterError(f"{name}={value}: give a whole number of at least {least}.")
+def _at_least(value: Any, least: int, name: str) -> int:
+    if not _is_whole(value) or value < least:
+        raise ParameterError(f"{name}={value!r}: give a whole number of at least {least}.")
     return int(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return (
+        isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and float(value).is_integer()
+    )
 
 
 def _counts(given: Any, usual: tuple[int, ...], rank: int, name: str, n_images: int) -> tuple[int, ...]:
     """Rising numbers of components; usual ones beyond those that exist are replaced by their number."""
     if given is None:
         return tuple(sorted({min(one, rank) for one in usual}))
-    wanted = sorted({int(one) for one in ([given] if np.ndim(given) == 0 else given)})
-    if not wanted or wanted[0] < 1:
-        raise ParameterError(f"{name}={given}: give numbers of components, from 1.")
+    each = [given] if np.ndim(given) == 0 else list(given)
+    if not each or not all(_is_whole(one) and one >= 1 for one in each):
+        raise ParameterError(f"{name}={given}: give whole numbers of components, from 1.")
+    wanted = sorted({int(one) for one in each})
     if wanted[-1] > rank:
         raise ParameterError(f"{name}={wanted[-1]}: {n_images:,} images of this size have at most {rank} components.")
     return tuple(wanted)
@@ -223,14 +238,18 @@ def _codes(given: ImageRows) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
     return names, codes.astype(np.intp)
 
 
-def _others(novel: Any, given: ImageRows) -> dict[str, NDArray[Any]]:
-    if isinstance(novel, Mapping):
-        found = {str(name): like_images(one, given) for name, one in novel.items()}
-        if not found:
-            raise ParameterError("novel={}: give at least one set of images.")
-        return found
-    name = os.path.basename(os.path.normpath(os.fspath(novel))) if isinstance(novel, (str, os.PathLike)) else "others"
-    return {name: like_images(novel, given)}
+def _others(novel: Any, given: ImageRows, notes: list[str]) -> dict[str, NDArray[Any]]:
+    if not isinstance(novel, Mapping):
+        is_path = isinstance(novel, (str, os.PathLike))
+        novel = {os.path.basename(os.path.normpath(os.fspath(novel))) if is_path else "others": novel}
+    if not novel:
+        raise ParameterError("novel={}: give at least one set of images.")
+    found = {}
+    for name, one in novel.items():
+        found[str(name)], note = like_images(one, given)
+        if note is not None and note not in notes:
+            notes.append(note)
+    return found
 
 
 def _notes(found: Recognition) -> list[str]:

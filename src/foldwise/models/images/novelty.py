@@ -2,7 +2,7 @@
 
 The plain squared residual takes whatever has little contrast for a member, since there is little that could be left; the share
 of an image's own variance that is left takes smooth bright pictures for members. The score is the mean of both, each in units
-of what it typically is for images of the set that were held out, so that 1 is usual.
+of what it typically is for images of the set that the components have not seen, so that 1 is usual.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from foldwise.reportable import Reportable
 COMPONENTS = 25
 _MOST = 1_000  # held-out images, and others of each kind
 _EXAMPLES = 6
+_SCALE = 4  # one of so many images that were not learnt from gives the units of the score, and is not scored itself
+_ENOUGH = 8  # from which on that many are spared
+_ROUNDING = 1e-12  # a share of the variance that cannot be told from rounding: PCA squares the values
 _TURNED = "upside down"
 
 
@@ -46,13 +49,15 @@ class Others:
 class Novelty(Reportable):
     """Scores of held-out images of a set (`held_out`) and of others, by components that were learnt from half of the set.
 
-    `typical_residual` and `typical_share` are the medians over held-out images of the squared residual and of its share of the
-    image's own variance. `member_examples` and `other_examples` hold images, lowest score first, with their scores.
+    `typical_residual` and `typical_share` are the medians of the squared residual and of its share of the image's own variance
+    over `n_typical` images that were neither learnt from nor scored (0: over the held-out ones themselves, if there are few).
+    `member_examples` and `other_examples` hold images, lowest score first, with their scores.
     """
 
     pca: PCA
     typical_residual: float
     typical_share: float
+    n_typical: int
     held_out: Floats
     others: tuple[Others, ...]
     all_auc: float
@@ -114,12 +119,18 @@ def measure(
     others: Mapping[str, NDArray[Any]] | None,
     seed: int,
     n_threads: int | None,
+    notes: list[str],
 ) -> Novelty | None:
-    """Learn from half of the images and score the other half and images that are none; None if there are too few."""
+    """Learn from half of the images and score others of the set and images that are none; None, with a note, if that is idle.
+
+    What is to be said about it is added to `notes`.
+    """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
     half = (len(rows) + 1) // 2
-    train, held = np.sort(order[:half]), np.sort(order[half:][:_MOST])
+    rest = order[half:]
+    spared = min(_MOST, len(rest) // _SCALE) if len(rest) >= _ENOUGH else 0
+    train, held = np.sort(order[:half]), np.sort(rest[spared:][:_MOST])
     k = min(COMPONENTS, len(train) - 1, rows.shape[1] // 2)
     if k < 1 or not len(held):
         return None
@@ -127,10 +138,14 @@ def measure(
         pca = PCA(k, n_threads=n_threads).fit(rows[train])
     members = rows[held]
     residual, share = residuals(pca, members)
-    typical = float(np.median(residual)), float(np.median(share))
-    if not min(typical) > 0:  # nothing is left of the images themselves: anything else would be infinitely new
+    usual = residuals(pca, rows[np.sort(rest[:spared])]) if spared else (residual, share)
+    typical = float(np.median(usual[0])), float(np.median(usual[1]))
+    if not (typical[0] > _noise(pca, rows) and typical[1] > 0):  # anything else would be infinitely new
+        notes.append(
+            f"Novelty was not measured: {k} components leave nothing of the images but rounding, so that anything else is new."
+        )
         return None
-    kinds = {name: one[:_MOST] for name, one in others.items()} if others is not None else made(members, shape, rng)
+    kinds = made(members, shape, rng) if others is None else _drawn(others, rng, notes)
     held_out = _score(residual, share, *typical)
     found, scores, plain = [], [], []
     for name, one in kinds.items():
@@ -145,6 +160,7 @@ def measure(
     return Novelty(
         pca,
         *typical,
+        spared,
         held_out,
         tuple(found),
         auc(held_out, np.concatenate([score for one, score in zip(found, scores, strict=True) if one.counted])),
@@ -154,6 +170,22 @@ def measure(
         _examples(members, held_out),
         _examples(pixels, every, of_each=[len(one) for one in scores] if others is None else None),
     )
+
+
+def _noise(pca: PCA, rows: NDArray[Any]) -> float:
+    """A squared residual that rounding alone could leave."""
+    ulp = float(np.finfo(rows.dtype).eps) * max(abs(float(rows.max())), abs(float(rows.min())))
+    return float(_ROUNDING * np.sum(pca.explained_variance_) + 16.0 * rows.shape[1] * ulp**2)
+
+
+def _drawn(others: Mapping[str, NDArray[Any]], rng: np.random.Generator, notes: list[str]) -> dict[str, NDArray[Any]]:
+    found = {}
+    for name, one in others.items():
+        found[name] = one
+        if len(one) > _MOST:
+            found[name] = one[np.sort(rng.choice(len(one), _MOST, replace=False))]
+            notes.append(f"{name}: {_MOST:,} of {len(one):,} images were drawn at random and scored.")
+    return found
 
 
 def made(members: NDArray[Any], shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, NDArray[Any]]:

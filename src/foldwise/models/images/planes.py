@@ -89,15 +89,18 @@ def _space(image: NDArray[Any], space: str, where: str) -> str:
     channels, whole = image.shape[2], image.dtype.kind == "u"
     if space == "auto":
         space = "lab" if channels in (3, 4) or (channels == 1 and whole) else "raw"
-        advice = 'Divide them by their maximum, or compare the channels as they are with space="raw"'
+        advice = 'or compare the channels as they are with space="raw"'
     else:
-        advice = 'Divide them by their maximum, or use space="raw"'
+        advice = 'or use space="raw"'
     if space == "lab":
         if channels not in (1, 3, 4):
             raise ParameterError(f'space="lab" is for grey, RGB and RGBA images, not for {channels} channels.')
         if not whole and not (image.min() >= 0 and image.max() <= 1):
             raise DataError(
-                "colours that are not whole numbers go from 0 to 1, but these do not", where=where, advice=advice
+                f"colours are whole numbers of 8 or 16 bits, or go from 0 to 1, but these go from {image.min():.4g} to "
+                f"{image.max():.4g}",
+                where=where,
+                advice=f"Convert them to uint8 or uint16, divide them by their maximum, {advice}",
             )
     return space
 

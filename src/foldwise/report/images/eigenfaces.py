@@ -248,7 +248,7 @@ def _confusions(found: Eigenfaces, seen: Recognition) -> Chart:
 _NOVELTY_REMARK = "(the chance that what is none of these images scores higher than one that is)"
 _SCORE = (
     "The score of an image is the mean of its squared residual and of the residual's share of the image's own variance, each "
-    "divided by its median over held-out images: 1 is usual. The plain residual alone takes anything faint for one of "
+    "divided by its median over {typical}: 1 is usual. The plain residual alone takes anything faint for one of "
     "the images."
 )
 
@@ -289,8 +289,9 @@ def _novelty(found: Eigenfaces, seen: Novelty) -> list[Part]:
         shown = [as_pixels(one, ends) for one in rows.reshape(-1, *found.shape)]
         return gallery(shown, [f"{score:.3g}" for score in scores], side=64)
 
+    typical = f"{seen.n_typical:,} more images" if seen.n_typical else "the held-out images themselves"
     several: list[Table | Chart | Note] = [
-        Table("Novelty by kind", columns, f"{learnt} {_SCORE}{turned}"),
+        Table("Novelty by kind", columns, f"{learnt} {_SCORE.format(typical=typical)}{turned}"),
         Chart("Scores", lambda: _scores(seen), "Numbers of images by score, on a logarithmic scale.", alt="Scores"),
         Chart(
             "Held-out images", lambda: pictures(seen.member_examples),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data.image_shape import names_of_columns
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.models.base import with_missing
@@ -89,5 +90,5 @@ def _columns_apart(pca: PCA, source: Source, which: NDArray[np.intp]) -> tuple[s
         deviation = deviation * pca.scale_
     away = np.abs(rows - np.asarray(pca.mean_, dtype=np.float64)) / np.where(deviation > 0, deviation, np.inf)
     places = np.argmax(np.nan_to_num(away), axis=1)
-    names = source.names or tuple(f"x{j}" for j in range(source.n_columns))
+    names = names_of_columns(source)
     return tuple(str(names[j]) for j in places)

@@ -51,7 +51,8 @@ def explore(
     Parameters
     ----------
     X : whatever `fw.scan` reads. Files and frames are prepared as by `fw.prepare`, whose options can be given too (`columns`,
-        `exclude`, `ids`, `labels`, `as_`, `where`, `whole`, and how a file is read).
+        `exclude`, `ids`, `labels`, `as_`, `where`, `whole`, and how a file is read; of images and arrays: `image_size`,
+        `grey`, `table`).
     n_clusters : the number of clusters, if it is known; None lets the criteria vote, up to `max_clusters`.
     scale : whether columns are standardised; "auto" does so if their spreads differ more than 5-fold, unless most have the same
         range, as pixels do. metric : "euclidean", "cosine" or "auto": cosine for sparse rows.
@@ -130,11 +131,10 @@ def open_rows(X: Any, *, categories: str = "auto", weights: Any = None, **prepar
     if categories not in ("auto", "describe", "encode"):
         raise ParameterError(f"categories={categories!r}: must be 'auto', 'describe' or 'encode'.")
     if not is_table_or_frame(X):
-        if preparing:
-            raise ParameterError(
-                f"{next(iter(preparing))}: only for files and data frames, which have columns to prepare."
-            )
-        return scan(X, weights=weights)
+        for name in preparing:
+            if name not in ("image_size", "grey", "table"):  # how images and arrays are read
+                raise ParameterError(f"{name}: only for files and data frames, which have columns to prepare.")
+        return scan(X, weights=weights, **preparing)
     from foldwise.prepare.build import prepare
 
     if categories != "auto":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foldwise.data.block import Floats
+from foldwise.data.image_shape import names_of_columns
 from foldwise.data.source import Source
 from foldwise.fold.outcome import Outcome
 from foldwise.models.pca.rank import RankChoice
@@ -29,5 +30,5 @@ class Found:
 
 
 def names_in(source: Source) -> tuple[str, ...]:
-    """The names of the columns, x0, x1, ... if they have none."""
-    return tuple(source.names) if source.names is not None else tuple(f"x{j}" for j in range(source.n_columns))
+    """The names of the columns; pixels by their places, and x0, x1, ... if they have none."""
+    return names_of_columns(source)
