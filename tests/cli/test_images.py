@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +200,20 @@ def test_without_pillow(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     error = capsys.readouterr().err
     assert 'pip install "foldwise[image]"' in error
     assert error.count("\n") == 1
+
+
+def test_explore_shows_images_and_no_pixels(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "p.html"
+    assert main(["explore", str(folder), "-k", "2", "--report", str(page)]) == 0
+    out, text = capsys.readouterr().out, page.read_text()
+    assert "40 images of 6 x 4 pixels (width x height), grey" in out
+    assert "all dark" in out  # a label may name a group
+    summary = json.loads((tmp_path / "p-summary.json").read_text())
+    for said in (out, text, json.dumps(summary["groups"])):
+        assert not re.search(r"pixel \d+,\d+", said)
+    assert "The directions as images" in text
+    assert text.index("The directions as images") < text.index("How many directions matter?")
+    assert text.count("data:image/png") >= 2 * 4 + 2  # of each group its mean and three typical ones; the mean of all
+    assert "What the columns hold" not in text

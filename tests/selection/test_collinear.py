@@ -98,3 +98,17 @@ def test_total_is_the_same_floor_for_every_number() -> None:
     np.testing.assert_allclose(floors[0], 1e-10 * x.var(axis=0), rtol=1e-9)
     np.testing.assert_array_equal(floors[0], floors[1])
     np.testing.assert_array_equal(floors[0], floors[2])
+
+
+def test_far_more_columns_than_rows_are_told_at_once() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 1500))
+    found = collinear_columns(Passes(fw.scan(x)))
+    assert found.few_rows
+    assert found.rows == 20
+    for kind, needed in (("full", "3,002"), ("tied", "1,501")):
+        with pytest.raises(fw.errors.DataError, match=f"20 rows cannot determine .* 1,500 columns .*at least {needed} rows"):
+            fw.GaussianMixture(2, covariance_type=kind).fit(x)
+    with pytest.warns(CollinearColumnsWarning, match="20 rows are too few for covariances of 1,500 columns"):
+        chosen = fw.choose_mixture(x, [1, 2], ("full", "spherical"))
+    assert chosen.best.covariance_type == "spherical"
+    assert "cannot determine" in chosen.entries[0].reason

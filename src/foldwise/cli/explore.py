@@ -31,7 +31,7 @@ def explore(
     files: Files,
     /,
     *,
-    out: Path = Path("report.html"),
+    out: Annotated[Path, Parameter(name=["--out", "--report"])] = Path("report.html"),
     rows: Path | None = None,
     model: Path | None = None,
     summary: Path | None = None,

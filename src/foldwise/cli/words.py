@@ -14,6 +14,7 @@ _OPTIONS = {
     "n_features": "--features",
     "n_base": "--clusterings",
     "n_colors": "--colors",
+    "n_segments": "--segments",
     "block": "--blocks",
     "diversity": "--diversity",
     "consensus": "--consensus",

@@ -28,14 +28,14 @@ def telling_names(model: Any, names: list[str]) -> list[str]:
     return names if image_shape_of(model) is None else []
 
 
-def component_pictures(pca: Any) -> list[Chart]:
+def component_pictures(pca: Any, names: Sequence[str] | None = None, what: str = "component") -> list[Chart]:
     """The mean image and the components of a PCA, if its rows are images."""
     shape = image_shape_of(pca)
     if shape is None or pca.n_components_ == 0:
         return []
     kept = min(pca.n_components_, _MOST_PICTURES - 1)
     shares = pca.explained_variance_ratio_[:kept]
-    labels = ["mean", *(f"{name} ({percent(float(share))})" for name, share in zip(_names(pca), shares, strict=False))]
+    labels = ["mean", *(f"{name} ({percent(float(share))})" for name, share in zip(names or _names(pca), shares, strict=False))]
     mean = np.asarray(pca.mean_)
 
     def draw() -> str:
@@ -44,11 +44,11 @@ def component_pictures(pca: Any) -> list[Chart]:
 
     return [
         Chart(
-            "The components as images",
+            f"The {what}s as images",
             draw,
-            "Grey: pixels that a component leaves alone. Light and dark ones go up and down together, or the other way round."
-            f"{_more(pca.n_components_ - kept, 'more component')}",
-            alt=f"The mean image and {counted(kept, 'component')} as images of {shape[1]} x {shape[0]} pixels.",
+            f"Grey: pixels that a {what} leaves alone. Light and dark ones go up and down together, or the other way round."
+            f"{_more(pca.n_components_ - kept, f'more {what}')}",
+            alt=f"The mean image and {counted(kept, what)} as images of {shape[1]} x {shape[0]} pixels.",
             wide=True,
         )
     ]
@@ -70,8 +70,7 @@ def mean_pictures(model: Any, means: Floats, rows: Sequence[int], title: str) ->
         shown = [i for i in range(kept) if np.isfinite(means[i]).all()]  # an empty cluster has no mean
         if not shown:
             return None
-        pixels = shades(np.stack([_image(means[i], shape) for i in shown]))
-        return picture_grid(list(pixels), [labels[i] for i in shown])
+        return picture_grid(as_pictures(means[shown], shape), [labels[i] for i in shown])
 
     return Chart(
         title,
@@ -80,6 +79,11 @@ def mean_pictures(model: Any, means: Floats, rows: Sequence[int], title: str) ->
         alt=f"The mean images of {counted(kept, 'cluster')}, of {shape[1]} x {shape[0]} pixels.",
         wide=True,
     )
+
+
+def as_pictures(rows: NDArray[Any], shape: tuple[int, ...]) -> list[NDArray[np.uint8]]:
+    """Rows of pixels as pictures, all in the same scale of brightness."""
+    return list(shades(np.stack([_image(row, shape) for row in rows])))
 
 
 def _image(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float64]:

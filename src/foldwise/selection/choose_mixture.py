@@ -165,12 +165,14 @@ def choose_mixture(
             warn_of_shares(columns.weight, columns.rows, "criteria then choose too many components")
         if collinear and parameters.get("reg_covar", "auto") == "auto":
             parameters = {**parameters, "reg_covar": "total"}
+        names = passes.source.names
+        collinear.warn(names)  # before fits that may take long
         try:
             for k in numbers:
                 for kind in sorted(kinds, key=complexity):
                     model = GaussianMixture(k, covariance_type=kind, **parameters)
                     entry = _tried(model, passes.source, judged, _starts(model, models))
-                    if collinear.few_rows and kind in _WITH_MATRIX:
+                    if collinear.few_rows and kind in _WITH_MATRIX and not math.isnan(entry.bic):
                         entry = replace(entry, collapsed=True)
                     if not math.isnan(entry.bic):
                         models[kind, k] = model
@@ -194,8 +196,6 @@ def choose_mixture(
         warn(message, NotFinishedWarning)
     chosen = models[best.covariance_type, best.n_components]
     chosen.warn_of_constant_columns()
-    names = passes.source.names
-    collinear.warn(names)
     told = () if collinear.few_rows else tuple(names[j] if names else f"x{j}" for j in collinear.columns)
     remember_rows(chosen, X, sample_weight, scanned.n_rows)
     return MixtureChoice(criterion, listed, best, chosen, interrupted, told)

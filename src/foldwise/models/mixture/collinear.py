@@ -19,6 +19,8 @@ from foldwise.stats.observed import ObservedColumns
 # above the rounding of such rows, and above the floor of the variances.
 _UNEXPLAINED = {"float64": 1e-8, "float32": 1e-5}
 
+MANY_COLUMNS = 1000  # beyond which work on matrices of all columns takes minutes
+
 
 class CollinearColumnsWarning(FoldwiseWarning):
     """Some columns are linear combinations of others."""
@@ -40,7 +42,7 @@ class Collinear:
         """What a user should know and do."""
         if self.few_rows:
             return (
-                f"{self.rows} rows are too few for covariances of {self.n_columns} columns: full and tied densities are as "
+                f"{self.rows:,} rows are too few for covariances of {self.n_columns:,} columns: full and tied densities are as "
                 "high as reg_covar allows and are not compared with others. Use fw.PCA first, or covariance types diag and "
                 "spherical."
             )
@@ -63,6 +65,9 @@ def collinear_columns(passes: Passes, observed: ObservedColumns | None = None, m
 
     Where cells are missing, what is `observed` is needed, and what to do about them: "drop", "mean" or "model".
     """
+    rows, d = passes.source.n_rows, passes.source.n_columns
+    if rows is not None and rows <= d and d > MANY_COLUMNS:  # which needs no proof, and one would take long
+        return Collinear((d - 1,), few_rows=True, rows=rows, n_columns=d)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if observed is not None and missing == "model":
             scatter, rows = gaps.covariance_of_all(passes, observed), observed.rows - observed.blank

@@ -16,7 +16,9 @@ from foldwise.errors import DataError, FoldwiseWarning, NotFinishedWarning, warn
 from foldwise.fold import blas
 from foldwise.fold.multistart import Best, best_of
 from foldwise.models.mixture import gaps, merging, warm_start
+from foldwise.models.mixture.collinear import MANY_COLUMNS
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES, CovarianceType
+from foldwise.models.mixture.covariance.matrices import MatrixType
 from foldwise.models.mixture.em import EM, Polish
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.parameters import MIXTURE
@@ -228,6 +230,7 @@ class GaussianMixture(FittedMixture):
             passes = opened.passes if observed is None else gaps.filled(opened.passes, observed)
             extent = passes.fold(Extent.of)
         self._check_count(extent, opened)
+        self._check_columns(extent, covariance, opened)
         if observed is None:
             return FitData.of(opened.passes, covariance, self.reg_covar, extent)
         return gaps.data_with_gaps(opened.passes, covariance, self.reg_covar, extent, observed)
@@ -248,6 +251,18 @@ class GaussianMixture(FittedMixture):
             )
         if extent.count < 2:
             raise DataError("Found array with 1 sample(s) while a minimum of 2 is required", where=opened.where)
+
+    def _check_columns(self, extent: Extent, covariance: CovarianceType, opened: Session) -> None:
+        """Refuse what would take hours and end in covariances that are nothing but `reg_covar`, unless that was given."""
+        if isinstance(covariance, MatrixType) and covariance.d > MANY_COLUMNS and isinstance(self.reg_covar, str):
+            needed = covariance.d + 1 if covariance.shared else self.n_components * covariance.least_rows()
+            if extent.count < needed:
+                raise TooFewRowsError(
+                    f"{extent.count:,} rows cannot determine covariances of {covariance.d:,} columns "
+                    f"(covariance_type='{self.covariance_type}', n_components={self.n_components}: at least {needed:,} rows)",
+                    where=opened.where,
+                    advice="covariance_type='diag' needs fewer; or fit the first scores of a PCA instead",
+                )
 
     def _keep(self, data: FitData, best: Best, opened: Session, *, in_order: bool) -> None:
         """What was found, in the units of the model."""

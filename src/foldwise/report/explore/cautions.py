@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from foldwise.report.explore.images import image_shape_in
 from foldwise.report.explore.notes import serious_notes
 from foldwise.report.explore.units import levels_of
 from foldwise.report.explore.verdicts import BAD, GOOD, verdict_words
@@ -50,7 +51,8 @@ def cautions_not_said(found: Exploration) -> list[str]:
 def _others(found: Exploration) -> list[str]:
     made = [_missing(found, at_least=0.2), _doubtful(found), _disagreement(found), _blank(found), _sample(found)]
     made += [_few_rows(found), _missing(found, at_least=_NOTABLE_MISSING, below=0.2), _outliers(found)]
-    made += [_units(found), _alike(found), _repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
+    made += [] if image_shape_in(found) is not None else [_units(found), _alike(found)]  # neighbouring pixels are alike
+    made += [_repeated(found), _missing(found, at_least=0.0, below=_NOTABLE_MISSING)]
     return [one for one in made if one]
 
 

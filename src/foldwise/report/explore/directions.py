@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.report.biplot import biplot, correlation_circle
 from foldwise.report.explore.groups import number_colour, numbers_of
+from foldwise.report.explore.images import image_shape_in
 from foldwise.report.explore.meaning import directions_of, meaning
 from foldwise.report.explore.votes import SURENESS, direction_votes
 from foldwise.report.explore.words import also_plausible, listed, name_of, sentence_of, share_of
 from foldwise.report.formats import counted, percent, whole_percent
 from foldwise.report.heat_table import heat_table
+from foldwise.report.image_charts import component_pictures
 from foldwise.report.scree_rules import scree_with_rules
 from foldwise.report.values import Chart, Column, Group, Note, Part, Table
 from foldwise.selection.components import ComponentChoice
@@ -49,12 +53,21 @@ def direction_parts(found: Exploration) -> list[Part]:
     """How many directions matter and why, what they mean, and the columns as arrows."""
     if not len(found.pca.explained_variance_ratio_) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return [Note("The columns used do not vary, so there are no directions to show.", only="page")]
+    if image_shape_in(found) is not None:  # the page began with them as images
+        return [_number(found)]
     parts: list[Part] = [_number(found), _meanings(found)]
     if len(found.names) > 1 and len(found.pca.explained_variance_ratio_) > 1:
         parts += [_biplot(found), _circle(found)]
     if len(found.names) > 1:
         parts += [_contributions(found), _cos2(found)]
     return parts
+
+
+def direction_pictures(found: Exploration) -> list[Part]:
+    """The mean and the directions of images, as images."""
+    kept = max(found.n_components or 0, shown_directions(found))
+    names = [f"direction {i + 1}" for i in range(kept)]
+    return [replace(one, only="page") for one in component_pictures(found.pca, names, "direction")]
 
 
 def _number(found: Exploration) -> Group:

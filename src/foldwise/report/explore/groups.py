@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from foldwise.models.mixture import GaussianMixture
 from foldwise.report.charts import difference_bars
+from foldwise.report.explore.images import group_pictures, image_shape_in
 from foldwise.report.explore.units import Units, group_name, level_words, rule_words, trait_words, traits_told
 from foldwise.report.explore.verdicts import verdict_sentence
 from foldwise.report.explore.votes import SURENESS, vote_words
@@ -84,9 +85,11 @@ def group_parts(found: Exploration) -> list[Part]:
             else "No groups were made: the exploration ended before that."
         )
         return [*parts, Group([Note(why)], "The groups", only="page", wide=True)]
-    parts += [_cards(found)] if found.summaries else []
+    if image_shape_in(found) is not None:  # the page began with the groups, and nothing is said of single pixels
+        return [*parts, *(part for part in [_comparison(found)] if part is not None)]
     return [
         *parts,
+        *cards(found),
         *(part for part in (_profile(found), _distributions(found), _comparison(found)) if part is not None),
     ]
 
@@ -140,19 +143,27 @@ def _vote_bars(sums: dict[int, float], chosen: int | None, ks: Sequence[int]) ->
     return plot.svg()
 
 
-def _cards(found: Exploration) -> Group:
+def cards(found: Exploration) -> list[Group]:
+    """A card for each group."""
+    if not found.summaries or not numbers_of(found):
+        return []
+    pictures = group_pictures(found)
     hidden = len(found.summaries) - _MOST_CARDS
     caption = (
-        "Bars: the mean of the group minus that of all rows, in standard deviations of the column."
+        (
+            "The mean of the images of each group, and its most typical images."
+            if pictures
+            else "Bars: the mean of the group minus that of all rows, in standard deviations of the column."
+        )
         + ROWS_FROM_0
         + (f" {counted(hidden, 'more group')} not shown." if hidden > 0 else "")
     )
-    cards = [_card(found, one) for one in found.summaries[:_MOST_CARDS]]
-    return Group(cards, "The groups", caption, panels=True, wide=True, only="page")
+    made = [_card(found, one, pictures.get(one.number)) for one in found.summaries[:_MOST_CARDS]]
+    return [Group(made, "The groups", caption, panels=True, wide=True, only="page")]
 
 
-def _card(found: Exploration, one: ClusterSummary) -> Chart:
-    """A group: its name, its largest differences as bars, and what is known of it, a sentence to a line."""
+def _card(found: Exploration, one: ClusterSummary, pictures: Callable[[], str] | None) -> Chart:
+    """A group: its name, its largest differences as bars or its images, and what is known of it, a sentence to a line."""
     units = Units.of(found)
     lines = [f"{counted(one.rows, 'row')}, {share_of(one.share)} of all."]
     traits = traits_told(one, units, 3)
@@ -171,11 +182,14 @@ def _card(found: Exploration, one: ClusterSummary) -> Chart:
         lines.append(verdict_sentence(one.verdict))
     if one.confidence == one.confidence:
         lines.append(f"Its rows keep their group in {share_of(one.confidence)} of the repeats, on average.")
-    chart = _differences(found, one)
     title = group_name(one, units, 70)
     apart = [trait_words(trait, units) for trait in traits] or [
         level_words(level, units) for level in one.categories[:3]
     ]
+    if pictures is not None:
+        alt = f"The mean image of group {one.number}, and its most typical images."
+        return Chart(title, pictures, "\n".join(lines), colour(one.number), alt=alt)
+    chart = _differences(found, one)
     alt = f"What sets group {one.number} apart: {listed(apart)}."
     return Chart(title, lambda: chart, "\n".join(lines), colour(one.number), alt=alt)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from foldwise.report.column_charts import level_bars, small_histogram
 from foldwise.report.explore.cautions import alike_pairs
+from foldwise.report.explore.images import image_shape_in
 from foldwise.report.explore.notes import other_notes, serious_notes
 from foldwise.report.explore.units import own_words
 from foldwise.report.explore.words import listed, name_of, sentence_of, share_of, values_in_units
@@ -28,7 +29,9 @@ _ROLES = {"used": "compared", "describing": "describes the rows", "label": "labe
 
 
 def overview_parts(found: Exploration) -> list[Part]:
-    """Notes, the columns as a table, as small pictures, and how they go together."""
+    """Notes, the columns as a table, as small pictures, and how they go together; of images the notes."""
+    if image_shape_in(found) is not None:
+        return _notes(found)
     shown = _shown(found)
     return [*_notes(found), _table(found, shown[:_MOST_ROWS]), *_pictures(found, shown), *_correlations(found)]
 

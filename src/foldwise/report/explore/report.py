@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from foldwise.report.explore.cautions import has_long_tails
-from foldwise.report.explore.directions import direction_parts
-from foldwise.report.explore.groups import group_parts, group_total
+from foldwise.report.explore.directions import direction_parts, direction_pictures
+from foldwise.report.explore.groups import cards, group_parts, group_total
+from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.made import made_part
 from foldwise.report.explore.overview import overview_parts
 from foldwise.report.explore.rows import row_table, scatter_parts
@@ -12,7 +13,7 @@ from foldwise.report.explore.sentences import sentences
 from foldwise.report.explore.sureness import sureness_parts
 from foldwise.report.explore.terminal import terminal_parts
 from foldwise.report.explore.words import group_count, place_of
-from foldwise.report.values import Fact, Report
+from foldwise.report.values import Fact, Part, Report
 from foldwise.selection.explore.result import Exploration
 
 
@@ -21,6 +22,7 @@ def explore_report(found: Exploration) -> Report:
 
     What an exploration did not reach is left out of the report, and named in its sentences.
     """
+    found = without_pixels(found)
     return Report(
         "What is in these data?"
         if found.overview.where in _NAMELESS
@@ -28,6 +30,7 @@ def explore_report(found: Exploration) -> Report:
         facts=_facts(found),
         parts=[
             *terminal_parts(found),
+            *_pictures(found),
             *overview_parts(found),
             *scatter_parts(found),
             *direction_parts(found),
@@ -41,6 +44,11 @@ def explore_report(found: Exploration) -> Report:
 
 
 _NAMELESS = ("array", "sparse matrix", "data frame")
+
+
+def _pictures(found: Exploration) -> list[Part]:
+    """What a page on images begins with: the groups and the directions as images."""
+    return [] if image_shape_in(found) is None else [*cards(found), *direction_pictures(found)]
 
 
 def _facts(found: Exploration) -> list[Fact]:

@@ -136,8 +136,9 @@ def row_table(found: Exploration) -> list[Part]:
     columns += [
         Column("how far out", [row.t2 for row in rows], "{:,.2f}".format),
         Column("misfit", [row.residual for row in rows], "{:,.3g}".format),
-        Column("mainly by", [row.column for row in rows], left=True),
     ]
+    if any(row.column for row in rows):  # of images, it would be a pixel
+        columns.append(Column("mainly by", [row.column for row in rows], left=True))
     words = _limits(found) if outliers is not None else []
     words.append(ROWS_FROM_0.strip())
     colours = [colour(row.group) if row.group >= 0 else "transparent" for row in rows] if numbers_of(found) else ()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from foldwise.data.image_shape import said_as
+
 from foldwise.report.explore.cautions import caution_sentence
+from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.meaning import directions_of, mainly
 from foldwise.report.explore.units import Units, level_words, rule_words, traits_sentence, traits_told
 from foldwise.report.explore.verdicts import BAD, GOOD, counts_in_words
@@ -32,11 +35,14 @@ _TELLING = 0.85  # a rule is told if it is right, and finds its rows, this often
 
 def sentences(found: Exploration) -> list[str]:
     """Five sentences."""
+    found = without_pixels(found)
     return [_data(found), _directions(found), _groups(found), _differences(found), caution_sentence(found)]
 
 
 def _data(found: Exploration) -> str:
-    seen, columns = found.overview, found.overview.columns
+    seen, columns, shape = found.overview, found.overview.columns, image_shape_in(found)
+    if shape is not None:
+        return f"The data ({place_of(seen.where)}) are {counted(seen.rows, 'image')} of {said_as(shape)}."
     size = f"The data ({place_of(seen.where)}) have {rows_words(seen.rows)} and {counted(len(columns), 'column')}"
     by_role: dict[str, list[str]] = {}
     for one in columns:
@@ -69,30 +75,34 @@ def _directions(found: Exploration) -> str:
     if not len(shares) or not float(found.pca.explained_variance_.sum()) > 0:
         return "No direction matters, for the rows do not vary in the columns used."
     first = f"{share_of(float(shares[0]))} of the variation"
-    about = mainly(vectors[0], found.names)
+    means = [] if image_shape_in(found) is not None else [mainly(each, found.names) for each in vectors[:2]]
+    about = f" and is {means[0]}" if means else ""
     if found.components is None and columns == 2:
-        return f"With two columns there are two directions: the first holds {first} and is {about}."
+        return f"With two columns there are two directions: the first holds {first}{about}."
     if agreed is None:
         why = "was not worked out" if found.components is None else "could not be told"
-        return f"How many directions matter {why}; the strongest one holds {first} and is {about}."
+        return f"How many directions matter {why}; the strongest one holds {first}{about}."
     assert found.components is not None
     sure = _SURE[sure_of(found.components.strength)]
     votes = direction_votes(found.components)
     if agreed == 0:
         head = "No direction stands" if sure == "clearly" else f"{sure.capitalize()} no direction stands"
-        return f"{head} out from chance ({votes}): the strongest one, {about}, holds only {first}."
+        strongest = f"the strongest one, {means[0]}," if means else "the strongest one"
+        return f"{head} out from chance ({votes}): {strongest} holds only {first}."
     if agreed == 1:
-        return f"There is {sure} one direction that matters ({votes}): it holds {first} and is {about}."
+        return f"There is {sure} one direction that matters ({votes}): it holds {first}{about}."
     known = min(agreed, len(shares))
     held = share_of(float(shares[:known].sum()))
-    held = held if known == agreed else f"at least {held}"
-    told = [f"the {ORDINALS[i]} is {mainly(vectors[i], found.names)}" for i in range(min(known, 2))]
+    which = "which hold" if known == agreed else f"the first {known:,} of which hold"
+    told = [f"the {ORDINALS[i]} is {words}" for i, words in enumerate(means[:known])]
     more = f"; {agreed - 2:,} more add detail" if agreed > 3 else "; one more adds detail" if agreed == 3 else ""
     many = NUMBERS[agreed] if agreed < len(NUMBERS) else f"{agreed:,}"
     if agreed == _MOST_COMPUTED and min(found.overview.rows, columns) > _ALL_COMPUTED:
         many = f"at least {many}, the most that were computed,"
     head = f"There are {sure} {many} directions that matter ({votes})"
-    return f"{head}, which hold {held} of the variation: {'; '.join(told)}{more}."
+    if not means:
+        return f"{head}, {which} {held} of the variation, the first alone {share_of(float(shares[0]))}."
+    return f"{head}, {which} {held} of the variation: {'; '.join(told)}{more}."
 
 
 def _groups(found: Exploration) -> str:
@@ -169,6 +179,8 @@ def _differences(found: Exploration) -> str:
     order = sorted(found.summaries, key=lambda one: (one.verdict in BAD, -_strength(one)))[:_TOLD]
     told = sorted((one for one in order if one.traits or one.categories), key=lambda one: one.number)
     if not told:
+        if image_shape_in(found) is not None:
+            return "No label sets a group apart from the others; the page shows what the groups look like."
         return "No single column sets a group apart from the others."
     parts = [_told(one, units, len(told)) for one in told]
     head = "Most distinct are these: " if len(found.summaries) > _TOLD else ""
@@ -191,7 +203,8 @@ def _told(one: ClusterSummary, units: Units, told: int) -> str:
 
 
 def _strength(one: ClusterSummary) -> float:
-    return max([abs(trait.difference) for trait in one.traits], default=0.0)
+    shares = [level.share for level in one.categories]  # which tell groups of images apart
+    return max([abs(trait.difference) for trait in one.traits] or shares, default=0.0)
 
 
 def _in_degree(found: Exploration) -> str:
@@ -201,10 +214,12 @@ def _in_degree(found: Exploration) -> str:
     vectors = directions_of(found)
     if not len(vectors) or not float(np.sum(found.pca.explained_variance_)) > 0:
         return "Nothing sets rows apart in the columns used."
-    words = mainly(vectors[0], found.names)
     different = found.overview.judged_rows - found.overview.repeated
     if found.number is not None and not any(one.counts for one in found.number.votes):
         return f"There are only {counted(different, 'different row')}; all others repeat them."
+    words = mainly(vectors[0], found.names)
+    if image_shape_in(found) is not None:
+        return "Images differ by degree rather than in kind; the page shows the directions as images."
     what = f"most of all in {words.removeprefix('mainly ')}" if words.startswith("mainly ") else f"in {words}"
     if found.number is None:  # nobody asked whether there are groups
         return f"Rows differ {what}."

@@ -13,6 +13,7 @@ from foldwise.report.explore.made import manifests, versions
 from foldwise.report.explore.meaning import directions_of, meaning
 from foldwise.report.explore.rows import noted_rows
 from foldwise.report.explore.sentences import sentences
+from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.units import Units, rule_words, shown_name
 from foldwise.report.explore.verdicts import groups_in_words
 from foldwise.report.explore.votes import direction_votes
@@ -29,6 +30,7 @@ def summary_of(found: Exploration) -> dict[str, Any]:
 
     What is not a finite number is None; names of columns and levels are whole, however long.
     """
+    found = without_pixels(found)
     seen = found.overview
     values = {
         "sentences": sentences(found),
@@ -108,7 +110,7 @@ def _directions(found: Exploration) -> dict[str, Any]:
         listed.append(
             {
                 "share": float(shares[i]),
-                "mainly": meaning(vectors[i], found.names),
+                "mainly": None if image_shape_in(found) is not None else meaning(vectors[i], found.names),
                 "correlations": {found.names[j]: float(correlations[j, i]) for j in order.tolist()},
             }
         )

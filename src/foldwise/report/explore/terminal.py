@@ -14,7 +14,7 @@ from foldwise.report.explore.words import name_of, share_of
 from foldwise.report.formats import counted
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Column, Note, Part, Table
-from foldwise.selection.explore.result import Exploration
+from foldwise.selection.explore.result import ClusterSummary, Exploration
 
 _MOST_GROUPS = 20
 _MOST_NOTES = 4
@@ -41,7 +41,7 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
         Column("group", [one.number for one in groups], left=True),
         Column("rows", [one.rows for one in groups], "{:,}".format),
         Column("share", [one.share for one in groups], share_of),
-        Column("name", [name_of(shown_name(one, units), _NAME) for one in groups], left=True),
+        Column("name", [_called(one, units, _NAME) for one in groups], left=True),
         Column("stability", [verdict_words(one.verdict) for one in groups], left=True),
         Column("rule", rules, left=True),
         Column("right / found", shares, left=True),
@@ -50,11 +50,15 @@ def _table(found: Exploration) -> tuple[Table, list[str]]:
     wide = len("  ".join(max([column.name, *column.cells], key=len) for column in shown))
     lines = []
     if wide > WIDTH:
-        names = Column("name", [name_of(shown_name(one, units), 2 * _NAME) for one in groups], left=True)
+        names = Column("name", [_called(one, units, 2 * _NAME) for one in groups], left=True)
         shown = [names if one.name == "name" else one for one in shown if one.name not in ("rule", "right / found")]
         told = [one for one in groups if rule_words(one, units)][:_MOST_RULES]
         lines = [f"group {one.number}: {rule_words(one, units)}. {rule_quality(one)}" for one in told]
     return Table("The groups", shown, most=_MOST_GROUPS, only="text"), lines
+
+
+def _called(one: ClusterSummary, units: Units, most: int) -> str:
+    return name_of(shown_name(one, units), most) if one.name else ""  # groups of images need not have names
 
 
 def _lines(found: Exploration) -> list[str]:
