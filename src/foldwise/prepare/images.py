@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -225,7 +226,8 @@ def _of_table(x: Any, labels: Any, size: Any, most: int | None, seed: int) -> Im
         values = target.values
     source = scan(x, columns=[place for place, one in enumerate(names) if one != name])
     found = _of_source(source, given_labels(values), size, most, seed)
-    return replace(found, label_name=name or "label")
+    named = name is not None and not re.fullmatch(r"column\d+|\d+", name)  # else it has no name of its own
+    return replace(found, label_name=str(name) if named else "label")
 
 
 # ---------------------------------------------------------------- pieces
@@ -242,11 +244,10 @@ def _shape(own: Shape, size: Any, where: str) -> Shape:
         side = math.isqrt(pixels)
         if side * side == pixels:
             return side, side
-        raise DataError(
-            f"{pixels} pixels in a row are no square image",
-            where=where,
-            advice="Say the width and height, as in image_size='28x32'",
-        )
+        advice = "Say the width and height, as in image_size='28x32'"
+        if math.isqrt(pixels - 1) ** 2 == pixels - 1:
+            advice += "; or, if one column says what is on the images, name it as labels="
+        raise DataError(f"{pixels} pixels in a row are no square image", where=where, advice=advice)
     for shape in ((size[1], size[0]), (size[1], size[0], 3)):
         if math.prod(shape) == pixels:
             return shape

@@ -66,8 +66,9 @@ def _arrays(others: Any, known: ImageRows) -> tuple[Floats, str | None]:
         parts = [_arrays(as_image(one)[0][None], known) for one in others]
         return np.concatenate([rows for rows, _ in parts]), next((note for _, note in parts if note), None)
     if not isinstance(others, (str, os.PathLike)) and not hasattr(others, "pieces"):
-        shape = np.shape(others)
-        if shape == known.shape or (shape != () and shape == (math.prod(known.shape),)):  # one image
+        shape, pixels = np.shape(others), math.prod(known.shape)
+        one = shape in (known.shape, (pixels,)) or (len(shape) == 2 and shape[1] != pixels)  # of any size
+        if one and shape != ():
             others = np.asarray(others)[None]
         if np.shape(others)[1:] == (math.prod(known.shape),):
             others = np.asarray(others).reshape(-1, *known.shape)

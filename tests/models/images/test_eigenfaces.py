@@ -576,3 +576,20 @@ def test_olivetti(shared_data):
     assert 0.82 < found.recognition.split.mean(axis=0)[1] < 0.92
     assert found.novelty.all_auc > 0.999
     assert found.novelty.misplaced == 0
+
+
+def test_new_images_are_recognised_and_one_of_another_size_is_brought_to_it():
+    rng = np.random.default_rng(0)
+    people = rng.uniform(0, 200, (4, 6, 8))
+    images = np.concatenate([people + rng.normal(0, 4, people.shape) for _ in range(5)])
+    found = fw.eigenfaces(images, np.tile(["ann", "bob", "cem", "dan"], 5), n_components=[2, 3], n_splits=2)
+    assert found.predict(people).tolist() == ["ann", "bob", "cem", "dan"]
+    assert found.predict(people[2], n=3).tolist() == ["cem"]
+    large = people[1].repeat(2, 0).repeat(2, 1)
+    assert found.predict(large).tolist() == ["bob"]
+    assert found.novelty_of(large).shape == (1,)
+    assert repr(found.recognition).startswith("Recognition(100.0% left out")
+    with pytest.raises(ParameterError, match="predict"):
+        found.predict(people, n=99)
+    with pytest.raises(DataError, match="no labels"):
+        fw.eigenfaces(images).predict(people)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.errors import DataError, ParameterError, warn
 from foldwise.fold import events
+from foldwise.models.images.nearest import nearest
 from foldwise.models.images.novelty import Novelty, measure
 from foldwise.models.images.recognition import Recognising, Recognition
 from foldwise.models.pca import PCA
@@ -92,6 +93,21 @@ class Eigenfaces(Reportable):
                 "novelty was not measured: it takes at least three images that differ in more than a few components"
             )
         return self.novelty.score(self._rows(images))
+
+    def predict(self, images: Any, n: int | None = None) -> NDArray[Any]:
+        """The label of the nearest image of the set for each image, in the first `n` components.
+
+        By default, those of `recognition.best`: the fewest that recognise as well as any.
+        """
+        known = self.images.labels
+        if known is None or self.recognition is None:
+            raise DataError("there are no labels to recognise", advice="Give them to fw.eigenfaces")
+        n = self.recognition.best if n is None else n
+        if not 1 <= n <= len(self.pca.components_):
+            raise ParameterError(f"predict(n={n}): there are {len(self.pca.components_)} components.")
+        directions = np.asarray(self.pca.components_[:n], np.float64).T
+        asked, own = ((rows - self.pca.mean_) @ directions for rows in (self._rows(images), self.images.values))
+        return np.asarray(known)[nearest(asked, own, [n], n_threads=self.pca.n_threads)[:, 0]]
 
     def frame(self) -> Any:
         """A pandas frame: accuracies by number of components or, without labels, the variance of each component."""

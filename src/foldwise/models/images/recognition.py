@@ -61,6 +61,11 @@ class Recognition(Reportable):
     confused: tuple[Confusion, ...]
     wrong: int  # images of those judged that were taken for another label, with `best` components
 
+    def __repr__(self) -> str:
+        place = self.counts.index(self.best)
+        split = "" if not len(self.split) else f", {self.split.mean(axis=0)[place]:.1%} split in half"
+        return f"Recognition({self.left_out[place]:.1%} left out{split}, with {self.best} components)"
+
     @property
     def best(self) -> int:
         """The fewest components within one standard error of the highest accuracy, on the splits or else left out."""

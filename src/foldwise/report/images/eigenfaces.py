@@ -30,7 +30,8 @@ def eigenfaces_report(found: Eigenfaces) -> Report:
     n, shape = len(given.values), by(found.shape)
     labels = found.labels
     about = [f"{given.where}: {n:,} images, {shape} pixels" + ("" if labels is None else f", {len(labels):,} labels")]
-    ran = f"PCA ({found.pca.manifest_.algorithm}), {counted(len(found.pca.components_), 'component')}, {found.seconds:.2f} s"
+    kept = counted(len(found.pca.components_), "component")
+    ran = f"PCA ({found.pca.manifest_.algorithm}), {kept}; {found.seconds:.2f} s in all"
     parts: list[Part] = [_components(found), _reconstructions(found)]
     facts, lead = _variance_facts(found), [_variance_words(found)]
     if found.recognition is not None and found.recognition.judged:
@@ -184,7 +185,7 @@ def _recognition(found: Eigenfaces, seen: Recognition) -> list[Part]:
         f"Split: components and neighbours from half of the images of each label, the others recognised; mean of "
         f"{counted(len(seen.split), 'random split')}, give or take one standard deviation in points. On the same splits: "
         "without the first 3 components, which in faces mostly show the light, and with all components scaled to the same "
-        "variance."
+        f"variance. {seen.best} components are the fewest within one standard error of the best."
     )
     parts: list[Part] = [
         Chart("Recognition", lambda: _accuracy(seen), _ACCURACY_CAPTION, alt="Accuracy by number of components")
@@ -248,9 +249,9 @@ def _confusions(found: Eigenfaces, seen: Recognition) -> Chart:
 _NOVELTY_REMARK = "(the chance that what is none of these images scores higher than one that is)"
 _SCORE = (
     "The score of an image is the mean of its squared residual and of the residual's share of the image's own variance, each "
-    "divided by its median over {typical}: 1 is usual. The plain residual alone takes anything faint for one of "
-    "the images."
+    "divided by its median over {typical}: 1 is usual."
 )
+_FAINT = " The plain residual alone takes what is faint for one of the images."
 
 
 def _auc(value: float) -> str:
@@ -276,6 +277,7 @@ def _novelty(found: Eigenfaces, seen: Novelty) -> list[Part]:
         Column("not above all held out", table[:, 4].astype(int).tolist(), "{:,}".format),
     ]
     k = len(seen.pca.components_)
+    fooled = _FAINT if any(plain < own - 0.05 for own, plain in table[:, 2:4]) else ""
     turned = (
         ""
         if all(one.counted for one in seen.others)
@@ -291,7 +293,7 @@ def _novelty(found: Eigenfaces, seen: Novelty) -> list[Part]:
 
     typical = f"{seen.n_typical:,} more images" if seen.n_typical else "the held-out images themselves"
     several: list[Table | Chart | Note] = [
-        Table("Novelty by kind", columns, f"{learnt} {_SCORE.format(typical=typical)}{turned}"),
+        Table("Novelty by kind", columns, f"{learnt} {_SCORE.format(typical=typical)}{fooled}{turned}"),
         Chart("Scores", lambda: _scores(seen), "Numbers of images by score, on a logarithmic scale.", alt="Scores"),
         Chart(
             "Held-out images", lambda: pictures(seen.member_examples),
