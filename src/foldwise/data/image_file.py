@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import struct
 import threading
 from collections.abc import Iterator
@@ -65,6 +66,8 @@ def opened_image(path: str | os.PathLike[str]) -> Iterator[Any]:
     name = os.fspath(path)
     pillow()
     try:
+        if not stat.S_ISREG(os.stat(name).st_mode) and not os.path.isdir(name):
+            raise DataError("this is a pipe, a socket or a device, not a file", where=name)
         with open(name, "rb") as file:
             opened = _recognised(file, name)
             if opened.size[0] * opened.size[1] > MOST_PIXELS:
@@ -89,6 +92,10 @@ def opened_image(path: str | os.PathLike[str]) -> Iterator[Any]:
         ) from None
     except MemoryError:
         raise DataError("the image does not fit in memory", where=name, advice="Make it smaller") from None
+    except pillow().DecompressionBombError:
+        raise DataError(
+            "the image has more pixels than Pillow reads of this format", where=name, advice="Save it as a PNG or JPEG file"
+        ) from None
     except Exception as problem:  # readers of damaged files raise many kinds, also warnings if these are errors
         raise DataError(
             f"the image is damaged or incomplete ({_one_line(problem)})", where=name, advice="Copy or save it again"
@@ -236,8 +243,16 @@ def as_image(x: Any) -> tuple[NDArray[Any], str]:
     if isinstance(x, (str, os.PathLike)):
         return read_image(x), os.fspath(x)
     if hasattr(x, "getexif"):  # of Pillow
-        return _pixels(x, "image"), "image"
-    pixels = np.asarray(x)
+        try:
+            return _pixels(x, "image"), "image"
+        except OSError as problem:  # it is decoded only now
+            raise DataError(f"the image is damaged or incomplete ({_one_line(problem)})", where="image") from None
+    if np.ma.is_masked(x):
+        raise DataError("some pixels are masked", where="array", advice="Fill them first: image.filled(0)")
+    try:
+        pixels = np.asarray(x)
+    except ValueError:
+        raise DataError("the rows of pixels have different lengths", where="array") from None
     if pixels.ndim not in (2, 3) or pixels.size == 0:
         raise DataError(
             f"an image is an array of shape (height, width) or (height, width, channels), not {pixels.shape}",

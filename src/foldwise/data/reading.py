@@ -35,6 +35,7 @@ class Reading:
         }
 
 
+_MOST_PIXELS = 100_000_000  # a row of so many takes 400 MB
 FOUND_OUT = Reading()  # nothing was said
 
 
@@ -79,4 +80,6 @@ def image_size(given: Any) -> tuple[int, int]:
         raise ParameterError(
             f"image_size={given!r}: give the width and the height in pixels, as in image_size='64x48'."
         )
+    if width * height > _MOST_PIXELS:
+        raise ParameterError(f"image_size={given!r}: at most {_MOST_PIXELS:,} pixels are columns.")
     return width, height
