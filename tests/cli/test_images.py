@@ -186,9 +186,7 @@ def test_without_pillow(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert error.count("\n") == 1
 
 
-def test_explore_shows_images_and_no_pixels(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explore_shows_images_and_no_pixels(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "p.html"
     assert main(["explore", str(folder), "-k", "2", "--report", str(page)]) == 0
     out, text = capsys.readouterr().out, page.read_text()

@@ -36,7 +36,9 @@ def look(
     try:
         found = fw.look(file, as_=kinds_asked(as_ or []), reading=options.reading())
         text = as_json(found.as_dict(values=values)) if json else f"{found}\n"
-        if not json and isinstance(found, MixedImageLook):  # which says what to ask for; cells of tables stay as they are
+        if not json and isinstance(
+            found, MixedImageLook
+        ):  # which says what to ask for; cells of tables stay as they are
             text = as_options(text)
     except FoldwiseError as error:
         if not json:

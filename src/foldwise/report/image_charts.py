@@ -39,7 +39,10 @@ def component_pictures(pca: Any, names: Sequence[str] | None = None, what: str =
         return []
     kept = min(pca.n_components_, _MOST_PICTURES - 1)
     shares = pca.explained_variance_ratio_[:kept]
-    labels = ["mean", *(f"{name} ({percent(float(share))})" for name, share in zip(names or _names(pca), shares, strict=False))]
+    labels = [
+        "mean",
+        *(f"{name} ({percent(float(share))})" for name, share in zip(names or _names(pca), shares, strict=False)),
+    ]
     mean = np.asarray(pca.mean_)
 
     def draw() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from foldwise.data.image_shape import said_as
-
 from foldwise.report.explore.cautions import caution_sentence
 from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.meaning import directions_of, mainly

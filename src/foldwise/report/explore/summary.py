@@ -9,11 +9,11 @@ import numpy as np
 from foldwise.report.explore.cautions import cautions, missing_share
 from foldwise.report.explore.directions import correlations_with
 from foldwise.report.explore.groups import numbers_of
+from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.made import manifests, versions
 from foldwise.report.explore.meaning import directions_of, meaning
 from foldwise.report.explore.rows import noted_rows
 from foldwise.report.explore.sentences import sentences
-from foldwise.report.explore.images import image_shape_in, without_pixels
 from foldwise.report.explore.units import Units, rule_words, shown_name
 from foldwise.report.explore.verdicts import groups_in_words
 from foldwise.report.explore.votes import direction_votes
