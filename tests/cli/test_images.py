@@ -183,7 +183,8 @@ def test_odd_input_is_one_line(folder: Path, tmp_path: Path, name: str, capsys: 
         Image.new("L", (3, 2)).save(path / "b.png")
     elif name != "folder.png":
         path.write_bytes(b"" if name == "empty.png" else b"<svg/>" if name == "drawing.svg" else b"not an image")
-    for command in (["cluster", "-k", "2"], ["pca"], ["look"]):
+    looks = [] if name == "mixed" else [["look"]]  # images that differ are no rows, but can be looked at
+    for command in (["cluster", "-k", "2"], ["pca"], *looks):
         assert main([command[0], str(path), *command[1:]]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1
@@ -202,9 +203,7 @@ def test_without_pillow(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert error.count("\n") == 1
 
 
-def test_explore_shows_images_and_no_pixels(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explore_shows_images_and_no_pixels(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "p.html"
     assert main(["explore", str(folder), "-k", "2", "--report", str(page)]) == 0
     out, text = capsys.readouterr().out, page.read_text()
@@ -217,3 +216,74 @@ def test_explore_shows_images_and_no_pixels(
     assert text.index("The directions as images") < text.index("How many directions matter?")
     assert text.count("data:image/png") >= 2 * 4 + 2  # of each group its mean and three typical ones; the mean of all
     assert "What the columns hold" not in text
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Two grey images of 6 x 4 pixels, and one of 8 x 5 with colours, the first by its name."""
+    place = tmp_path / "mixed"
+    place.mkdir()
+    for name in "bc":
+        Image.fromarray(np.full((4, 6), 90, np.uint8)).save(place / f"{name}.png")
+    Image.fromarray(np.full((5, 8, 3), 90, np.uint8)).save(place / "a.png")
+    return place
+
+
+def test_look_at_images_that_differ(mixed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["look", str(mixed)]) == 0
+    out = capsys.readouterr().out
+    assert "3 images that differ" in out
+    assert re.search(r"6 x 4 +grey +8 bits +2\n +8 x 5 +with colours +8 bits +1", out)
+    assert "read them with --image-size 6x4 (the size of 2 of them) and --grey" in out
+    assert main(["look", str(mixed), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["images"][1]["width"] == 8
+    assert main(["look", str(mixed), "--image-size", "6x4", "--grey"]) == 0
+    assert "3 images of 6 x 4" in capsys.readouterr().out
+    (mixed / "a.png").write_bytes(b"no image")
+    assert main(["look", str(mixed)]) == 2  # which is another fault
+
+
+def test_apply_names_the_images_of_the_model(
+    folder: Path, mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, out = str(tmp_path / "m.fw"), str(tmp_path / "o.csv")
+    assert main(["pca", str(folder), "-k", "1", "--model", model]) == 0
+    capsys.readouterr()
+    for given, asked in (
+        ([], "6 x 4, grey: use --image-size 6x4 and --grey\n"),
+        (["--grey"], "6 x 4, grey: use --image-size 6x4\n"),
+        (["--image-size", "6x4"], "6 x 4, grey: use --grey\n"),
+    ):
+        assert main(["apply", model, str(mixed), "--out", out, *given]) == 2
+        assert capsys.readouterr().err.endswith(asked)
+    assert main(["apply", model, str(mixed), "--out", out, "--grey", "--image-size", "6x4"]) == 0
+
+
+def test_autoencode_shows_reconstructions_and_no_pixels(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "p.html"
+    assert main(["autoencode", str(folder), "-k", "1", "--epochs", "5", "--report", str(page)]) == 0
+    for text in (capsys.readouterr().out, page.read_text()):
+        assert not re.search(r"pixel \d+,\d+", text)
+    assert page.read_text().count("data:image/png") >= 2 * 8
+
+
+def test_superpixels_takes_one_image(mixed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["superpixels", str(mixed / "a.png"), str(mixed / "b.png")]) == 2
+    assert "b.png: superpixels takes one image at a time" in capsys.readouterr().err
+    assert main(["superpixels", str(mixed / "a.png"), "-n", "1000000"]) == 2
+    assert "--segments 1,000,000, but the image has 40 pixels" in capsys.readouterr().err
+
+
+def test_pca_tells_how_many_levels_are_hidden_and_rounds_variances(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "many"
+    for number, file in enumerate(sorted(folder.glob("*/*.png"))[:20]):
+        (place / f"level{number:02}").mkdir(parents=True)
+        (place / f"level{number:02}" / "a.png").write_bytes(file.read_bytes())
+    assert main(["pca", str(place), "-k", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "14 more levels of label not listed" in " ".join(out.split())
+    assert re.search(r"level00 +5\.0 %", out)

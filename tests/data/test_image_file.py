@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import resource
 import sys
 import warnings
@@ -16,6 +17,7 @@ from image_helpers import bomb, photograph, png_of_16_bits
 from PIL import Image, ImageOps
 
 from foldwise.data.image_file import MOST_PIXELS, as_image, encoded, image_header, read_image, write_image
+from foldwise.data.reading import image_size
 from foldwise.errors import DataError, FoldwiseWarning, MissingDependencyError, MissingFileError, ParameterError
 
 
@@ -342,3 +344,22 @@ def test_what_is_written_is_read_again(
     path = tmp_path_factory.getbasetemp() / f"x{ending}"
     assert write_image(path, pixels) == path.stat().st_size
     assert np.array_equal(read_image(path), pixels)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(DataError, match="a pipe"):
+        read_image(tmp_path / "pipe.png")
+
+
+def test_arrays_and_pictures_that_are_no_images(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((60, 60, 3), np.uint8)).save(tmp_path / "whole.jpg")
+    (tmp_path / "cut.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:300])
+    with Image.open(tmp_path / "cut.jpg") as lazy, pytest.raises(DataError, match="incomplete"):
+        as_image(lazy)
+    with pytest.raises(DataError, match="masked"):
+        as_image(np.ma.masked_equal(np.eye(3), 1))
+    with pytest.raises(DataError, match="lengths"):
+        as_image([[1, 2], [3]])
+    with pytest.raises(ParameterError, match="at most"):
+        image_size("100000x100000")

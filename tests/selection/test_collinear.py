@@ -106,7 +106,9 @@ def test_far_more_columns_than_rows_are_told_at_once() -> None:
     assert found.few_rows
     assert found.rows == 20
     for kind, needed in (("full", "3,002"), ("tied", "1,501")):
-        with pytest.raises(fw.errors.DataError, match=f"20 rows cannot determine .* 1,500 columns .*at least {needed} rows"):
+        with pytest.raises(
+            fw.errors.DataError, match=f"20 rows cannot determine .* 1,500 columns .*at least {needed} rows"
+        ):
             fw.GaussianMixture(2, covariance_type=kind).fit(x)
     with pytest.warns(CollinearColumnsWarning, match="20 rows are too few for covariances of 1,500 columns"):
         chosen = fw.choose_mixture(x, [1, 2], ("full", "spherical"))

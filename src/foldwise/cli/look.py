@@ -27,13 +27,19 @@ def look(
     import foldwise as fw
     from foldwise.cli.open_input import kinds_asked
     from foldwise.cli.output import as_json, show
+    from foldwise.cli.words import as_options
     from foldwise.errors import FoldwiseError, ParameterError
+    from foldwise.report.look_images import MixedImageLook
 
     if values and not json:
         raise ParameterError("--values: the cells are part of the JSON; give --json too.")
     try:
         found = fw.look(file, as_=kinds_asked(as_ or []), reading=options.reading())
         text = as_json(found.as_dict(values=values)) if json else f"{found}\n"
+        if not json and isinstance(
+            found, MixedImageLook
+        ):  # which says what to ask for; cells of tables stay as they are
+            text = as_options(text)
     except FoldwiseError as error:
         if not json:
             raise

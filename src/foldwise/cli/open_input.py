@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from foldwise.cli.options import FileOptions, Input, column_list, scan_quietly, split
-from foldwise.errors import ParameterError
+from foldwise.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from foldwise.data.reading import Reading
@@ -70,10 +70,26 @@ def open_new_rows(model: Any, file: str, where: str | None, reading: Reading) ->
         warn_of_unseen(source)
         return source
     names = getattr(model, "feature_names_in_", None) if needed is None else needed
-    source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)
+    try:
+        source = scan_quietly(file, columns=None if names is None else list(names), where=where, reading=reading)
+    except DataError as error:
+        raise _as_in_the_fit(error, model, reading) from error
     if needed is None:
         check_columns(model, source)
     return source
+
+
+def _as_in_the_fit(error: DataError, model: Any, reading: Reading) -> DataError:
+    """An error on images that differ, whose advice is the size and the kind of the images that the model knows."""
+    shape: tuple[int, ...] | None = getattr(model, "image_shape_", None)
+    if shape is None or not (error.advice or "").startswith(("image_size=", "grey=")):
+        return error
+    size = f"{shape[1]}x{shape[0]}"
+    ways = [f"image_size='{size}'"] if reading.image_size != (shape[1], shape[0]) else []
+    ways += ["grey=True"] if len(shape) == 2 and not reading.grey else []
+    kind = "grey" if len(shape) == 2 else "with colours"
+    advice = f"The model was fitted to images of {shape[1]} x {shape[0]}, {kind}"
+    return DataError(error.what, where=error.where, advice=f"{advice}: use {' and '.join(ways)}" if ways else advice)
 
 
 def _refuse_for_arrays(given: Input) -> None:

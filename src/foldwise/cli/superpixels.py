@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def superpixels(
     image: str,
     /,
-    *,
+    *others: Annotated[str, Parameter(show=False)],
     segments: Annotated[int, Parameter(name=["--segments", "-n"], validator=validators.Number(gte=1))] = 400,
     compactness: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 10.0,
     max_iter: Count = 10,
@@ -72,9 +72,12 @@ def superpixels(
     from foldwise.cli.options import Output
     from foldwise.cli.output import finish
     from foldwise.data.files import output_format_of
+    from foldwise.errors import ParameterError
     from foldwise.models.images.superpixels import check_labels_path
     from foldwise.report.superpixels import superpixels_report
 
+    if others:
+        raise ParameterError(f"{others[0]}: superpixels takes one image at a time, and {image} is one already.")
     output = Output(report=report, json=json)
     files = {"--out": out, "--means": means, "--labels": labels, "--table": table}
     check_outputs(image, output, rows=False, more={option: path for option, path in files.items() if path is not None})

@@ -11,6 +11,7 @@ from foldwise.data.missing import allow_missing
 from foldwise.data.source import Source
 from foldwise.fold.passes import Passes
 from foldwise.report.formats import counted, number, percent, short_number
+from foldwise.report.image_charts import image_shape_of, reconstruction_pictures, telling_names
 from foldwise.report.labels import cut
 from foldwise.report.legend import legend
 from foldwise.report.plane import scatter
@@ -42,6 +43,7 @@ def autoencoder_report(model: Any, source: Source) -> Report:
         [
             Note(_sentence(model), only="text"),
             *_columns(model, found),
+            *reconstruction_pictures(model, source, [row.number for row in found.novel]),
             *_planes(model, found, source),
             *_novel(model, found, source),
             Note(_hints(model), only="text"),
@@ -117,7 +119,7 @@ def _sentence(model: Any) -> str:
 
 def _columns(model: Any, found: CodeProfile) -> list[Part]:
     """What is explained of each column; of many columns, those in which codes and PCA differ most."""
-    if found.explained is None or found.pca_explained is None:
+    if found.explained is None or found.pca_explained is None or image_shape_of(model) is not None:
         return []
     names, d = column_names(model), len(found.explained)
     chosen = np.arange(d)
@@ -163,8 +165,10 @@ def _novel(model: Any, found: CodeProfile, source: Source) -> list[Part]:
     columns += [
         Column("error", errors.tolist(), number),
         Column("times the mean", (errors / found.error).tolist(), "{:.1f}".format),
-        Column("where it differs most (expected)", [_differs(row, names) for row in found.novel], left=True),
     ]
+    if telling_names(model, names):
+        cells = [_differs(row, names) for row in found.novel]
+        columns.append(Column("where it differs most (expected)", cells, left=True))
     caption = (
         "The rows that are reconstructed worst. Error: the squared distance from the reconstruction, in the "
         f"{'scaled ' if _scaled(model) else ''}space of the fit; the mean is {number(found.error)}."

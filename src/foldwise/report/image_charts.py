@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.data.missing import allow_missing
+from foldwise.data.source import Source
+from foldwise.fold.passes import Passes
 from foldwise.report.formats import counted, percent
 from foldwise.report.pictures import picture_grid, shades, smaller
 from foldwise.report.values import Chart
 
 _MOST_PICTURES = 40
+_EVENLY = 8  # images beside each other
 _SIDE = 160  # pixels, so that a page with all of them stays small
 
 
@@ -35,7 +39,10 @@ def component_pictures(pca: Any, names: Sequence[str] | None = None, what: str =
         return []
     kept = min(pca.n_components_, _MOST_PICTURES - 1)
     shares = pca.explained_variance_ratio_[:kept]
-    labels = ["mean", *(f"{name} ({percent(float(share))})" for name, share in zip(names or _names(pca), shares, strict=False))]
+    labels = [
+        "mean",
+        *(f"{name} ({percent(float(share))})" for name, share in zip(names or _names(pca), shares, strict=False)),
+    ]
     mean = np.asarray(pca.mean_)
 
     def draw() -> str:
@@ -79,6 +86,38 @@ def mean_pictures(model: Any, means: Floats, rows: Sequence[int], title: str) ->
         alt=f"The mean images of {counted(kept, 'cluster')}, of {shape[1]} x {shape[0]} pixels.",
         wide=True,
     )
+
+
+def reconstruction_pictures(model: Any, source: Source, worst: Sequence[int]) -> list[Chart]:
+    """Some images above what a model makes of their codes: evenly from all, then those that it reconstructs worst."""
+    shape, rows = image_shape_of(model), int(model.manifest_.rows)
+    if shape is None or source.n_rows != rows:
+        return []
+    even = np.unique(np.linspace(0, rows - 1, min(rows, _EVENLY)).astype(np.intp)).tolist()
+    last = [row for row in worst if row not in even][: 2 * _EVENLY - len(even)]
+
+    def draw() -> str:
+        given = Passes(allow_missing(source)).take([*even, *last])
+        made = np.asarray(model.inverse_transform(model.transform(given)))
+        low, high = float(np.nanmin(given)), float(np.nanmax(given))
+        pictures = as_pictures(np.concatenate([np.nan_to_num(given, nan=low), made.clip(low, high)]), shape)
+        n = len(given)
+        above = [*(f"row {row}" for row in even), *(f"row {row}, worst" for row in last)]
+        halves = [range(i, min(i + _EVENLY, n)) for i in range(0, n, _EVENLY)]
+        order = [j for half in halves for j in (*half, *(n + i for i in half))]
+        labels = [*above, *["from its code"] * n]
+        return picture_grid([pictures[j] for j in order], [labels[j] for j in order], columns=len(halves[0]))
+
+    return [
+        Chart(
+            "Images and what is made of their codes",
+            draw,
+            "Each image, and below it the reconstruction. Some evenly from all rows, then those that are reconstructed worst.",
+            alt=f"{counted(len(even) + len(last), 'image')} and their reconstructions.",
+            wide=True,
+            only="page",
+        )
+    ]
 
 
 def as_pictures(rows: NDArray[Any], shape: tuple[int, ...]) -> list[NDArray[np.uint8]]:

@@ -15,7 +15,7 @@ from foldwise.prepare.decide import Decisions, decide
 from foldwise.prepare.kinds import Decision
 from foldwise.report.formats import counted
 from foldwise.report.json import plain
-from foldwise.report.look_images import ImageLook, look_at_images
+from foldwise.report.look_images import ImageLook, MixedImageLook, look_at_images
 from foldwise.report.text import WIDTH
 from foldwise.report.values import Column, Part, Report, Table
 from foldwise.report.values import Note as Sentences
@@ -99,7 +99,7 @@ class Look:
 
 def look(
     x: Any, *, as_: Mapping[str, str] | None = None, reading: Reading | None = None, **options: Any
-) -> Look | ImageLook:
+) -> Look | ImageLook | MixedImageLook:
     """What is in a table: which columns are numbers, categories, identifiers, dates, ..., with ranges, levels and warnings.
 
     `x` is a path, pattern, SQL text, DuckDB relation or data frame. `as_` says what columns are, as in {"zip": "category"}.

@@ -11,7 +11,7 @@ from foldwise.data.block import Floats
 from foldwise.data.source import Source
 from foldwise.models.impute import completed
 from foldwise.report.charts import scree
-from foldwise.report.formats import number, percent, whole_percent
+from foldwise.report.formats import counted, number, percent, whole_percent
 from foldwise.report.image_charts import component_pictures, image_shape_of, telling_names
 from foldwise.report.leads import names_of
 from foldwise.report.projection import Projection
@@ -26,6 +26,8 @@ _MOST_ARROWS = 12
 _MOST_COLUMNS = 500  # for advice that nobody asked for
 _LOADINGS = 4
 _MOST_CATEGORIES, _MOST_LEVELS = 6, 6
+_SMALL = 0.1  # a share that is told with a decimal
+_ROUNDING = 1e-14  # of all variance: less is none
 _LEAST = 0.05  # share of a component's variance between levels, below which a category says nothing of it
 
 
@@ -40,7 +42,7 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
         "Components",
         [
             Column("component", list(pca.get_feature_names_out()), left=True),
-            Column("variance", pca.explained_variance_.tolist(), number),
+            Column("variance", pca.explained_variance_.tolist(), variances(pca.explained_variance_)),
             Column("share", shares.tolist(), percent),
             Column("cumulative", np.cumsum(shares).tolist(), percent),
             *(
@@ -84,6 +86,25 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
         lead=[_held(shares), *_made_of(pca, names), *_how_many(advice)],
         lead_only="page",
     )
+
+
+def variances(found: Floats) -> list[str]:
+    """The variances of components in one form: large ones without decimals, rounding as nothing.
+
+    >>> variances(np.array([1528617.2, 94355.91, 6.3e-10]))
+    ['1,528,617', '94,356', '0']
+    >>> variances(np.array([2.5, 0.125]))
+    ['2.5', '0.125']
+    """
+    values = np.asarray(found, np.float64)
+    total, whole = float(values.sum()), float(values.max(initial=0.0)) >= 1e5
+    cells = []
+    for value in values.tolist():
+        if value <= _ROUNDING * total:
+            cells.append("0")
+        else:
+            cells.append(f"{value:,.0f}" if whole and value >= 100 else number(value))
+    return cells
 
 
 def _held(shares: Floats) -> str:
@@ -136,9 +157,11 @@ def _categories(pca: Any, source: Source) -> list[Table]:
     ]
     if not found:
         return []
-    rows = []
+    rows, more = [], ""
     for one in found[:_MOST_CATEGORIES]:
         order = np.argsort(-one.shares, kind="stable")[:_MOST_LEVELS]
+        if (hidden := len(one.levels) - len(order)) > 0:
+            more += f" {counted(hidden, 'more level')} of {one.name} not listed."
         for i, j in enumerate(order):
             rows.append((one.name if i == 0 else "", one.levels[j], float(one.shares[j]), *one.means[j].tolist()))
     names = list(pca.get_feature_names_out())
@@ -146,10 +169,11 @@ def _categories(pca: Any, source: Source) -> list[Table]:
         Column("category", [row[0] for row in rows], left=True),
         Column("level", [row[1] for row in rows], left=True),
     ]
-    columns.append(Column("share", [row[2] for row in rows], whole_percent))
+    shares = [row[2] for row in rows]
+    columns.append(Column("share", shares, percent if min(shares) < _SMALL else whole_percent))
     columns += [Column(names[k], [row[3 + k] for row in rows], "{:+.2f}".format) for k in range(len(rows[0]) - 3)]
     caption = "Mean scores of the rows of each level, in standard deviations. Categories were not used to find the components."
-    return [Table("Categories along the components", columns, caption, most=60, wide=True)]
+    return [Table("Categories along the components", columns, f"{caption}{more}", most=60, wide=True)]
 
 
 def top_loadings(loadings: Floats, names: list[str]) -> str:

@@ -266,7 +266,8 @@ class Exploration(Reportable):
         made.pca_, made.cluster_model_ = pca, self.clusters
         made.n_components_ = min(max(self.n_components or 0, 2), pca.n_components_)
         made.t2_components_ = made.n_components_ if self.outliers is None else self.outliers.components
-        for name in ("n_features_in_", "feature_names_in_", "recipe_", "indicators_", "fill_values_", "manifest_"):
+        known = ("n_features_in_", "feature_names_in_", "recipe_", "indicators_", "fill_values_", "manifest_")
+        for name in (*known, "image_shape_"):
             if hasattr(pca, name):
                 setattr(made, name, getattr(pca, name))
         return made
