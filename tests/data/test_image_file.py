@@ -245,6 +245,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:  # those who run tests may often read everything
         raise PermissionError(13, "Permission denied")
 
+    (tmp_path / "x.png").touch()
     monkeypatch.setattr("foldwise.data.image_file.open", refused, raising=False)
     with pytest.raises(DataError, match="permission denied") as error:
         read_image(tmp_path / "x.png")
@@ -353,8 +354,9 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_arrays_and_pictures_that_are_no_images(tmp_path: Path) -> None:
-    Image.fromarray(np.zeros((60, 60, 3), np.uint8)).save(tmp_path / "whole.jpg")
-    (tmp_path / "cut.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:300])
+    noise = np.random.default_rng(0).integers(0, 256, (90, 90, 3)).astype(np.uint8)
+    Image.fromarray(noise).save(tmp_path / "whole.jpg")
+    (tmp_path / "cut.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:4000])
     with Image.open(tmp_path / "cut.jpg") as lazy, pytest.raises(DataError, match="incomplete"):
         as_image(lazy)
     with pytest.raises(DataError, match="masked"):
