@@ -32,7 +32,7 @@ def nearest(
 
     >>> points = np.array([[0.0, 0.0], [1.0, 9.0], [3.0, 0.0]])
     >>> nearest(points, points, [1, 2], own=np.arange(3)).tolist()
-    [[1, 2], [0, 2], [1, 0]]
+    [[1, 2], [0, 0], [1, 0]]
     """
     found = np.zeros((len(queries), len(counts)), np.intp)
     slabs = [slice(low, high) for low, high in zip((0, *counts[:-1]), counts, strict=True)]

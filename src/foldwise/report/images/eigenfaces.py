@@ -31,7 +31,7 @@ def eigenfaces_report(found: Eigenfaces) -> Report:
     labels = found.labels
     about = [f"{given.where}: {n:,} images, {shape} pixels" + ("" if labels is None else f", {len(labels):,} labels")]
     kept = counted(len(found.pca.components_), "component")
-    ran = f"PCA ({found.pca.manifest_.algorithm}), {kept}; {found.seconds:.2f} s in all"
+    ran = f"PCA ({found.pca.manifest_.algorithm}), {kept}; all in {found.seconds:.2f} s"
     parts: list[Part] = [_components(found), _reconstructions(found)]
     facts, lead = _variance_facts(found), [_variance_words(found)]
     if found.recognition is not None and found.recognition.judged:
