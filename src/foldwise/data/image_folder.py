@@ -16,6 +16,7 @@ from foldwise.data.block import DenseBlock
 from foldwise.data.files import Files, unchanged
 from foldwise.data.image_file import ImageHeader, image_header
 from foldwise.data.image_row import image_row
+from foldwise.data.image_shape import in_pixels
 from foldwise.data.reading import Reading
 from foldwise.data.source import Piece, row_ranges
 from foldwise.errors import DataError, warn
@@ -132,21 +133,13 @@ def refuse_shapes(path: str, shape: tuple[int, ...], other: str, another: tuple[
     """Raise for images of different sizes, or of grey and of colours."""
     if shape[:2] != another[:2]:
         height, width = shape[:2]
+        own, theirs = in_pixels(shape[:2]), in_pixels(another[:2])
         raise DataError(
-            f"images differ in size: {path} has {in_pixels(shape)} and {other} {in_pixels(another)} pixels (width x height)",
+            f"images differ in size: {path} has {own} and {other} {theirs} pixels (width x height)",
             advice=f"image_size='{width}x{height}' makes all images as large as the first",
         )
     grey, colour = (path, other) if len(shape) == 2 else (other, path)
     raise DataError(f"{grey} is grey and {colour} has colours", advice="grey=True makes all images grey")
-
-
-def in_pixels(shape: tuple[int, ...]) -> str:
-    """The size of an image, as people say it.
-
-    >>> in_pixels((48, 64, 3))
-    '64 x 48'
-    """
-    return f"{shape[1]} x {shape[0]}"
 
 
 def folder_labels(paths: Sequence[str]) -> NDArray[np.str_] | None:

@@ -100,10 +100,19 @@ def white_of(stored: np.dtype[np.generic]) -> float | None:
     return {"u1": 255.0, "u2": 65535.0, "b1": 1.0}.get(stored.str[1:])
 
 
+def in_pixels(shape: tuple[int, ...]) -> str:
+    """A shape, as people say it: width first.
+
+    >>> in_pixels((48, 64)), in_pixels((48, 64, 3))
+    ('64 x 48', '64 x 48 x 3')
+    """
+    return " x ".join(map(str, (shape[1], shape[0], *shape[2:]))) if len(shape) > 1 else str(shape[0])
+
+
 def said_as(shape: tuple[int, ...]) -> str:
     """The size and the kind of images, in words.
 
     >>> said_as((48, 64)), said_as((48, 64, 3))
     ('64 x 48 pixels (width x height), grey', '64 x 48 pixels (width x height), with colours')
     """
-    return f"{shape[1]} x {shape[0]} pixels (width x height), {'grey' if len(shape) == 2 else 'with colours'}"
+    return f"{in_pixels(shape[:2])} pixels (width x height), {'grey' if len(shape) == 2 else 'with colours'}"

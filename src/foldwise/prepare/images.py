@@ -16,7 +16,7 @@ from foldwise.data.block import Block
 from foldwise.data.image_endings import has_image_ending
 from foldwise.data.image_file import as_image
 from foldwise.data.image_folder import ImageSource
-from foldwise.data.image_shape import white_of
+from foldwise.data.image_shape import in_pixels, white_of
 from foldwise.data.missing import allow_missing
 from foldwise.data.reading import Reading
 from foldwise.data.reading import image_size as parsed_size
@@ -131,7 +131,8 @@ def _stacked(images: Any) -> NDArray[Any]:
     for number, one in enumerate(pixels):
         if one.shape != first:
             raise DataError(
-                f"image {number} is {by(one.shape)}, but the first is {by(first)}", advice="Give images of one size"
+                f"image {number} is {in_pixels(one.shape)}, but the first is {in_pixels(first)}",
+                advice="Give images of one size",
             )
     return np.stack(pixels)
 
@@ -142,15 +143,6 @@ def shape_of(image: Any) -> Shape:
         return np.shape(image)
     except ValueError:
         raise DataError("an image has lines of different lengths", advice="Give as many pixels in each line") from None
-
-
-def by(shape: Shape) -> str:
-    """A shape, as people say it: width first.
-
-    >>> by((48, 64)), by((48, 64, 3))
-    ('64 x 48', '64 x 48 x 3')
-    """
-    return " x ".join(map(str, (shape[1], shape[0], *shape[2:]))) if len(shape) > 1 else str(shape[0])
 
 
 # ---------------------------------------------------------------- kinds of input
@@ -237,7 +229,7 @@ def _shape(own: Shape, size: Any, where: str) -> Shape:
     """The shape of images: their own, or that of so many pixels in a row."""
     if len(own) > 1:
         if size is not None and (size[1], size[0]) != own[:2]:
-            raise ParameterError(f"image_size {size[0]}x{size[1]}: the images of {where} have {by(own)} pixels.")
+            raise ParameterError(f"image_size {size[0]}x{size[1]}: the images of {where} have {in_pixels(own)} pixels.")
         return tuple(own)
     pixels = own[0]
     if size is None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.models.images.superpixels import Superpixels, for_screen
+from foldwise.models.images.segments import on_outlines
+from foldwise.models.images.superpixels import OUTLINE, Superpixels, for_screen
 from foldwise.report.formats import counted, percent
 from foldwise.report.pictures import picture, smaller
 from foldwise.report.svg import BLUE, Plot
@@ -69,10 +70,7 @@ def _outlined(found: Superpixels) -> NDArray[np.uint8]:
     shown = smaller(for_screen(found.image), _SIDE)
     labels = found.labels[by // 2 :: by, by // 2 :: by][: shown.shape[0], : shown.shape[1]]
     shown, (h, w) = np.array(shown), labels.shape
-    border = np.zeros(labels.shape, bool)
-    border[:, :-1] |= labels[:, :-1] != labels[:, 1:]
-    border[:-1] |= labels[:-1] != labels[1:]
-    shown[:h, :w][border] = (255, 221, 0)
+    shown[:h, :w][on_outlines(labels)] = OUTLINE
     return shown
 
 

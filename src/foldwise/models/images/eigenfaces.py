@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
+from foldwise.data.image_shape import in_pixels
 from foldwise.errors import DataError, ParameterError, warn
 from foldwise.fold import events
 from foldwise.models.images.nearest import nearest
 from foldwise.models.images.novelty import Novelty, measure
 from foldwise.models.images.recognition import Recognising, Recognition
 from foldwise.models.pca import PCA
-from foldwise.prepare.images import ImageRows, by, image_rows
+from foldwise.prepare.images import ImageRows, image_rows
 from foldwise.prepare.other_images import like_images
 from foldwise.reportable import Reportable
 
@@ -52,7 +53,7 @@ class Eigenfaces(Reportable):
 
     def __repr__(self) -> str:
         """One line."""
-        n, shape = len(self.images.values), by(self.shape)
+        n, shape = len(self.images.values), in_pixels(self.shape)
         told = f", {len(self.labels)} labels" if self.labels is not None else ""
         return f"Eigenfaces({n:,} images of {shape} pixels, {len(self.pca.components_)} components{told})"
 

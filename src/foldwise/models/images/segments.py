@@ -18,6 +18,18 @@ from foldwise.models.images.planes import over_strips
 _FAR = 60  # powers of two
 
 
+def on_outlines(labels: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which pixels lie on an outline: those whose right or lower neighbour is in another segment.
+
+    >>> on_outlines(np.array([[0, 0, 1]], np.int32)).tolist()
+    [[False, True, False]]
+    """
+    found = np.zeros(labels.shape, bool)
+    found[:, :-1] |= labels[:, :-1] != labels[:, 1:]
+    found[:-1] |= labels[:-1] != labels[1:]
+    return found
+
+
 @dataclass(frozen=True)
 class SegmentFigures:
     """One entry for each segment: pixels, sides of pixels on its outline, mean row and column, and its box.

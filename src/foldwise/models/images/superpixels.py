@@ -19,7 +19,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold.iterate import iterate
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.models.images.planes import as_planes
-from foldwise.models.images.segments import SegmentFigures, means_and_variation, with_channels
+from foldwise.models.images.segments import SegmentFigures, means_and_variation, on_outlines, with_channels
 from foldwise.models.images.slic import Slic
 from foldwise.reportable import Reportable
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST = 1e6  # of compactness: squares stay far from the end of float32
 _IN_PNG = 1 << 16
+OUTLINE = (255, 221, 0)  # a yellow that photographs seldom have
 _CHANNELS = {1: ("grey",), 3: ("red", "green", "blue"), 4: ("red", "green", "blue", "opacity")}
 
 
@@ -101,12 +102,9 @@ class Superpixels(Reportable):
 
     def outlines(self) -> NDArray[np.bool_]:
         """Which pixels lie on an outline: those whose right or lower neighbour is in another segment."""
-        found = np.zeros(self.labels.shape, bool)
-        found[:, :-1] |= self.labels[:, :-1] != self.labels[:, 1:]
-        found[:-1] |= self.labels[:-1] != self.labels[1:]
-        return found
+        return on_outlines(self.labels)
 
-    def boundaries(self, image: Any = None, *, colour: tuple[int, int, int] = (255, 221, 0)) -> NDArray[np.uint8]:
+    def boundaries(self, image: Any = None, *, colour: tuple[int, int, int] = OUTLINE) -> NDArray[np.uint8]:
         """The image (or another of the same height and width) as RGB of 8 bits, with outlines in a colour."""
         pixels = self.image if image is None else as_image(image)[0]
         if pixels.shape[:2] != self.labels.shape:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from foldwise.data.image_shape import in_pixels
 from foldwise.models.images.eigenfaces import Eigenfaces
 from foldwise.models.images.novelty import Novelty
 from foldwise.models.images.recognition import Recognition
-from foldwise.prepare.images import by
 from foldwise.report.charts import scree
 from foldwise.report.formats import counted, percent, whole_percent
 from foldwise.report.images.gallery import as_direction, as_pixels, gallery
@@ -27,7 +27,7 @@ _AS_FACES = 50  # components that make a face of everything
 def eigenfaces_report(found: Eigenfaces) -> Report:
     """Mean and components as pictures, reconstructions, recognition, novelty."""
     given = found.images
-    n, shape = len(given.values), by(found.shape)
+    n, shape = len(given.values), in_pixels(found.shape)
     labels = found.labels
     about = [f"{given.where}: {n:,} images, {shape} pixels" + ("" if labels is None else f", {len(labels):,} labels")]
     kept = counted(len(found.pca.components_), "component")
