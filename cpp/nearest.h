@@ -7,6 +7,7 @@ template <class T, bool observed = false> struct PanelWorkspace {
     T *panel, *partial, *squares, *y, *scores, *stage;
     const T *rows[N];
     const T *pairs = nullptr;  // the first of a panel of rows of 2 columns that are adjacent in memory, or null
+    const T *after = nullptr;  // what follows the selected rows in memory
     const T *end;  // of the block: nothing may be loaded from here on
     size_t reach;  // number of values loaded from the start of a row, in whole vectors
     MissingSums<T> missing;
@@ -30,6 +31,7 @@ template <class T, bool observed = false> struct PanelWorkspace {
     // Selects the `count` rows that start at `x`.
     void use_rows_from(const T *x, size_t count, const Targets<T> &t) {
         pairs = t.d == 2 && count == N && !observed ? x : nullptr;
+        after = x + N * t.d + 4096 / sizeof(T);
         if (pairs) return;
         for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
         if (count < N || size_t(end - rows[N - 1]) < reach) use_rows(count, t);
@@ -44,12 +46,18 @@ template <class T, bool observed = false> struct PanelWorkspace {
             }
         for (size_t i = count; i < N; ++i) rows[i] = rows[count - 1];
     }
-    // Packs the features from `from` on, at most `feature_block` of them, into the panel.
-    void pack(size_t from, const Targets<T> &t) {
+    // Packs `depth` features from `from` on into the panel.
+    void pack(size_t from, size_t depth, const Targets<T> &t) {
         if (pairs) return pack_pairs(pairs, t.pivot, t.scale, panel, squares);
-        pack_panel_rows<T, observed>(rows, from, least(feature_block, t.d - from), t.pivot, t.scale, panel, squares);
+        pack_panel_rows<T, observed>(rows, from, depth, t.pivot, t.scale, panel, squares);
         if constexpr (observed)
             if (!from) missing.find(rows, t);
+    }
+    // What will be needed after the features before `from`: the rest of these rows, or the next rows.
+    Ahead<T> ahead(size_t from, const Targets<T> &t) const {
+        if (from < t.d) return {nullptr, rows, from, 0};
+        if (t.d <= feature_block) return {after, rows, 0, 0};
+        return {nullptr, rows, 0, N * t.d};
     }
     // Gives back to the scores of the targets from `slot` on what missing cells took from them.
     template <class Scores> inline void correct(size_t slot, Scores &scores) const {
@@ -65,10 +73,17 @@ template <bool observed> inline double score_chain(size_t d) {
 // With missing cells, the terms of a score add up to at most |y| |c| + |c|^2 rather than |y| |c| + |c|^2 / 2, in a longer chain.
 template <class T, bool observed = false> struct TieMargin {
     T per_length, constant;
+    static constexpr T of_best = T(2 * tag_error<T> * 1.01);
     explicit TieMargin(const Targets<T> &t)
         : per_length(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * 2 * 1.01)),
           constant(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * t.longest * (observed ? 2 : 1) * 1.01) +
                    underflow_margin<T>) {}
+
+    // Whether the best of two scores is certain, for a row of this length. The term of the best covers the tags of both scores:
+    // the second is no larger than the best and the gap together.
+    template <class V> inline auto decides(V best, V second, V length) const {
+        return best - second > per_length * length + constant + of_best * (best < 0 ? -best : best);
+    }
 };
 
 // Whether all lanes of a comparison are true.
@@ -128,22 +143,25 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     T lengths[N];
     for (size_t i = 0; i < N; ++i) lengths[i] = square_root(squares[i]);
-    auto sure = leaders.best[0] - leaders.second[0] > margin.per_length * load<Vec<T>>(lengths) + margin.constant;
+    auto sure = margin.decides(leaders.best[0], leaders.second[0], load<Vec<T>>(lengths));
     FW_UNROLL(4)
     for (size_t v = 1; v < panel_vectors; ++v)
-        sure &= leaders.best[v] - leaders.second[v] > margin.per_length * load<Vec<T>>(lengths + v * L) + margin.constant;
+        sure &= margin.decides(leaders.best[v], leaders.second[v], load<Vec<T>>(lengths + v * L));
     if (!all_true(sure)) return false;
+    Ints<T> slots[panel_vectors];
+    FW_UNROLL(4)
+    for (size_t v = 0; v < panel_vectors; ++v) slots[v] = leaders.slot(v);
     // A panel need not be a whole number of int vectors: with AVX-512 it has 24 float64 rows, but an int vector has
     // 16 lanes.
     constexpr size_t together = N % lanes<int> == 0 ? lanes<int> : L;
     typename VecOf<int, together * sizeof(int)>::type label[N / together];
     static_assert(sizeof label == N * sizeof(int));
     if constexpr (sizeof(T) == sizeof(int)) {
-        __builtin_memcpy(label, leaders.slot, sizeof label);
+        __builtin_memcpy(label, slots, sizeof label);
     } else {
         int narrow[N];
         typename LaneInt<T>::type slot[N];
-        __builtin_memcpy(slot, leaders.slot, sizeof slot);
+        __builtin_memcpy(slot, slots, sizeof slot);
         for (size_t i = 0; i < N; ++i) narrow[i] = int(slot[i]);
         __builtin_memcpy(label, narrow, sizeof label);
     }
@@ -176,7 +194,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         for (size_t i = 0; i < count; ++i) {
             const size_t row = first + i;
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
-            int label = t.ids[leaders.slot[i / L][i % L]];
+            int label = t.ids[leaders.slot(i / L)[i % L]];
             if (some_empty && work.missing.counts[i] == t.d) {
                 if (labels[row] != -1) log.record(row, labels[row]);
                 labels[row] = -1;
@@ -184,7 +202,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
                 if (next) next[row] = 0;
                 continue;
             }
-            if (!(best - second > margin.per_length * square_root(work.squares[i]) + margin.constant)) {
+            if (!margin.decides(best, second, T(square_root(work.squares[i])))) {
                 if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t);
                 else label = resolve_tie(x + row * t.d, t, work.y, work.scores);
                 ++result.near_ties;

@@ -22,7 +22,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * d, count, t);
-        work.pack(0, t);
+        work.pack(0, d, t);
         V y[d][panel_vectors], start[panel_vectors];
         I best[panel_vectors], second[panel_vectors];
         FW_UNROLL(4)
