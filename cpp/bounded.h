@@ -97,14 +97,15 @@ template <class T, bool observed = false> class BoundedPass {
     char *memory = nullptr;
     PanelWorkspace<T, observed> work;
     const TieMargin<T, observed> margin;
-    // Relative error of a squared distance: twice that of the score, plus that of the row's squared length (a sum over d).
+    // Relative error of a squared distance: twice that of the score with its tag, plus that of the row's squared length (a sum
+    // over d).
     const T relative;
     const T farthest;
     int *rows, *order, *counts, *group_of, *slot_of;
     I *wanted;
     BestTwo<T> *leaders;
     AssignCounts result{0, 0, 0};
-    ChangeLog log;
+    ChangeLog<T> log;
     size_t products = 0;  // number of products of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
@@ -113,10 +114,11 @@ template <class T, bool observed = false> class BoundedPass {
     }
 
 public:
-    BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes)
+    BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes,
+                const FixedSums *sums)
         : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), work(x_, n_, t_, extra(n_, t_), &memory), margin(t_),
-          relative(T(unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) * 1.01)),
-          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log{changes} {
+          relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
+          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_) {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;
@@ -153,7 +155,7 @@ public:
             }
         }
         for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first));
-        result.moved = log.count;
+        result.moved = log.total();
         result.computed = (products + t.k - 1) / t.k;
         return result;
     }
@@ -259,22 +261,22 @@ private:
                 const auto won = here > best;
                 all.second[v] = won ? larger(best, leaders[g].second[v]) : larger(all.second[v], here);
                 all.best[v] = won ? here : best;
-                all.slot[v] = won ? leaders[g].slot[v] : all.slot[v];
+                all.tile[v] = won ? leaders[g].tile[v] : all.tile[v];
             }
         }
         T best[N], second[N], length[N], slack[N], upper[N], lower[N];
         I slot[N];
         __builtin_memcpy(best, all.best, sizeof best);
         __builtin_memcpy(second, all.second, sizeof second);
-        __builtin_memcpy(slot, all.slot, sizeof slot);
+        for (size_t v = 0; v < panel_vectors; ++v) store(slot + v * L, all.slot(v));
         const T *squares = work.squares, longest = T(t.longest);
         int unclear = 0;
         for (size_t i = 0; i < N; ++i) length[i] = square_root(squares[i]);
         for (size_t i = 0; i < N; ++i) slack[i] = relative * (length[i] + longest) * (length[i] + longest);
         for (size_t i = 0; i < N; ++i) upper[i] = upper_root(squares[i] - 2 * best[i] + slack[i]);
-        for (size_t i = 0; i < N; ++i) unclear |= !(best[i] - second[i] > margin.per_length * length[i] + margin.constant);
+        for (size_t i = 0; i < N; ++i) unclear |= !margin.decides(best[i], second[i], length[i]);
         for (size_t i = 0; unclear && i < count; ++i) {
-            if (best[i] - second[i] > margin.per_length * length[i] + margin.constant) continue;
+            if (margin.decides(best[i], second[i], length[i])) continue;
             const T *row = x + size_t(members[i]) * t.d;
             int label;
             if constexpr (observed) label = resolve_observed_tie(row, t);
@@ -296,7 +298,7 @@ private:
             I mine[N];
             __builtin_memcpy(first, leaders[g].best, sizeof first);
             __builtin_memcpy(next, leaders[g].second, sizeof next);
-            __builtin_memcpy(mine, leaders[g].slot, sizeof mine);
+            for (size_t v = 0; v < panel_vectors; ++v) store(mine + v * L, leaders[g].slot(v));
             for (size_t i = 0; i < N; ++i) {
                 const T score = mine[i] == slot[i] ? next[i] : first[i];
                 lower[i] = lower_root(squares[i] - 2 * score - slack[i]);
@@ -311,6 +313,7 @@ private:
             const size_t row = size_t(members[i]);
             b.lower[row] = shift + (G > 1 ? least_difference(b.group_lower + row * G, b.group_moved, G) : lower[i]);
         }
+        log.move();
     }
 
     static T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
@@ -318,6 +321,7 @@ private:
 };
 
 template <class T, bool observed = false>
-AssignCounts nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes) {
-    return BoundedPass<T, observed>(x, n, t, labels, b, changes).run();
+AssignCounts nearest_bounded(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes,
+                             const FixedSums *sums) {
+    return BoundedPass<T, observed>(x, n, t, labels, b, changes, sums).run();
 }

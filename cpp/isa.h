@@ -20,8 +20,10 @@ struct Grid {
 
 // The k-means kernels for rows of one dtype.
 template <class T> struct RowKernels {
-    AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes);
-    AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes);
+    AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
+                            const FixedSums *sums);
+    AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes,
+                                    const FixedSums *sums);
     bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
                       size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid,
                       double *high, double *low, double *weight, double *missing);

@@ -19,6 +19,7 @@ namespace {
 #include "panel.h"
 #include "observed.h"
 #include "exact_ties.h"
+#include "fixed_sums.h"
 #include "nearest.h"
 #include "bounded.h"
 #include "exact_sums.h"

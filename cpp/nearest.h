@@ -94,20 +94,34 @@ template <class M> inline bool all_true(M mask) {
     return all == ~0ull;
 }
 
-// Counts the rows whose label changes and, if requested, records them.
-struct ChangeLog {
+// Counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
+template <class T> struct ChangeLog {
+    static constexpr size_t room = 2 * panel_rows<T>;
     Changes to;
-    size_t count = 0;
-    void record(size_t row, int before) {
+    const FixedSums *sums;
+    const T *x;
+    size_t d, k;
+    int *labels;
+    size_t count = 0, moved = 0;  // recorded and not yet moved; all
+    bool unknown = false;         // whether a previous label was no target
+    int rows[room], before[room];
+
+    ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t, int *labels_)
+        : to(changes), sums(fixed), x(x_), d(t.d), k(t.k), labels(labels_) {
+        if (sums) to = {rows, before};
+    }
+    ChangeLog(const ChangeLog &) = delete;  // it points into itself
+
+    void record(size_t row, int was) {
         if (to.row) {
             to.row[count] = int(row);
-            to.before[count] = before;
+            to.before[count] = was;
         }
         ++count;
     }
     // Writes the labels of whole vectors of rows, starting at row `first`. There is no branch per row, because
     // changes are hard to predict.
-    template <class I, size_t vectors> void write_labels(const I (&label)[vectors], int *labels, size_t first) {
+    template <class I, size_t vectors> void write_labels(const I (&label)[vectors], size_t first) {
         constexpr size_t L = sizeof(I) / sizeof(int);
         int *at = labels + first;
         I same = load<I>(at) == label[0];
@@ -128,6 +142,19 @@ struct ChangeLog {
             count += size_t(old[i] != at[i]);
         }
     }
+    // Moves what was recorded; to be called after every panel.
+    void move() {
+        if (!sums) return;
+        for (size_t i = 0; i < count; ++i) {
+            const int row = rows[i], was = before[i];
+            if (was >= int(k)) unknown = true;
+            else if (labels[row] >= 0) move_fixed(x + size_t(row) * d, d, *sums, was, labels[row]);
+        }
+        moved += count;
+        count = 0;
+    }
+    // The number of rows that changed, or all ones if a previous label was no target.
+    size_t total() const { return unknown ? ~size_t(0) : moved + count; }
 };
 
 inline float square_root(float x) { return __builtin_sqrtf(x); }
@@ -138,8 +165,8 @@ inline double square_root(double x) { return __builtin_sqrt(x); }
 // Writes the labels of a whole panel if none of its rows is close to a tie, as in nearly every panel; everything then
 // stays in vectors. Otherwise returns false and writes nothing.
 template <class T, bool observed>
-inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T, observed> &margin, int *labels,
-                              size_t first, ChangeLog &log) {
+inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T, observed> &margin, size_t first,
+                              ChangeLog<T> &log) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     T lengths[N];
     for (size_t i = 0; i < N; ++i) lengths[i] = square_root(squares[i]);
@@ -165,7 +192,7 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
         for (size_t i = 0; i < N; ++i) narrow[i] = int(slot[i]);
         __builtin_memcpy(label, narrow, sizeof label);
     }
-    log.write_labels(label, labels, first);
+    log.write_labels(label, first);
     return true;
 }
 
@@ -173,9 +200,10 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
 // a row without any gets the label -1 and the distance 0.
 template <class T, bool observed = false>
-AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes) {
+AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
+                     const FixedSums *sums) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    ChangeLog log{changes};
+    ChangeLog<T> log(changes, sums, x, t, labels);
     const bool plain = t.in_order && !near && !next;
     if constexpr (sizeof(T) == sizeof(int) && !observed)
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, labels, log);
@@ -190,7 +218,10 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         score_groups<T>(work, t, [](size_t) { return true; },
                         [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
         const bool some_empty = observed && work.missing.empty;
-        if (plain && count == N && !some_empty && write_sure_labels(leaders, work.squares, margin, labels, first, log)) continue;
+        if (plain && count == N && !some_empty && write_sure_labels(leaders, work.squares, margin, first, log)) {
+            log.move();
+            continue;
+        }
         for (size_t i = 0; i < count; ++i) {
             const size_t row = first + i;
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
@@ -212,7 +243,8 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
             if (near) near[row] = larger<T>(work.squares[i] - 2 * best, 0);
             if (next) next[row] = larger<T>(work.squares[i] - 2 * second, 0);
         }
+        log.move();
     }
-    result.moved = log.count;
+    result.moved = log.total();
     return result;
 }

@@ -7,7 +7,7 @@
 
 constexpr size_t low_dim_columns = 4, low_dim_targets = 64;
 
-template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog log) {
+template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog<float> &log) {
     using V = Vec<float>;
     using I = Vec<int>;
     constexpr size_t N = panel_rows<float>, L = lanes<float>;
@@ -54,7 +54,8 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
             sure &= (I)(next - near * cut > load<V>(work.squares + v * L) * wrong + flat);
         }
         if (count == N && all_true(sure)) {
-            log.write_labels(label, labels, first);
+            log.write_labels(label, first);
+            log.move();
             continue;
         }
         for (size_t i = 0; i < count; ++i) {
@@ -67,13 +68,14 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
             if (labels[first + i] != found) log.record(first + i, labels[first + i]);
             labels[first + i] = found;
         }
+        log.move();
     }
-    result.moved = log.count;
+    result.moved = log.total();
     return result;
 }
 
 template <size_t d = low_dim_columns>
-AssignCounts nearest_low_dim_of(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog log) {
+AssignCounts nearest_low_dim_of(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog<float> &log) {
     if constexpr (d > 1)
         if (t.d != d) return nearest_low_dim_of<d - 1>(x, n, t, labels, log);
     return nearest_low_dim<d>(x, n, t, labels, log);

@@ -56,7 +56,7 @@ template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
 // Packs a stretch of features of some rows, given by address, into a panel as y, and adds up their squared lengths.
 // Whole vectors are loaded, so memory must be readable up to the next multiple of the vector length past each row and
 // past the pivot. If `observed`, missing cells become y = 0 (observed.h).
-template <class T, bool observed = false, bool scaled = true>
+template <class T, bool observed = false>
 void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *pivot, T scale, T *panel, T *squares) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, N = panel_rows<T>;
@@ -69,11 +69,7 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
         for (size_t v = 0; v < panel_vectors; ++v) {
             V y[L];
             FW_UNROLL(16)
-            for (size_t i = 0; i < L; ++i) {
-                const V x = load<V>(rows[v * L + i] + from + j);
-                if constexpr (scaled) y[i] = x * scale - p;
-                else y[i] = x - p;
-            }
+            for (size_t i = 0; i < L; ++i) y[i] = load<V>(rows[v * L + i] + from + j) * scale - p;
             if constexpr (observed) {
                 FW_UNROLL(16)
                 for (size_t i = 0; i < L; ++i) y[i] = y[i] == y[i] ? y[i] : V{};
@@ -162,8 +158,8 @@ __attribute__((always_inline)) inline void multiply_feature(const T *x, const T 
 }
 
 // sum[c][v] += x' c over `depth` features.
-template <class T, size_t nc, Fetch how>
-inline void multiply(const T *x, const T *c, size_t depth, Vec<T> (&sum)[nc][panel_vectors], const Ahead<T> &ahead) {
+template <class T, size_t nc, Fetch how = Fetch::none>
+inline void multiply(const T *x, const T *c, size_t depth, Vec<T> (&sum)[nc][panel_vectors], const Ahead<T> &ahead = {}) {
     constexpr size_t N = panel_rows<T>;
     size_t j = 0;
     for (; j + 2 <= depth; j += 2) {

@@ -25,6 +25,8 @@ using Doubles3Out = Array<double, nb::ndim<3>>;
 using AnyOut = Array<nb::ndim<1>>;
 using Any2Out = Array<nb::ndim<2>>;
 using Any = Array<nb::ro, nb::ndim<1>>;
+using LongsOut = Array<int64_t, nb::ndim<1>>;
+using Longs2Out = Array<int64_t, nb::ndim<2>>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -116,6 +118,7 @@ class Targets {
 
     static std::tuple<size_t, size_t, size_t> tuple(fw::AssignCounts a) {
         fw::trim_scratch();
+        require(a.moved != ~size_t(0), "a label is not a target");
         return {a.moved, a.computed, a.near_ties};
     }
 
@@ -149,6 +152,23 @@ class Targets {
         if (!changed.is_valid()) return {nullptr, nullptr};
         require(before.is_valid() && changed.shape(0) >= n && before.shape(0) >= n, "changes need room for every row");
         return {changed.data(), before.data()};
+    }
+
+    // Sums in fixed point that the kernel adds to, if requested; `start` holds what they point to.
+    template <class T>
+    const fw::FixedSums *fixed_sums(const fw::Targets<T> &t, const Longs2Out &sums, const LongsOut &counts, int bits,
+                                    std::vector<double> &start, fw::FixedSums &view) const {
+        if (!sums.is_valid()) return nullptr;
+        require(single_ && !observed_, "only complete float32 rows are summed in fixed point");
+        require(counts.is_valid() && sums.shape(0) == k_ && sums.shape(1) == d_ && counts.shape(0) == k_,
+                "sums must be targets by columns, and counts one per target");
+        require(bits > 0 && bits < 51, "bits must be between 1 and 50");
+        const double magic = std::ldexp(1.5, 52 - bits);
+        start.resize(d_);
+        for (size_t j = 0; j < d_; ++j)  // the pivot as a multiple of 2^-bits, so that the difference is exact
+            start[j] = magic - std::ldexp(std::nearbyint(std::ldexp(t.wide_pivot[j], bits)), -bits);
+        view = {(long long *)sums.data(), (long long *)counts.data(), start.data(), t.wide_scale};
+        return &view;
     }
 
     void check_labels(const int *labels, size_t n) const {
@@ -194,24 +214,28 @@ public:
 
     // Returns (moved, computed, near_ties).
     std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed,
-                                               IntsOut before) const {
+                                               IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
-        return with(x, [&](auto *values, const auto &t) {
+        return tuple(with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
+            const fw::Changes log = changes(changed, before, n);
+            std::vector<double> start;
+            fw::FixedSums view;
+            const fw::FixedSums *fixed = fixed_sums(t, sums, counts, bits, start, view);
             nb::gil_scoped_release released;
-            return tuple(kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, changes(changed, before, n)));
-        });
+            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed);
+        }));
     }
 
     std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower,
                                                        Any2Out group_lower, Any moved, Any group_moved,
                                                        double most_moved, double slack, bool fresh, IntsOut changed,
-                                                       IntsOut before) const {
+                                                       IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
-        return with(x, [&](auto *values, const auto &t) {
+        return tuple(with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             require(group_lower.dtype() == nb::dtype<T>() &&
                     (t.groups == 1 || (group_lower.shape(0) == n && group_lower.shape(1) == t.groups)),
@@ -224,9 +248,13 @@ public:
                                  (const T *)moved.data(),   (const T *)group_moved.data(), T(most_moved),
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
+            const fw::Changes log = changes(changed, before, n);
+            std::vector<double> start;
+            fw::FixedSums view;
+            const fw::FixedSums *fixed = fixed_sums(t, sums, counts, bits, start, view);
             nb::gil_scoped_release released;
-            return tuple(kernels<T>(observed_).nearest_bounded(values, n, t, labels.data(), bounds, changes(changed, before, n)));
-        });
+            return kernels<T>(observed_).nearest_bounded(values, n, t, labels.data(), bounds, log, fixed);
+        }));
     }
 
     void move_rows(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
@@ -306,11 +334,14 @@ void register_targets(nb::module_ &m) {
              nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
-             nb::arg("before").noconvert().none() = nb::none())
+             nb::arg("before").noconvert().none() = nb::none(), nb::arg("sums").noconvert().none() = nb::none(),
+             nb::arg("counts").noconvert().none() = nb::none(), nb::arg("bits") = 0)
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
-             nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none())
+             nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none(),
+             nb::arg("sums").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none(),
+             nb::arg("bits") = 0)
         .def("move_rows", &Targets::move_rows, x, weights, nb::arg("weight_scale"),
              nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(),
              nb::arg("slots").noconvert(), nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(),

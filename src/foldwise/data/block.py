@@ -22,6 +22,19 @@ Floats: TypeAlias = NDArray[np.float64]
 _AT_ONCE = 2_000_000  # differences between rows and points held in memory at a time
 
 
+def _adjacent(first: NDArray[Any], second: NDArray[Any] | None) -> bool:
+    """Whether two C-ordered arrays are views of the same array, the second right behind the first."""
+    if second is None or first.base is None or first.base is not second.base or first.shape[1:] != second.shape[1:]:
+        return False
+    whole = first.flags.c_contiguous and second.flags.c_contiguous and first.dtype == second.dtype
+    return bool(whole and first.ctypes.data + first.nbytes == second.ctypes.data)
+
+
+def _extended(first: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """A view of more rows of the array that this one is a view of."""
+    return np.lib.stride_tricks.as_strided(first, (n_rows, *first.shape[1:]), first.strides, writeable=False)
+
+
 @dataclass(frozen=True)
 class DenseBlock:
     """Rows as a C-ordered array of float32 or float64.
@@ -141,6 +154,19 @@ class DenseBlock:
         weights = None if self.weights is None else self.weights[which]
         first = which.start or 0 if isinstance(which, slice) else 0
         return DenseBlock(self.values[which], self.start + first, weights)
+
+    def is_followed_by(self, other: DenseBlock) -> bool:
+        """Whether the other block's rows and weights are in the same arrays, right behind these."""
+        if (self.weights is None) != (other.weights is None) or self.start + self.n_rows != other.start:
+            return False
+        if self.weights is not None and not _adjacent(self.weights, other.weights):
+            return False
+        return _adjacent(self.values, other.values)
+
+    def longer(self, n_rows: int) -> DenseBlock:
+        """The same block with those that follow it in memory, up to so many rows."""
+        weights = None if self.weights is None else _extended(self.weights, n_rows)
+        return DenseBlock(_extended(self.values, n_rows), self.start, weights)
 
     def with_rows(self, rows: NDArray[Any]) -> DenseBlock:
         """The same block with other rows."""

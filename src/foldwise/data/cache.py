@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from foldwise.data.block import Block
+from foldwise.data.block import Block, DenseBlock
 from foldwise.data.source import Derived, Piece, Source, like
 
 
@@ -17,7 +17,6 @@ class CachedSource(Derived):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._pieces: list[Piece] | None = None
-        self._split: tuple[int, list[Block]] | None = None
         self.n_rows = source.n_rows
         super().__init__(like(source))
 
@@ -33,13 +32,17 @@ class CachedSource(Derived):
             self.n_rows = sum(piece.load().n_rows for piece in self.pieces())
         return self.n_rows
 
-    def split(self, rows: int) -> list[Block]:
-        """The blocks cut smaller, for work that may be cut anywhere; kept, like the blocks."""
-        if self._split is None or self._split[0] != rows:
-            blocks = [piece.load() for piece in self.pieces()]
-            small = [block.take(slice(at, at + rows)) for block in blocks for at in range(0, block.n_rows, rows)]
-            self._split = rows, small
-        return self._split[1]
+    def joined(self) -> list[DenseBlock]:
+        """Runs of dense blocks that are adjacent in memory, each as one block."""
+        runs: list[list[DenseBlock]] = []
+        for piece in self.pieces():
+            block = piece.load()
+            assert isinstance(block, DenseBlock)
+            if runs and runs[-1][-1].is_followed_by(block):
+                runs[-1].append(block)
+            else:
+                runs.append([block])
+        return [run[0].longer(sum(block.n_rows for block in run)) for run in runs]
 
     def fingerprint(self) -> str:
         """That of the source behind."""

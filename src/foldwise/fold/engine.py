@@ -23,8 +23,8 @@ class Blocks(Protocol):
     def each(self, task: Any) -> list[Any]:
         """The result of every block, in row order."""
 
-    def total(self, task: Any, zero: Any, split: int = 0, progress: Any = None) -> Any:
-        """The sum of all results, added in any order."""
+    def total(self, task: Any, zero: Any, cuts: Any = (), progress: Any = None) -> Any:
+        """The sum of what the task adds, in any order."""
 
     def ask(self, task: Any, requests: Any) -> dict[int, Any]:
         """Results for some blocks, by block number."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from threading import Lock
+from threading import get_ident
 from typing import Any
 
 from foldwise.data.cache import CachedSource
@@ -29,6 +31,7 @@ class LocalBlocks:
         self.source, self.n_threads, self.first, self.last = source, n_threads, first, last
         self._states: dict[int, dict[str, Any]] = {}
         self._block_rows = block_rows(source)
+        self._runs: list[_Run] | None = None
 
     # ------------------------------------------------------------ the interface of engines
 
@@ -44,18 +47,38 @@ class LocalBlocks:
         self.visit(task, found.__setitem__)
         return [found[number] for number in sorted(found)]
 
-    def total(self, task: Any, zero: Callable[[], Any], split: int = 0, progress: Any = None) -> Any:
-        """All results added to `zero()` with its method `add`, in any order; for exact sums."""
-        total, lock = zero(), Lock()
+    def total(self, task: Any, zero: Callable[[], Any], cuts: Sequence[int] = (), progress: Any = None) -> Any:
+        """The sum of all results; for exact sums, which may be formed in any order.
 
-        def add(number: int, found: Any) -> None:
-            with lock:
-                total.add(found)
+        The task adds its result itself: `task(block, state, total)`. Every thread has a total of its own, unless the task has
+        the attribute `shares_total`. They are added up in the end, with the method `add`. Rows in memory are processed in the
+        parts that end at `cuts`, since the result does not depend on where they are cut.
+        """
+        shared = zero() if getattr(task, "shares_total", False) else None
+        own: dict[int, Any] = {}
 
-        if split and isinstance(self.source, CachedSource):
-            self._visit_parts(task, add, split)
+        def mine() -> Any:
+            if shared is not None:
+                return shared
+            thread = get_ident()
+            if thread not in own:
+                own[thread] = zero()
+            return own[thread]
+
+        if cuts and self._runs is None:
+            self._runs = _runs_of(self.source, self._block_rows) if self.first == 0 and self.last is None else []
+        if cuts and self._runs:
+            self._visit_parts(task, mine, cuts, progress)
         else:
-            self.visit(task, add, progress)
+
+            def adding(block: Any, state: dict[str, Any]) -> None:
+                task(block, state, mine())
+
+            adding.keeps_state = True  # type: ignore[attr-defined]
+            self.visit(adding, lambda number, found: None, progress)
+        total = zero() if shared is None else shared
+        for part in own.values():
+            total.add(part)
         return total
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
@@ -98,19 +121,31 @@ class LocalBlocks:
     def _state(self, number: int) -> dict[str, Any]:
         return self._states.setdefault(number, {})
 
-    def _visit_parts(self, task: Any, take: Callable[[int, Any], None], rows: int) -> None:
-        """The same over parts of blocks, so that every thread has work; arrays in states are split in the same way."""
-        assert isinstance(self.source, CachedSource)
-        for number, piece in enumerate(self.source.pieces()):
-            task.prepare(self._state(number), piece.load().n_rows)
+    def _visit_parts(self, task: Any, mine: Callable[[], Any], cuts: Sequence[int], progress: Any) -> None:
+        """The parts of runs of adjacent blocks; the arrays of their states are adjacent as well."""
+        assert self._runs is not None
+        parts: list[tuple[_Run, int, int]] = []
+        for run in self._runs:
+            task.prepare(run.state, run.block.n_rows)
+            for number, start, stop in run.blocks:
+                kept = self._state(number)
+                for name, array in run.state.items():
+                    if kept.get(name) is None or kept[name].base is not array:
+                        kept[name] = array[start:stop]
+            first, last = run.block.start, run.block.start + run.block.n_rows
+            ends = [first, *(cut for cut in cuts if first < cut < last), last]
+            parts += [(run, start - first, stop - first) for start, stop in itertools.pairwise(ends)]
 
-        def work(number: int, block: Any) -> Any:
-            whole, inside = divmod(block.start, self._block_rows)
-            here = slice(inside, inside + block.n_rows)
-            return task(block, {name: array[here] for name, array in self._state(whole).items()})
+        def work(number: int, part: tuple[_Run, int, int]) -> None:
+            run, start, stop = part
+            here = slice(start, stop)
+            task(run.block.take(here), {name: array[here] for name, array in run.state.items()}, mine())
 
+        pieces: Iterator[Any] = iter(parts)
+        if progress is not None:
+            pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
         with blas.single():
-            threads.run(self.source.split(rows), work, take, self.n_threads)
+            (serial.run if self.n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, self.n_threads)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
@@ -123,6 +158,46 @@ class LocalBlocks:
             for number in numbers:
                 for piece in self.source.pieces(number, number + 1):
                     yield number, piece
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Blocks that are adjacent in memory, as one, with the state of all; `blocks` are number, first row and end of each."""
+
+    block: Any
+    blocks: list[tuple[int, int, int]]
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+def _runs_of(source: Source, block_rows: int) -> list[_Run]:
+    """Runs of adjacent blocks, for dense rows in memory; none for others."""
+    if not isinstance(source, CachedSource) or source.sparse:
+        return []
+    runs = []
+    for block in source.joined():
+        first = block.start // block_rows
+        ends = [*range(0, block.n_rows, block_rows), block.n_rows]
+        runs.append(_Run(block, [(first + i, *pair) for i, pair in enumerate(itertools.pairwise(ends))]))
+    return runs
+
+
+def even_cuts(n_rows: int, rows: int) -> list[int]:
+    """Where parts of `rows` rows end."""
+    return [*range(rows, n_rows, rows), n_rows]
+
+
+def falling_cuts(n_rows: int, n_threads: int, least: int, most: int) -> list[int]:
+    """Where parts end that get smaller and smaller, so that all threads are ready at about the same time.
+
+    >>> falling_cuts(1000, 2, 100, 400)
+    [250, 438, 579, 685, 785, 885, 985, 1000]
+    """
+    cuts, done = [], 0
+    while done < n_rows:
+        part = max(min(-(-(n_rows - done) // (2 * n_threads)), most), least)
+        done = min(done + part, n_rows)
+        cuts.append(done)
+    return cuts
 
 
 @lru_cache(maxsize=1)

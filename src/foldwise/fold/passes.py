@@ -14,7 +14,7 @@ from foldwise import kernels
 from foldwise.data.block import Block, dense_rows
 from foldwise.data.cache import CachedSource
 from foldwise.data.n_threads import count
-from foldwise.data.source import Piece, Source, block_rows, count_rows
+from foldwise.data.source import Source, block_rows, count_rows
 from foldwise.errors import DataError
 from foldwise.fold import deadline, events
 from foldwise.fold.deadline import Deadline
@@ -90,9 +90,9 @@ class Passes:
             raise self._no_rows()
         return result
 
-    def total(self, task: Any, zero: Callable[[], T], *, split: int = 0) -> T:
-        """Add all results to `zero()`, in any order; for exact sums. Blocks may be split into parts of `split` rows."""
-        total: T = self._begin().total(task, zero, split, self._progress())
+    def total(self, task: Any, zero: Callable[[], T], *, cuts: Sequence[int] = ()) -> T:
+        """The sum of what the task adds to its total (see `LocalBlocks.total`), in any order; for exact sums."""
+        total: T = self._begin().total(task, zero, cuts, self._progress())
         return total
 
     def each(self, task: Callable[..., T], *, beside: NDArray[Any] | None = None) -> list[T]:
@@ -239,19 +239,22 @@ class Passes:
     def _no_rows(self) -> DataError:
         return DataError("Found array with 0 sample(s): there are no rows", where=self.source.where)
 
-    def _progress(self) -> Callable[[Iterator[Piece]], Iterator[Piece]] | None:
-        """A wrapper that checks the time before each piece and emits an event after it; None if there is nothing to do."""
+    def _progress(self) -> Callable[..., Iterator[Any]] | None:
+        """A wrapper that checks the time before each piece and emits an event after it; None if there is nothing to do.
+
+        Pieces are blocks, or end at the rows `ends`.
+        """
         limit, tell = self._deadline, self.counted and events.heard()
         if limit is None and not tell:
             return None
 
-        def telling(pieces: Iterator[Piece]) -> Iterator[Piece]:
+        def telling(pieces: Iterator[Any], ends: Sequence[int] | None = None) -> Iterator[Any]:
             total = self.source.n_rows
             for number, piece in enumerate(pieces):
                 if limit is not None:
                     limit.check()
                 yield piece
-                done = (number + 1) * self.block_rows
+                done = (number + 1) * self.block_rows if ends is None else ends[number]
                 if tell:
                     events.emit(
                         events.RowsRead(done if total is None else min(done, total), total, self.counter.passes)

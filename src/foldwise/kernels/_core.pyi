@@ -151,6 +151,9 @@ class Targets:
         next: NDArray[Any] | None = None,  # noqa: A002
         changed: NDArray[np.int32] | None = None,
         before: NDArray[np.int32] | None = None,
+        sums: NDArray[np.int64] | None = None,
+        counts: NDArray[np.int64] | None = None,
+        bits: int = 0,
     ) -> tuple[int, int, int]: ...
     def nearest_bounded(
         self,
@@ -166,6 +169,9 @@ class Targets:
         fresh: bool,
         changed: NDArray[np.int32] | None = None,
         before: NDArray[np.int32] | None = None,
+        sums: NDArray[np.int64] | None = None,
+        counts: NDArray[np.int64] | None = None,
+        bits: int = 0,
     ) -> tuple[int, int, int]: ...
     def move_rows(
         self,

@@ -43,12 +43,13 @@ class Grid:
 
     coarse: float
     fine: float
+    bits: int  # the first part is a multiple of 2^-bits
 
     @classmethod
     def of(cls, rows: int) -> Grid:
         """The finest grid for that many terms."""
         bits = 51 - max(rows - 1, 0).bit_length()
-        return cls(1.5 * 2.0 ** (52 - bits), 1.5 * 2.0 ** (52 - 2 * bits))
+        return cls(1.5 * 2.0 ** (52 - bits), 1.5 * 2.0 ** (52 - 2 * bits), bits)
 
     def cut(self, values: Floats) -> tuple[Floats, Floats]:
         """The two parts; the remainder is dropped (some 2^-60 of the largest value)."""
@@ -93,6 +94,10 @@ class Moved:
 # Buffers for the numbers of rows whose label changes, and for their previous labels.
 Changes: TypeAlias = tuple[Labels, Labels]
 
+# Sums of the rows of each cluster in fixed point, their numbers, and the number of bits behind the point
+# (`foldwise.stats.cluster_sums.FixedPointSums`).
+IntegerSums: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], int]
+
 # For some rows: upper bounds, lower bounds, and lower bounds by group.
 RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -125,14 +130,16 @@ class DenseTargets:
         near: NDArray[Any] | None = None,
         next_: NDArray[Any] | None = None,
         changes: Changes | None = None,
+        sums: IntegerSums | None = None,
     ) -> tuple[int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
         Returns how many labels changed, how many products were formed (in rows), and how many were near ties. `near` and
         `next_` receive the squared distances, times scale squared, to the nearest and second nearest targets, up to rounding
-        in the rows' dtype. Rows whose label changed are written to `changes`, which must have room for all rows.
+        in the rows' dtype. Rows whose label changed are written to `changes`, which must have room for all rows, or moved
+        between the `sums` of their clusters.
         """
-        return self._core.nearest(rows, labels, near, next_, *(changes or ()))
+        return self._core.nearest(rows, labels, near, next_, *(changes or (None, None)), *(sums or ()))
 
     def nearest_bounded(
         self,
@@ -143,11 +150,11 @@ class DenseTargets:
         *,
         fresh: bool,
         changes: Changes | None = None,
+        sums: IntegerSums | None = None,
     ) -> tuple[int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
-        return self._core.nearest_bounded(
-            rows, labels, *bounds, moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or ())
-        )
+        given = (moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or (None, None)), *(sums or ()))
+        return self._core.nearest_bounded(rows, labels, *bounds, *given)
 
     def move_rows(
         self,

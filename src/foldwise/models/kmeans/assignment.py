@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.cache import CachedSource
+from foldwise.fold.local import even_cuts, falling_cuts
 from foldwise.kernels import _core
 from foldwise.kernels.targets import DenseTargets, Labels
 from foldwise.models.kmeans import tasks
@@ -22,6 +22,9 @@ from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
+
+# The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
+_PART_FLOPS = 2e7, 2e10
 
 
 class Assignment:
@@ -56,27 +59,31 @@ class Assignment:
         targets, bounds = (data.targets(centres), None) if bounded is None else bounded
         self.centres, self._whole = None, False
         sparse = data.source.sparse
-        task = tasks.Assign(targets, k, data.grid, data.weight_scale, self._blank, sparse, bounds, self.name)
-        done = data.passes.total(task, partial(Assigned.zero, k, data.d, data.observed), split=self._rows_in_a_part(k))
-        assert done.sums is not None
-        self.sums.add(done.sums)
+        task = tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, bounds, self.name)
+        zero = partial(Assigned.zero, k, data.d, data.observed, data.fixed_bits)
+        done = data.passes.total(task, zero, cuts=self._cuts(k, bounded is not None))
+        self.sums.add(done.changes(data.grid))
         self.centres, self._whole, self.near_ties, self.labelled = centres, True, done.settled, True
         self._blank = False
         self.bounds.learn(done.computed, done.moved, data.n)
         return done
 
-    def _rows_in_a_part(self, k: int) -> int:
-        """The number of rows to split blocks into if there are fewer blocks than threads; the result does not depend on it.
+    def _cuts(self, k: int, bounded: bool) -> list[int]:
+        """Where parts of rows in memory end. Labels and sums do not depend on it.
 
-        A part should take at least some tenths of a millisecond, because dispatching it takes nearly one tenth.
+        The number of products saved by bounds does, so that their parts are blocks where there are enough of those.
         """
         data, threads = self.data, self.data.passes.n_threads
-        blocks = -(-data.n // data.block_rows)
-        if threads == 1 or not isinstance(data.source, CachedSource) or blocks >= threads:
-            return 0
-        rows = max(-(-data.n // (4 * threads)), math.ceil(1e7 / (k * data.d)), 128)
-        rows = -(-rows // 128) * 128
-        return 0 if 2 * rows > data.n else rows
+        if not isinstance(data.source, CachedSource) or data.source.sparse:
+            return []
+        flops = 2.0 * k * data.d + 40  # for a row
+        least, most = (max(int(work / flops) // 128, 1) * 128 for work in _PART_FLOPS)
+        if not bounded:
+            return falling_cuts(data.n, threads, least, most)
+        if -(-data.n // data.block_rows) >= threads:
+            return even_cuts(data.n, data.block_rows)
+        rows = max(-(-data.n // (4 * threads)), least)
+        return even_cuts(data.n, -(-rows // 128) * 128)
 
     # ------------------------------------------------------------ other label changes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import local
+from threading import Lock, local
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,47 +11,45 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
 from foldwise.kernels.targets import Changes, Grid, Labels, Moved
-from foldwise.stats.cluster_sums import ClusterSums
+from foldwise.stats.cluster_sums import ClusterSums, FixedPointSums
 
 _room = local()  # buffers for each thread
+_moving = Lock()  # of sparse rows between sums that threads share
 
 
 @dataclass
 class Assigned:
     """The result of an E-step: changes in cluster sums, rows with a new label, rows compared with all centres, near ties."""
 
-    sums: ClusterSums | None
+    sums: ClusterSums
+    fixed: FixedPointSums | None = None  # changes in fixed point, instead
     moved: int = 0
     computed: int = 0
     settled: int = 0
 
     @classmethod
-    def zero(cls, k: int, d: int, missing: bool) -> Assigned:
-        """Nothing yet; `missing` says whether rows may have missing cells."""
+    def zero(cls, k: int, d: int, missing: bool, bits: int | None) -> Assigned:
+        """Nothing yet; `missing` says whether rows may have missing cells, `bits` those of sums in fixed point."""
+        if bits is not None:
+            return cls(ClusterSums.zero(np.arange(0, dtype=np.int32), d), FixedPointSums.zero(k, d, bits))
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
+    def count(self, moved: int, computed: int, settled: int) -> None:
+        """Count the rows of a block."""
+        self.moved += moved
+        self.computed += computed
+        self.settled += settled
+
     def add(self, other: Assigned) -> None:
-        """Add the result for another block."""
-        assert self.sums is not None
-        other.add_sums_to(self.sums)
-        self.moved += other.moved
-        self.computed += other.computed
-        self.settled += other.settled
+        """Add the result for other blocks."""
+        self.sums.add(other.sums)
+        if self.fixed is not None and other.fixed is not None:
+            self.fixed.add(other.fixed)
+        self.count(other.moved, other.computed, other.settled)
 
-    def add_sums_to(self, total: ClusterSums) -> None:
-        """Add the changes to the sums of all clusters."""
-        if self.sums is not None:
-            total.add(self.sums)
-
-
-@dataclass
-class _SparseMoves(Assigned):
-    """Rows that moved, added to the sums directly, because cluster sums per block would be larger than the block."""
-
-    move: Any = None
-
-    def add_sums_to(self, total: ClusterSums) -> None:
-        self.move(total.which, (total.high, total.low, total.weight))
+    def changes(self, grid: Grid) -> ClusterSums:
+        """The changes in the cluster sums, in two parts."""
+        return self.sums if self.fixed is None else self.fixed.as_parts(grid)
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,6 @@ class Assign:
     keeps_state: ClassVar[bool] = True
 
     targets: Any
-    k: int
     grid: Grid
     weight_scale: float
     blank: bool  # whether no row has a label
@@ -89,59 +86,52 @@ class Assign:
             if "group_lower" not in state or state["group_lower"].shape[1] != groups:
                 state["group_lower"] = np.empty((n if groups > 1 else 0, groups), dtype)
 
-    def __call__(self, block: Block, state: dict[str, Any]) -> Assigned:
-        """Assign the rows of a block; labels are written to the state."""
+    @property
+    def shares_total(self) -> bool:
+        """Whether threads add to the same sums: those of sparse rows may be larger than the rows themselves."""
+        return self.sparse
+
+    def __call__(self, block: Block, state: dict[str, Any], total: Assigned) -> None:
+        """Assign the rows of a block; labels are written to the state, changes in the sums are added to the total."""
         self.prepare(state, block.n_rows)
         labels, rows = state[self.name], block.unchecked
         if self.blank:
             labels.fill(-1)
         if self.sparse:
-            return self._sparse(block, labels)
-        changes = None if self.blank else _changes(block.n_rows)
+            return self._sparse(block, labels, total)
+        fixed, changes = total.fixed, None
+        if fixed is None and not self.blank:
+            changes = _changes(block.n_rows)
+        where: dict[str, Any] = {"changes": changes}
+        if fixed is not None:
+            where["sums"] = fixed.sums, fixed.counts, fixed.bits
         if self.bounds is None:
-            moved, computed, settled = self.targets.nearest(rows, labels, changes=changes)
+            done = self.targets.nearest(rows, labels, **where)
         else:
             arrays = state["upper"], state["lower"], state["group_lower"]
-            moved, computed, settled = self.targets.nearest_bounded(
-                rows, labels, arrays, self.bounds.moved, fresh=self.bounds.fresh, changes=changes
+            done = self.targets.nearest_bounded(
+                rows, labels, arrays, self.bounds.moved, fresh=self.bounds.fresh, **where
             )
-        if not moved:
-            return Assigned(None, moved, computed, settled)
+        total.count(*done)
+        moved = done[0]
+        if fixed is not None or not moved:
+            return None
         if changes is not None:
             changes = changes[0][:moved], changes[1][:moved]
-        return Assigned(self._moved(block, changes, labels), moved, computed, settled)
+        slots = total.sums.which
+        given = rows, block.weights, self.weight_scale, changes, labels, slots, self.grid, total.sums.parts
+        self.targets.move_rows(*given)
+        return None
 
-    def _sparse(self, block: Block, labels: Labels) -> Assigned:
+    def _sparse(self, block: Block, labels: Labels, total: Assigned) -> None:
         before = labels.copy()
-        moved, computed, settled = self.targets.nearest(block.unchecked, labels)
-        if not moved:
-            return Assigned(None, moved, computed, settled)
-
-        def move(slots: Labels, sums: tuple[Floats, Floats, Floats]) -> None:
-            given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
-            self.targets.move_rows(*given)
-
-        return _SparseMoves(None, moved, computed, settled, move)
-
-    def _moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
-        """Changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
-        k, d = self.k, block.n_columns
-        which = slots = np.arange(k, dtype=np.int32)
-        if k * d > 65536:  # then it pays to sum only the clusters affected
-            seen = np.zeros(k + 1, dtype=bool)
-            if changes is None:
-                seen[after] = True
-            else:
-                seen[changes[1]] = True  # -1, no cluster, falls on the last entry
-                seen[after[changes[0]]] = True
-            which = np.flatnonzero(seen[:k]).astype(np.int32)
-            slots = np.full(k, -1, dtype=np.int32)
-            slots[which] = np.arange(len(which), dtype=np.int32)
-        sums = ClusterSums.zero(which, d, missing=self.targets.observed)
-        self.targets.move_rows(
-            block.unchecked, block.weights, self.weight_scale, changes, after, slots, self.grid, sums.parts
-        )
-        return sums
+        done = self.targets.nearest(block.unchecked, labels)
+        with _moving:
+            total.count(*done)
+            if done[0]:
+                sums = total.sums
+                given = block.rows, block.weights, self.weight_scale, before, labels, sums.which, self.grid
+                self.targets.move_rows(*given, (sums.high, sums.low, sums.weight))
 
 
 def _changes(rows: int) -> Changes:
@@ -161,7 +151,8 @@ class Relabel:
 
     def __call__(self, state: dict[str, Any]) -> None:
         """Change the labels in a block state."""
-        state[self.name] = np.append(self.mapping, np.int32(-1))[state[self.name]]
+        labels = state[self.name]
+        np.take(np.append(self.mapping, np.int32(-1)), labels.copy(), out=labels, mode="wrap")  # -1 is the last entry
 
 
 def labels_of(name: str, state: dict[str, Any]) -> Labels:
