@@ -170,8 +170,7 @@ private:
                 ++alive;
                 continue;
             }
-            if (labels[i] != -1) log.record(i, labels[i]);
-            labels[i] = -1;
+            log.write_label(i, -1);
             b.upper[i] = b.lower[i] = 0;
             for (size_t g = 0; G > 1 && g < G; ++g) b.group_lower[i * G + g] = 0;
         }
@@ -288,8 +287,7 @@ private:
         for (size_t i = 0; i < count; ++i) {
             const size_t row = size_t(members[i]);
             const int label = t.ids[slot[i]];
-            if (labels[row] != label) log.record(row, labels[row]);
-            labels[row] = label;
+            log.write_label(row, label);
             b.upper[row] = upper[i] < farthest ? upper[i] - b.moved[label] + b.slack : T(__builtin_inff());
         }
         for (size_t g = 0; g < G; ++g) {

@@ -142,6 +142,10 @@ template <class T> struct ChangeLog {
             count += size_t(old[i] != at[i]);
         }
     }
+    void write_label(size_t row, int label) {
+        if (labels[row] != label) record(row, labels[row]);
+        labels[row] = label;
+    }
     // Moves what was recorded; to be called after every panel.
     void move() {
         if (!sums) return;
@@ -196,6 +200,8 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
     return true;
 }
 
+#include "nearest_short.h"
+
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
 // a row without any gets the label -1 and the distance 0.
@@ -205,8 +211,11 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     ChangeLog<T> log(changes, sums, x, t, labels);
     const bool plain = t.in_order && !near && !next;
-    if constexpr (sizeof(T) == sizeof(int) && !observed)
-        if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, labels, log);
+    if constexpr (sizeof(T) == sizeof(int) && !observed) {
+        if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
+        if constexpr (short_columns)
+            if (plain && t.d > low_dim_columns && t.d <= short_columns) return nearest_short_of<short_columns>(x, n, t, log);
+    }
     PanelWorkspace<T, observed> work(x, n, t);
     const TieMargin<T, observed> margin(t);
     AssignCounts result{0, n, 0};
@@ -227,8 +236,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
             const T best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
             int label = t.ids[leaders.slot(i / L)[i % L]];
             if (some_empty && work.missing.counts[i] == t.d) {
-                if (labels[row] != -1) log.record(row, labels[row]);
-                labels[row] = -1;
+                log.write_label(row, -1);
                 if (near) near[row] = 0;
                 if (next) next[row] = 0;
                 continue;
@@ -238,8 +246,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
                 else label = resolve_tie(x + row * t.d, t, work.y, work.scores);
                 ++result.near_ties;
             }
-            if (labels[row] != label) log.record(row, labels[row]);
-            labels[row] = label;
+            log.write_label(row, label);
             if (near) near[row] = larger<T>(work.squares[i] - 2 * best, 0);
             if (next) next[row] = larger<T>(work.squares[i] - 2 * second, 0);
         }

@@ -7,7 +7,7 @@
 
 constexpr size_t low_dim_columns = 4, low_dim_targets = 64;
 
-template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog<float> &log) {
+template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
     using V = Vec<float>;
     using I = Vec<int>;
     constexpr size_t N = panel_rows<float>, L = lanes<float>;
@@ -65,8 +65,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
                 found = resolve_tie(x + (first + i) * d, t, work.y, work.scores);
                 ++result.near_ties;
             }
-            if (labels[first + i] != found) log.record(first + i, labels[first + i]);
-            labels[first + i] = found;
+            log.write_label(first + i, found);
         }
         log.move();
     }
@@ -75,8 +74,8 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
 }
 
 template <size_t d = low_dim_columns>
-AssignCounts nearest_low_dim_of(const float *x, size_t n, const Targets<float> &t, int *labels, ChangeLog<float> &log) {
+AssignCounts nearest_low_dim_of(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
     if constexpr (d > 1)
-        if (t.d != d) return nearest_low_dim_of<d - 1>(x, n, t, labels, log);
-    return nearest_low_dim<d>(x, n, t, labels, log);
+        if (t.d != d) return nearest_low_dim_of<d - 1>(x, n, t, log);
+    return nearest_low_dim<d>(x, n, t, log);
 }

@@ -34,9 +34,6 @@ template <> struct LaneInt<float> { using type = int; };
 template <> struct LaneInt<double> { using type = long long; };
 template <class T> using Ints = Vec<typename LaneInt<T>::type>;
 
-template <class V> inline V larger(V a, V b) { return a > b ? a : b; }
-template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }
-
 // One step of an in-register transposition: swaps the off-diagonal quarters of size `h`.
 template <class T, size_t h, size_t... lane>
 inline void swap_quarters(Vec<T> &a, Vec<T> &b, std::index_sequence<lane...>) {
@@ -284,15 +281,17 @@ template <class T> struct BestTwo {
                 next = i == 1 ? smaller(top, s) : larger(next, smaller(top, s));
                 top = larger(top, s);
             }
-            const V before = best[v];
-            const auto won = top > before;
-            second[v] = larger(larger(second[v], next), smaller(before, top));
-            best[v] = larger(before, top);
-            tile[v] = won ? Ints<T>{} + Int(first) : tile[v];
+            merge(v, first, top, next);
         }
     }
-
-private:
+    // Takes in the two best of the targets from `first` on.
+    inline void merge(size_t v, size_t first, Vec<T> top, Vec<T> next) {
+        const Vec<T> before = best[v];
+        const auto won = top > before;
+        second[v] = larger(larger(second[v], next), smaller(before, top));
+        best[v] = larger(before, top);
+        tile[v] = won ? Ints<T>{} + Int(first) : tile[v];
+    }
     // Two operations on purpose: where they could be one, it would occupy the units that multiply.
     static inline Vec<T> tagged(Vec<T> score, Int tag) {
         Ints<T> bits = (Ints<T>)score & ~tags;

@@ -50,11 +50,20 @@ template <> inline Vec<double> load_as<double>(const double *p) { return load<Ve
 // s - 0 equals s even for -0, and compiles to a broadcast alone; s + 0 would cost an addition.
 template <class T> inline Vec<T> broadcast(T s) { return s - Vec<T>{}; }
 
+// A register for any vector: with AVX-512 there are 32 of them, and "x" names only half.
+#if defined(__x86_64__)
+#if FW_BYTES == 64
+#define FW_REGISTER "v"
+#else
+#define FW_REGISTER "x"
+#endif
+#endif
+
 // Rounds v here: what follows is not fused with the product that made it. Where a value must be the same in two copies of
 // a function, the compiler must not be free to fuse in one of them.
 template <class V> inline void settle(V &v) {
 #if defined(__x86_64__)
-    __asm__("" : "+x"(v));
+    __asm__("" : "+" FW_REGISTER(v));
 #elif defined(__aarch64__)
     __asm__("" : "+w"(v));
 #endif
@@ -62,3 +71,21 @@ template <class V> inline void settle(V &v) {
 
 inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 inline size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
+
+template <class V> inline V larger(V a, V b) { return a > b ? a : b; }
+template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }
+
+// The same as one instruction. GCC makes comparisons and masked operations of them where it can, and these occupy the units
+// that multiply.
+#if defined(__x86_64__) && FW_BYTES >= 32
+#define FW_TWO_TO_ONE(name, instruction, T)                                                        \
+    inline Vec<T> name(Vec<T> a, Vec<T> b) {                                                       \
+        Vec<T> result;                                                                             \
+        __asm__(instruction " %2, %1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(a), FW_REGISTER(b)); \
+        return result;                                                                             \
+    }
+FW_TWO_TO_ONE(larger, "vmaxps", float)
+FW_TWO_TO_ONE(smaller, "vminps", float)
+FW_TWO_TO_ONE(larger, "vmaxpd", double)
+FW_TWO_TO_ONE(smaller, "vminpd", double)
+#endif
