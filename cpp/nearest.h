@@ -163,7 +163,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, labels, log);
     PanelWorkspace<T, observed> work(x, n, t);
     const TieMargin<T, observed> margin(t);
-    AssignCounts result{0, n, 0};
+    AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * t.d, count, t);
@@ -185,9 +185,8 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
                 continue;
             }
             if (!(best - second > margin.per_length * square_root(work.squares[i]) + margin.constant)) {
-                if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t);
-                else label = resolve_tie(x + row * t.d, t, work.y, work.scores);
-                ++result.near_ties;
+                if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t, result);
+                else label = resolve_tie(x + row * t.d, t, work.y, work.scores, result);
             }
             if (labels[row] != label) log.record(row, labels[row]);
             labels[row] = label;

@@ -18,12 +18,16 @@ _room = local()  # buffers for each thread
 
 @dataclass
 class Assigned:
-    """The result of an E-step: changes in cluster sums, rows with a new label, rows compared with all centres, near ties."""
+    """The result of an E-step: changes in cluster sums, and numbers of rows.
+
+    Those with a new label, those compared with all centres, near ties, and exact ties (or a few more).
+    """
 
     sums: ClusterSums | None
     moved: int = 0
     computed: int = 0
     settled: int = 0
+    tied: int = 0
 
     @classmethod
     def zero(cls, k: int, d: int, missing: bool) -> Assigned:
@@ -37,6 +41,7 @@ class Assigned:
         self.moved += other.moved
         self.computed += other.computed
         self.settled += other.settled
+        self.tied += other.tied
 
     def add_sums_to(self, total: ClusterSums) -> None:
         """Add the changes to the sums of all clusters."""
@@ -98,32 +103,40 @@ class Assign:
         if self.sparse:
             return self._sparse(block, labels)
         changes = None if self.blank else _changes(block.n_rows)
-        if self.bounds is None:
-            moved, computed, settled = self.targets.nearest(rows, labels, changes=changes)
-        else:
-            arrays = state["upper"], state["lower"], state["group_lower"]
-            moved, computed, settled = self.targets.nearest_bounded(
-                rows, labels, arrays, self.bounds.moved, fresh=self.bounds.fresh, changes=changes
-            )
+        counts = self.nearest(rows, labels, state, changes)
+        moved = counts[0]
         if not moved:
-            return Assigned(None, moved, computed, settled)
+            return Assigned(None, *counts)
         if changes is not None:
             changes = changes[0][:moved], changes[1][:moved]
-        return Assigned(self._moved(block, changes, labels), moved, computed, settled)
+        return Assigned(self.moved(block, changes, labels), *counts)
+
+    def nearest(
+        self, rows: Any, labels: Labels, state: dict[str, Any], changes: Changes | None
+    ) -> tuple[int, int, int, int]:
+        """Write the labels of dense rows; returns what is counted in `Assigned`."""
+        counts: tuple[int, int, int, int]
+        if self.bounds is None:
+            counts = self.targets.nearest(rows, labels, changes=changes)
+        else:
+            arrays = state["upper"], state["lower"], state["group_lower"]
+            given, fresh = self.bounds.moved, self.bounds.fresh
+            counts = self.targets.nearest_bounded(rows, labels, arrays, given, fresh=fresh, changes=changes)
+        return counts
 
     def _sparse(self, block: Block, labels: Labels) -> Assigned:
         before = labels.copy()
-        moved, computed, settled = self.targets.nearest(block.unchecked, labels)
-        if not moved:
-            return Assigned(None, moved, computed, settled)
+        counts = self.targets.nearest(block.unchecked, labels)
+        if not counts[0]:
+            return Assigned(None, *counts)
 
         def move(slots: Labels, sums: tuple[Floats, Floats, Floats]) -> None:
             given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
             self.targets.move_rows(*given)
 
-        return _SparseMoves(None, moved, computed, settled, move)
+        return _SparseMoves(None, *counts, move)
 
-    def _moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
+    def moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
         """Changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
         k, d = self.k, block.n_columns
         which = slots = np.arange(k, dtype=np.int32)
