@@ -185,7 +185,7 @@ def test_bounds_prune_nearly_all_rows_of_unmoved_targets(dtype: Any) -> None:
     targets = DenseTargets(points, frame_of(x, points), groups, observed=True)
     for fresh in (True, False):
         bounds = upper, lower, np.empty((0, 1), dtype)
-        changed, computed, _ = targets.nearest_bounded(x, labels, bounds, moved, fresh=fresh)
+        changed, computed, *_ = targets.nearest_bounded(x, labels, bounds, moved, fresh=fresh)
     assert changed == 0
     assert computed < 25
     assert labels[7] == -1
