@@ -191,7 +191,9 @@ void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const
         const size_t c = size_t(labels[i]);
         const double found = squared_distance<observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
         if (each) each[i] = found;
-        total[c] += w ? w[i] * found : found;
+        double share = w ? w[i] * found : found;
+        settle(share);
+        total[c] += share;
         if (counts) counts[c] += 1;
     }
 }

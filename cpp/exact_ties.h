@@ -69,7 +69,9 @@ inline double squared_distance(const T *x, double scale, const double *target, s
         const double a = double(x[j]) * scale - target[j];
         if constexpr (observed)
             if (a != a) continue;
-        sum += a * a;
+        double square = a * a;
+        settle(square);  // compilers fuse such single products and sums in some sets and not in others
+        sum += square;
     }
     return sum;
 }
