@@ -104,7 +104,7 @@ template <class T, bool observed = false> class BoundedPass {
     int *rows, *order, *counts, *group_of, *slot_of;
     I *wanted;
     BestTwo<T> *leaders;
-    AssignCounts result{0, 0, 0};
+    AssignCounts result{0, 0, 0, 0};
     ChangeLog<T> log;
     size_t products = 0;  // number of products of a row with a target
 
@@ -278,11 +278,10 @@ private:
             if (margin.decides(best[i], second[i], length[i])) continue;
             const T *row = x + size_t(members[i]) * t.d;
             int label;
-            if constexpr (observed) label = resolve_observed_tie(row, t);
-            else label = resolve_tie(row, t, work.y, work.scores);
+            if constexpr (observed) label = resolve_observed_tie(row, t, result);
+            else label = resolve_tie(row, t, work.y, work.scores, result);
             slot[i] = slot_of[label];
             upper[i] = distance_upper_bound<observed>(row, t, size_t(label));
-            ++result.near_ties;
         }
         for (size_t i = 0; i < count; ++i) {
             const size_t row = size_t(members[i]);

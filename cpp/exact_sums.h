@@ -177,11 +177,12 @@ bool move_rows(const T *x, const double *w, size_t n, const Targets<T> &t, doubl
 }
 
 // For each cluster, the weighted sum of squared distances of its rows to its target, computed from differences.
-// `each`, if not null, receives the unweighted squared distance of every row. If `observed`, distances are over the
-// observed cells; a row without any has the label -1 and the distance NaN.
+// `each`, if not null, receives the unweighted squared distance of every row; the number of rows of each cluster is added
+// to `counts`, if not null. If `observed`, distances are over the observed cells; a row without any has the label
+// -1 and the distance NaN.
 template <class T, bool observed = false>
 void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
-               double *each) {
+               double *each, double *counts) {
     for (size_t i = 0; i < n; ++i) {
         if (observed && labels[i] < 0) {
             if (each) each[i] = __builtin_nan("");
@@ -190,52 +191,9 @@ void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const
         const size_t c = size_t(labels[i]);
         const double found = squared_distance<observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
         if (each) each[i] = found;
-        total[c] += w ? w[i] * found : found;
-    }
-}
-
-// The minimum and maximum of each column.
-template <class T> void extent(const T *x, size_t n, size_t d, T *low, T *high) {
-    using V = Vec<T>;
-    constexpr size_t L = lanes<T>;
-    for (size_t j = 0; j < d; ++j) low[j] = high[j] = x[j];
-    if (d < L) {
-        // The columns repeat every d vectors, so whole vectors can be compared as they lie in memory.
-        const size_t total = n * d, stride = d * L;
-        V least_seen[L], most_seen[L];
-        if (total >= stride) {
-            for (size_t v = 0; v < d; ++v) least_seen[v] = most_seen[v] = load<V>(x + v * L);
-            size_t at = stride;
-            for (; at + stride <= total; at += stride)
-                for (size_t v = 0; v < d; ++v) {
-                    const V value = load<V>(x + at + v * L);
-                    least_seen[v] = smaller(value, least_seen[v]);
-                    most_seen[v] = larger(value, most_seen[v]);
-                }
-            for (size_t v = 0; v < d; ++v)
-                for (size_t i = 0; i < L; ++i) {
-                    const size_t j = (v * L + i) % d;
-                    low[j] = smaller(T(least_seen[v][i]), low[j]);
-                    high[j] = larger(T(most_seen[v][i]), high[j]);
-                }
-            for (; at < total; ++at) {
-                low[at % d] = smaller(x[at], low[at % d]);
-                high[at % d] = larger(x[at], high[at % d]);
-            }
-            return;
-        }
-    }
-    for (size_t i = 1; i < n; ++i) {
-        const T *row = x + i * d;
-        size_t j = 0;
-        for (; j + L <= d; j += L) {
-            const V value = load<V>(row + j);
-            store(low + j, smaller(value, load<V>(low + j)));
-            store(high + j, larger(value, load<V>(high + j)));
-        }
-        for (; j < d; ++j) {
-            low[j] = smaller(row[j], low[j]);
-            high[j] = larger(row[j], high[j]);
-        }
+        double share = w ? w[i] * found : found;
+        settle(share);
+        total[c] += share;
+        if (counts) counts[c] += 1;
     }
 }

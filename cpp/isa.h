@@ -28,8 +28,7 @@ template <class T> struct RowKernels {
                       size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid,
                       double *high, double *low, double *weight, double *missing);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
-                      double *each);
-    void (*extent)(const T *x, size_t n, size_t d, T *low, T *high);
+                      double *each, double *counts);
     double (*update_closest)(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest,
                              double *potential);
 };
@@ -52,8 +51,9 @@ struct Kernels {
     void (*merge_moments)(const double *left, const double *left_scatter, double left_weight, const double *right,
                           const double *right_scatter, double right_weight, size_t d, double *centre,
                           double *scatter);
-    double (*columns_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
-    double (*columns_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    double (*columns_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out, float *low, float *high);
+    double (*columns_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out, double *low,
+                          double *high);
     ptrdiff_t (*finite_f32)(const float *x, size_t n);
     ptrdiff_t (*finite_f64)(const double *x, size_t n);
     void (*centred_f32)(const float *x, const double *c, const double *s, size_t n, size_t d, float *out);

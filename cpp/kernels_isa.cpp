@@ -38,7 +38,7 @@ namespace {
 
 template <class T, bool observed>
 constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>,
-                                       residuals<T, observed>, extent<T>,                    update_closest<T, observed>};
+                                       residuals<T, observed>, update_closest<T, observed>};
 
 template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>, step_gaps<In>,
                                                                    logs_gaps<In>};

@@ -72,13 +72,21 @@ template <bool observed> inline double score_chain(size_t d) {
 // The lead that makes the best score of a row certain, as a function of the row's length.
 // With missing cells, the terms of a score add up to at most |y| |c| + |c|^2 rather than |y| |c| + |c|^2 / 2, in a longer chain.
 template <class T, bool observed = false> struct TieMargin {
-    T per_length, constant;
+    T per_length, constant, per_square, flat;
     static constexpr T of_best = T(2 * tag_error<T> * 1.01);
     explicit TieMargin(const Targets<T> &t)
         : per_length(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * 2 * 1.01)),
           constant(T(unit_roundoff<T> * score_chain<observed>(t.d) * t.longest * t.longest * (observed ? 2 : 1) * 1.01) +
-                   underflow_margin<T>) {}
+                   underflow_margin<T>) {
+        const T typical = t.longest > 0 ? T(t.longest) : T(1);
+        per_square = per_length / (2 * typical) * T(1.001);
+        flat = (per_length * typical / 2 + constant) * T(1.001);
+    }
 
+    // A quicker test that asks for no less: no length exceeds (square / a + a) / 2, whatever a is.
+    template <class V> inline auto surely_decides(V best, V second, V square) const {
+        return best - second > per_square * square + flat + of_best * (best < 0 ? -best : best);
+    }
     // Whether the best of two scores is certain, for a row of this length. The term of the best covers the tags of both scores:
     // the second is no larger than the best and the gap together.
     template <class V> inline auto decides(V best, V second, V length) const {
@@ -172,12 +180,10 @@ template <class T, bool observed>
 inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const TieMargin<T, observed> &margin, size_t first,
                               ChangeLog<T> &log) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    T lengths[N];
-    for (size_t i = 0; i < N; ++i) lengths[i] = square_root(squares[i]);
-    auto sure = margin.decides(leaders.best[0], leaders.second[0], load<Vec<T>>(lengths));
+    auto sure = margin.surely_decides(leaders.best[0], leaders.second[0], load<Vec<T>>(squares));
     FW_UNROLL(4)
     for (size_t v = 1; v < panel_vectors; ++v)
-        sure &= margin.decides(leaders.best[v], leaders.second[v], load<Vec<T>>(lengths + v * L));
+        sure &= margin.surely_decides(leaders.best[v], leaders.second[v], load<Vec<T>>(squares + v * L));
     if (!all_true(sure)) return false;
     Ints<T> slots[panel_vectors];
     FW_UNROLL(4)
@@ -213,12 +219,13 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     const bool plain = t.in_order && !near && !next;
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
-        if constexpr (short_columns)
-            if (plain && t.d > low_dim_columns && t.d <= short_columns) return nearest_short_of<short_columns>(x, n, t, log);
+#if FW_BYTES == 64
+        if (plain && t.d > low_dim_columns && t.d <= short_columns) return nearest_short_of<short_columns>(x, n, t, log);
+#endif
     }
     PanelWorkspace<T, observed> work(x, n, t);
     const TieMargin<T, observed> margin(t);
-    AssignCounts result{0, n, 0};
+    AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * t.d, count, t);
@@ -242,9 +249,8 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
                 continue;
             }
             if (!margin.decides(best, second, T(square_root(work.squares[i])))) {
-                if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t);
-                else label = resolve_tie(x + row * t.d, t, work.y, work.scores);
-                ++result.near_ties;
+                if constexpr (observed) label = resolve_observed_tie(x + row * t.d, t, result);
+                else label = resolve_tie(x + row * t.d, t, work.y, work.scores, result);
             }
             log.write_label(row, label);
             if (near) near[row] = larger<T>(work.squares[i] - 2 * best, 0);

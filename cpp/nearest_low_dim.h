@@ -18,7 +18,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
     const float flat = float(wrong * t.longest * t.longest) + underflow_margin<float>;
     const float along = 0.5f + 2 * wrong;
     PanelWorkspace<float> work(x, n, t);
-    AssignCounts result{0, n, 0};
+    AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * d, count, t);
@@ -62,8 +62,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
             const float near = ((V)(best[i / L] & ~place_bits))[i % L], next = ((V)(second[i / L] & ~place_bits))[i % L];
             int found = label[i / L][i % L];
             if (!(next - near * cut > work.squares[i] * wrong + flat)) {
-                found = resolve_tie(x + (first + i) * d, t, work.y, work.scores);
-                ++result.near_ties;
+                found = resolve_tie(x + (first + i) * d, t, work.y, work.scores, result);
             }
             log.write_label(first + i, found);
         }

@@ -2,7 +2,8 @@
 // several targets, as for longer rows, finding the best would take as long as the products, and not beside them. It takes
 // more registers than other instruction sets have.
 
-constexpr size_t short_columns = FW_BYTES == 64 ? 16 : 0;
+#if FW_BYTES == 64
+constexpr size_t short_columns = 16;
 
 // Compares a vector of rows with target `i` of those from `first` on.
 template <size_t d>
@@ -28,11 +29,16 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
     constexpr size_t N = panel_rows<float>, L = lanes<float>, chunk = size_t(1) << tag_bits, line = 64 / sizeof(float);
     PanelWorkspace<float> work(x, n, t);
     const TieMargin<float> margin(t);
-    AssignCounts result{0, n, 0};
+    AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        work.use_rows_from(x + first * d, count, t);
-        work.pack(0, d, t);
+        if (d == 8 && count == N) {
+            work.after = x + (first + N) * d + 4096 / sizeof(float);
+            pack_eights(x + first * d, t.pivot, t.scale, work.panel, work.squares);
+        } else {
+            work.use_rows_from(x + first * d, count, t);
+            work.pack(0, d, t);
+        }
         for (size_t i = 0; i < N * d; i += line) __builtin_prefetch(work.after + i, 0, 1);
         BestTwo<float> leaders;
         leaders.clear();
@@ -57,10 +63,8 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
         if (count < N || !write_sure_labels(leaders, work.squares, margin, first, log)) {
             for (size_t i = 0; i < count; ++i) {
                 int label = leaders.slot(i / L)[i % L];
-                if (!margin.decides(leaders.best[i / L][i % L], leaders.second[i / L][i % L], square_root(work.squares[i]))) {
-                    label = resolve_tie(x + (first + i) * d, t, work.y, work.scores);
-                    ++result.near_ties;
-                }
+                if (!margin.decides(leaders.best[i / L][i % L], leaders.second[i / L][i % L], square_root(work.squares[i])))
+                    label = resolve_tie(x + (first + i) * d, t, work.y, work.scores, result);
                 log.write_label(first + i, label);
             }
         }
@@ -76,3 +80,4 @@ AssignCounts nearest_short_of(const float *x, size_t n, const Targets<float> &t,
         if (t.d != d) return nearest_short_of<d - 1>(x, n, t, log);
     return nearest_short<d>(x, n, t, log);
 }
+#endif

@@ -20,20 +20,19 @@ inline double round_to_spread(double value, double, double) { return value; }
 // most data, but one far row in the sample takes it away from all others, and products about such a pivot lose digits; a
 // median is within a standard deviation or two of the mean whatever the data. The row with the largest weight is in the
 // sample, in case it outweighs all others. Rows with weight 0 are skipped: their values must not matter.
-template <class In> void find_pivot(const In *x, const double *w, size_t n, size_t d, In *pivot) {
+template <class In> void find_weighted_pivot(const In *x, const double *w, size_t n, size_t d, In *pivot) {
     size_t heaviest = 0, count = 0, rows[pivot_rows + 2];
-    if (w)
-        for (size_t i = 1; i < n; ++i)
-            if (w[i] > w[heaviest]) heaviest = i;
+    for (size_t i = 1; i < n; ++i)
+        if (w[i] > w[heaviest]) heaviest = i;
     rows[count++] = heaviest;
     for (size_t i = 0; i < n; i += n / pivot_rows + 1)
-        if (i != heaviest && !(w && w[i] == 0)) rows[count++] = i;
+        if (i != heaviest && w[i] != 0) rows[count++] = i;
     double total = 0;
-    for (size_t i = 0; i < count; ++i) total += w ? w[rows[i]] : 1;
+    for (size_t i = 0; i < count; ++i) total += w[rows[i]];
     for (size_t j = 0; j < d; ++j) {
         double values[pivot_rows + 2], weights[pivot_rows + 2], below = 0, spread = 0;
         for (size_t i = 0; i < count; ++i) {
-            const double value = double(x[rows[i] * d + j]), weight = w ? w[rows[i]] : 1;
+            const double value = double(x[rows[i] * d + j]), weight = w[rows[i]];
             size_t at = i;
             for (; at > 0 && values[at - 1] > value; --at) values[at] = values[at - 1], weights[at] = weights[at - 1];
             values[at] = value, weights[at] = weight;
@@ -43,6 +42,45 @@ template <class In> void find_pivot(const In *x, const double *w, size_t n, size
         for (size_t i = 0; i < count; ++i) spread += weights[i] * __builtin_fabs(values[i] - values[middle]);
         pivot[j] = round_to_spread(values[middle], spread / total, In());
     }
+}
+
+// The same without weights, for a vector of columns at a time: sorting values one by one took longer than reading the block.
+template <class In> void find_plain_pivot(const In *x, size_t n, size_t d, In *pivot) {
+    using V = Vec<In>;
+    using D = Vec<double>;
+    constexpr size_t L = lanes<In>;
+    const size_t step = n / pivot_rows + 1, count = (n + step - 1) / step, middle = (count - 1) / 2;
+    for (size_t first = 0; first < d; first += L) {
+        const size_t width = least(L, d - first);
+        V sorted[pivot_rows];
+        for (size_t i = 0; i < count; ++i) {
+            const In *from = x + i * step * d + first;
+            V value = {};
+            if (width == L) value = load<V>(from);
+            else __builtin_memcpy(&value, from, width * sizeof(In));
+            for (size_t at = 0; at < i; ++at) {
+                const V other = sorted[at];
+                sorted[at] = value < other ? value : other;
+                value = value < other ? other : value;
+            }
+            sorted[i] = value;
+        }
+        for (size_t l = 0; l < width; l += lanes<double>) {
+            const D centre = load_as<double>((const In *)(sorted + middle) + l);
+            D spread = {};
+            for (size_t i = 0; i < count; ++i) {
+                const D gap = load_as<double>((const In *)(sorted + i) + l) - centre;
+                spread += gap < 0 ? -gap : gap;
+            }
+            for (size_t e = 0; e < lanes<double> && l + e < width; ++e)
+                pivot[first + l + e] = round_to_spread(centre[e], spread[e] / double(count), In());
+        }
+    }
+}
+
+template <class In> void find_pivot(const In *x, const double *w, size_t n, size_t d, In *pivot) {
+    if (w) find_weighted_pivot(x, w, n, d, pivot);
+    else find_plain_pivot(x, n, d, pivot);
 }
 
 // A matrix of rows that is read `group` rows at a time. Vectors may extend past the end of a row (the extra lanes are

@@ -50,6 +50,16 @@ template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
     if constexpr (h > 1) transpose_step<T, h / 2>(v);
 }
 
+#if FW_BYTES == 64
+// The same in both halves of eight vectors.
+template <size_t h> inline void transpose_eight(Vec<float> *v) {
+    FW_UNROLL(8)
+    for (size_t i = 0; i < 8; ++i)
+        if (!(i & h)) swap_quarters<float, h>(v[i], v[i + h], std::make_index_sequence<16>{});
+    if constexpr (h > 1) transpose_eight<h / 2>(v);
+}
+#endif
+
 // Packs a stretch of features of some rows, given by address, into a panel as y, and adds up their squared lengths.
 // Whole vectors are loaded, so memory must be readable up to the next multiple of the vector length past each row and
 // past the pivot. If `observed`, missing cells become y = 0 (observed.h).
@@ -93,6 +103,33 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
     }
     for (size_t v = 0; v < panel_vectors; ++v) store(squares + v * L, sums[v]);
 }
+
+#if FW_BYTES == 64
+// The same for a whole panel of rows of 8 columns that are adjacent in memory: two rows fill a vector.
+inline void pack_eights(const float *x, const float *pivot, float scale, float *panel, float *squares) {
+    using V = Vec<float>;
+    typedef float Half __attribute__((vector_size(32)));
+    constexpr size_t N = panel_rows<float>;
+    const Half half = load<Half>(pivot);
+    const V p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    FW_UNROLL(4)
+    for (size_t v = 0; v < panel_vectors; ++v) {
+        V y[8], sum = {};
+        FW_UNROLL(8)
+        for (size_t i = 0; i < 8; ++i)
+            y[i] = __builtin_shufflevector(load<Half>(x + i * 8), load<Half>(x + i * 8 + 64), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                                           12, 13, 14, 15) * scale - p;
+        transpose_eight<4>(y);
+        FW_UNROLL(8)
+        for (size_t i = 0; i < 8; ++i) {
+            store(panel + i * N + v * 16, y[i]);
+            sum += y[i] * y[i];
+        }
+        store(squares + v * 16, sum);
+        x += 128;
+    }
+}
+#endif
 
 // Separates the even and the odd lanes of two vectors.
 template <class T, size_t... lane>

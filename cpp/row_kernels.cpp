@@ -18,6 +18,7 @@ using DoublesOut = Array<double, nb::ndim<1>>;
 using Square = Array<const double, nb::ndim<2>>;
 using MatrixOut = Array<double, nb::ndim<2>>;
 using AnyOut = Array<nb::ndim<2>>;
+using RangeOut = Array<nb::ndim<1>>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -48,22 +49,23 @@ struct Scatter {
 };
 
 struct Columns {
-    static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::active_kernels().columns_f32(x, w, n, d, m, out);
+    void *low, *high;
+    double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) const {
+        return fw::active_kernels().columns_f32(x, w, n, d, m, out, (float *)low, (float *)high);
     }
-    static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::active_kernels().columns_f64(x, w, n, d, m, out);
+    double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) const {
+        return fw::active_kernels().columns_f64(x, w, n, d, m, out, (double *)low, (double *)high);
     }
 };
 
 template <class Kernel>
-double moments(const Matrix &x, const Doubles &weights, const MatrixOut &mean, double *out) {
+double moments(const Kernel &kernel, const Matrix &x, const Doubles &weights, const MatrixOut &mean, double *out) {
     const size_t n = x.shape(0), d = x.shape(1);
     const double *w = data_or_null(weights, n, "weights must have one entry per row");
     require(mean.shape(0) == 2 && mean.shape(1) == d, "mean must have two entries per column");
     return by_dtype(x, [&](auto *values) {
         nb::gil_scoped_release released;
-        const double total = Kernel::run(values, w, n, d, mean.data(), out);
+        const double total = kernel.run(values, w, n, d, mean.data(), out);
         fw::trim_scratch();
         return total;
     });
@@ -71,7 +73,7 @@ double moments(const Matrix &x, const Doubles &weights, const MatrixOut &mean, d
 
 double scatter(Matrix x, Doubles weights, MatrixOut mean, MatrixOut out) {
     require(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(1), "out must be square, as wide as x");
-    return moments<Scatter>(x, weights, mean, out.data());
+    return moments(Scatter{}, x, weights, mean, out.data());
 }
 
 void merge_moments(Square left, Square left_scatter, double left_weight, Square right, Square right_scatter,
@@ -86,9 +88,12 @@ void merge_moments(Square left, Square left_scatter, double left_weight, Square 
                                        right_weight, d, centre.data(), scatter.data());
 }
 
-double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
-    require(out.shape(0) == x.shape(1), "out must have one entry per column");
-    return moments<Columns>(x, weights, mean, out.data());
+double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out, RangeOut low, RangeOut high) {
+    const size_t d = x.shape(1);
+    require(out.shape(0) == d, "out must have one entry per column");
+    require(low.shape(0) == d && high.shape(0) == d && low.dtype() == x.dtype() && high.dtype() == x.dtype(),
+            "low and high must have one entry per column, in the dtype of x");
+    return moments(Columns{low.data(), high.data()}, x, weights, mean, out.data());
 }
 
 ptrdiff_t finite(const float *x, size_t n) { return fw::active_kernels().finite_f32(x, n); }
@@ -133,7 +138,7 @@ void register_row_kernels(nb::module_ &m) {
     m.def("merge_moments", &merge_moments, nb::arg("left").noconvert(), nb::arg("left_scatter").noconvert(),
           nb::arg("left_weight"), nb::arg("right").noconvert(), nb::arg("right_scatter").noconvert(),
           nb::arg("right_weight"), nb::arg("centre").noconvert(), nb::arg("scatter").noconvert());
-    m.def("columns", &columns, x, weights, mean, out);
+    m.def("columns", &columns, x, weights, mean, out, nb::arg("low").noconvert(), nb::arg("high").noconvert());
     m.def("finite", &first_not_finite, x);
     m.def("centred", &centred, x, nb::arg("centre").noconvert(), nb::arg("scale").noconvert().none(), out);
     m.def("isa", &isa);

@@ -136,9 +136,9 @@ public:
         else f64_.fill((const double *)points_.data(), k_, d_, scale);
     }
 
-    // Returns (moved, computed, near_ties).
-    std::tuple<size_t, size_t, size_t> nearest(Line values, Line columns, Line starts, IntsOut labels, LineOut near,
-                                               LineOut next) const {
+    // Returns (moved, computed, near_ties, exact_ties).
+    std::tuple<size_t, size_t, size_t, size_t> nearest(Line values, Line columns, Line starts, IntsOut labels, LineOut near,
+                                                       LineOut next) const {
         return with(values, columns, starts, [&](const auto &x, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(x.values)>>;
             using I = std::remove_const_t<std::remove_pointer_t<decltype(x.columns)>>;
@@ -147,7 +147,7 @@ public:
             nb::gil_scoped_release released;
             const fw::AssignCounts a = kernels<T, I>().nearest(x, t, labels.data(), first, second);
             fw::trim_scratch();
-            return std::make_tuple(a.moved, a.computed, a.near_ties);
+            return std::make_tuple(a.moved, a.computed, a.near_ties, a.exact_ties);
         });
     }
 

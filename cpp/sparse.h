@@ -242,7 +242,7 @@ template <class T> struct SparseWorkspace {
 template <class T, class I>
 AssignCounts sparse_nearest(const SparseRows<T, I> &x, const SparseTargets<T> &t, int *labels, T *near, T *next) {
     const SparseWorkspace<T> work(t);
-    AssignCounts result{0, x.n, 0};
+    AssignCounts result{0, x.n, 0, 0};
     for (size_t i = 0; i < x.n; ++i) {
         const SparseRow<T, I> row(x, i);
         const double square = square_of(row, t.scale);
@@ -263,6 +263,7 @@ AssignCounts sparse_nearest(const SparseRows<T, I> &x, const SparseTargets<T> &t
             next[i] = T(t.k > 1 ? sparse_squared_distance(row, t, other, work.zeros) : __builtin_inf());
         }
     }
+    result.exact_ties = result.near_ties;  // never too low; among sparse rows both are rare
     return result;
 }
 

@@ -27,6 +27,7 @@ using Any2Out = Array<nb::ndim<2>>;
 using Any = Array<nb::ro, nb::ndim<1>>;
 using LongsOut = Array<int64_t, nb::ndim<1>>;
 using Longs2Out = Array<int64_t, nb::ndim<2>>;
+using AssignTuple = std::tuple<size_t, size_t, size_t, size_t>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -116,10 +117,10 @@ class Targets {
     Storage<float> f32_;
     Storage<double> f64_;
 
-    static std::tuple<size_t, size_t, size_t> tuple(fw::AssignCounts a) {
+    static AssignTuple tuple(fw::AssignCounts a) {
         fw::trim_scratch();
         require(a.moved != ~size_t(0), "a label is not a target");
-        return {a.moved, a.computed, a.near_ties};
+        return {a.moved, a.computed, a.near_ties, a.exact_ties};
     }
 
     size_t rows(const Matrix &x) const {
@@ -212,9 +213,9 @@ public:
             f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends, observed);
     }
 
-    // Returns (moved, computed, near_ties).
-    std::tuple<size_t, size_t, size_t> nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed,
-                                               IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
+    // Returns (moved, computed, near_ties, exact_ties).
+    AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Longs2Out sums,
+                        LongsOut counts, int bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return tuple(with(x, [&](auto *values, const auto &t) {
@@ -229,10 +230,9 @@ public:
         }));
     }
 
-    std::tuple<size_t, size_t, size_t> nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower,
-                                                       Any2Out group_lower, Any moved, Any group_moved,
-                                                       double most_moved, double slack, bool fresh, IntsOut changed,
-                                                       IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
+    AssignTuple nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower, Any2Out group_lower, Any moved,
+                                Any group_moved, double most_moved, double slack, bool fresh, IntsOut changed,
+                                IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return tuple(with(x, [&](auto *values, const auto &t) {
@@ -285,16 +285,18 @@ public:
         });
     }
 
-    void residuals(Matrix x, Doubles weights, Ints labels, DoublesOut total, DoublesOut each) const {
+    void residuals(Matrix x, Doubles weights, Ints labels, DoublesOut total, DoublesOut each, DoublesOut counts) const {
         const size_t n = rows(x);
         const double *w = optional_weights(weights, n);
         require(labels.shape(0) == n && total.shape(0) == k_, "labels per row, totals per target");
         require(!each.is_valid() || each.shape(0) == n, "each must have one entry per row");
+        require(!counts.is_valid() || counts.shape(0) == k_, "counts must have one entry per target");
         check_labels(labels.data(), n);
         with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             nb::gil_scoped_release released;
-            kernels<T>(observed_).residuals(values, w, n, t, labels.data(), total.data(), each.is_valid() ? each.data() : nullptr);
+            kernels<T>(observed_).residuals(values, w, n, t, labels.data(), total.data(), each.is_valid() ? each.data() : nullptr,
+                                            counts.is_valid() ? counts.data() : nullptr);
         });
     }
 
@@ -311,17 +313,6 @@ public:
         });
     }
 };
-
-void extent(Matrix x, AnyOut low, AnyOut high) {
-    const size_t n = x.shape(0), d = x.shape(1);
-    require(n > 0 && low.shape(0) == d && high.shape(0) == d && low.dtype() == x.dtype() && high.dtype() == x.dtype(),
-            "low and high must have one entry per column, in the dtype of x");
-    nb::gil_scoped_release released;
-    if (x.dtype() == nb::dtype<float>())
-        kernels<float>().extent((const float *)x.data(), n, d, (float *)low.data(), (float *)high.data());
-    else
-        kernels<double>().extent((const double *)x.data(), n, d, (double *)low.data(), (double *)high.data());
-}
 
 }  // namespace
 
@@ -348,8 +339,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("low").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("missing").noconvert().none() = nb::none())
         .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),
-             nb::arg("each").noconvert().none() = nb::none())
+             nb::arg("each").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
-    m.def("extent", &extent, x, nb::arg("low").noconvert(), nb::arg("high").noconvert());
 }

@@ -114,7 +114,7 @@ def test_a_row_with_nothing_observed_has_no_label(dtype: Any, k: int) -> None:
     x[[0, 17, 99]] = np.nan
     labels, near = np.zeros(100, np.int32), np.ones(100, dtype)
     targets = DenseTargets(points, frame_of(x, points), observed=True)
-    moved, _, _ = targets.nearest(x, labels, near)
+    moved, *_ = targets.nearest(x, labels, near)
     assert np.flatnonzero(labels < 0).tolist() == [0, 17, 99]
     assert moved == np.count_nonzero(labels)  # all labels were 0
     assert not near[[0, 17, 99]].any()
@@ -185,7 +185,7 @@ def test_bounds_prune_nearly_all_rows_of_unmoved_targets(dtype: Any) -> None:
     targets = DenseTargets(points, frame_of(x, points), groups, observed=True)
     for fresh in (True, False):
         bounds = upper, lower, np.empty((0, 1), dtype)
-        changed, computed, _ = targets.nearest_bounded(x, labels, bounds, moved, fresh=fresh)
+        changed, computed, *_ = targets.nearest_bounded(x, labels, bounds, moved, fresh=fresh)
     assert changed == 0
     assert computed < 25
     assert labels[7] == -1

@@ -34,7 +34,7 @@ def frame_of(x: sp.csr_array, points: NDArray[Any]) -> Rescaling:
 
 def labels_of(x: sp.csr_array, points: NDArray[Any], frame: Rescaling | None = None) -> tuple[NDArray[np.int32], int]:
     labels = np.full(x.shape[0], -1, dtype=np.int32)
-    moved, computed, settled = SparseTargets(points, frame or frame_of(x, points)).nearest(x, labels)
+    moved, computed, settled, _ = SparseTargets(points, frame or frame_of(x, points)).nearest(x, labels)
     assert moved == computed == x.shape[0]
     return labels, settled
 

@@ -144,7 +144,7 @@ def test_counts_and_distances(dtype: Any) -> None:
     x, points = rng.standard_normal((77, 6)).astype(dtype), rng.standard_normal((9, 6)).astype(dtype)
     frame = frame_of(x)
     labels, near, next_ = np.zeros(77, np.int32), np.empty(77, dtype), np.empty(77, dtype)
-    moved, computed, _ = DenseTargets(points, frame).nearest(x, labels, near, next_)
+    moved, computed, *_ = DenseTargets(points, frame).nearest(x, labels, near, next_)
     truth = reference.nearest(x, points)
     assert moved == np.count_nonzero(truth)
     assert computed == 77
@@ -213,7 +213,7 @@ def test_bounds_never_change_a_label(case: tuple[Any, Any], seed: int) -> None:
     rng = np.random.default_rng(seed)
     bounded = Bounded(x, frame_of(x, points), random_groups(len(points), rng))
     for _ in range(6):
-        moved, _, _ = bounded.step(points)
+        moved, *_ = bounded.step(points)
         np.testing.assert_array_equal(bounded.labels, reference.nearest(x, points))
         assert 0 <= moved <= len(x)
         bounded.check(points)
@@ -237,7 +237,7 @@ def test_bounds_through_a_whole_descent(dtype: Any, d: int, groups: str) -> None
     for _ in range(12):
         before = plain.copy()
         DenseTargets(points, bounded.frame).nearest(x, plain)
-        moved, computed, _ = bounded.step(points)
+        moved, computed, *_ = bounded.step(points)
         np.testing.assert_array_equal(bounded.labels, plain)
         assert moved == np.count_nonzero(before != plain)
         means = [x[plain == c].mean(axis=0, dtype=np.float64) if (plain == c).any() else points[c] for c in range(k)]
@@ -255,7 +255,7 @@ def test_unmoved_targets_prune_nearly_all_rows(dtype: Any, d: int, size: int) ->
     ends = np.arange(size, 13, size, dtype=np.int32)
     bounded = Bounded(x, frame_of(x), CentreGroups(np.random.default_rng(0).permutation(12).astype(np.int32), ends))
     bounded.step(points)
-    moved, computed, _ = bounded.step(points)
+    moved, computed, *_ = bounded.step(points)
     assert moved == 0
     assert computed < 25
 
@@ -374,6 +374,6 @@ def test_short_rows_with_and_without_ties(d: int, k: int) -> None:
         np.testing.assert_array_equal(changes[0], np.arange(len(x)))
         before = labels.copy()
         other = points[::-1].copy()
-        moved, _, _ = DenseTargets(other, frame).nearest(x, labels, changes=changes)
+        moved, *_ = DenseTargets(other, frame).nearest(x, labels, changes=changes)
         np.testing.assert_array_equal(changes[0][:moved], np.flatnonzero(labels != before))
         np.testing.assert_array_equal(changes[1][:moved], before[labels != before])

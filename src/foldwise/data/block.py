@@ -74,15 +74,10 @@ class DenseBlock:
         """Weight, mean in two parts and centred sum of squares of each column."""
         return self._if_finite(kernels.columns(self.values, self.weights))
 
-    def extent(self) -> tuple[Floats, Floats]:
-        """Minimum and maximum of each column over rows with non-zero weight; call it after the moments, which reveal a NaN."""
-        rows = self.values
-        if self.weights is not None:
-            rows = self.dense()  # rows of weight 0 do not enter the moments, so check them here
-            rows = rows if self.weights.all() else np.ascontiguousarray(rows[self.weights > 0])
-        return (
-            kernels.extent(rows) if len(rows) else (np.full(self.n_columns, np.inf), np.full(self.n_columns, -np.inf))
-        )
+    def column_moments_and_extent(self) -> tuple[float, Floats, Floats, Floats, Floats]:
+        """The same, and the minimum and maximum of each column over rows with non-zero weight, in one sweep."""
+        weight, mean, squares, low, high = kernels.columns_and_extent(self.values, self.weights)
+        return *self._if_finite((weight, mean, squares)), low, high
 
     def _if_finite(self, moments: tuple[float, Floats, Floats]) -> tuple[float, Floats, Floats]:
         if moments[0] == 0.0 or not np.isfinite(moments[1]).all():
@@ -275,6 +270,10 @@ class SparseBlock:
             squares = np.asarray(weighted.multiply(rows).sum(axis=0)).ravel() - total * shift**2
         squares[np.isnan(squares)] = np.inf  # from inf - inf
         return total, two_parts(pivot, shift), self._never_lost(squares)
+
+    def column_moments_and_extent(self) -> tuple[float, Floats, Floats, Floats, Floats]:
+        """The same, and the minimum and maximum of each column over rows with non-zero weight."""
+        return *self.column_moments(), *self.extent()
 
     def _never_lost(self, squares: Floats) -> Floats:
         """Sums of squares corrected for rounding: never negative, and never zero in a column that varies."""

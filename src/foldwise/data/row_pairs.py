@@ -31,8 +31,7 @@ def rescaling_of(block: Block) -> Rescaling:
     exponent = math.frexp(largest(block))[1]
     scale = 2.0 ** max(-1000, min(-exponent, 1000))  # squares of values as they are may leave float64
     scaled = block.times_number(scale, np.float64)
-    weight, mean, squares = scaled.column_moments()
-    low, high = scaled.extent()
+    weight, mean, squares, low, high = scaled.column_moments_and_extent()
     return rescaling_within(
         shift_of_sparse(mean[0], squares, weight) / scale, low / scale, high / scale, block.matrix.dtype
     )

@@ -130,8 +130,12 @@ class LocalBlocks:
             for number, start, stop in run.blocks:
                 kept = self._state(number)
                 for name, array in run.state.items():
-                    if kept.get(name) is None or kept[name].base is not array:
-                        kept[name] = array[start:stop]
+                    before, here = kept.get(name), array[start:stop]
+                    if before is not None and before.base is array:
+                        continue
+                    if before is not None and before.shape == here.shape:  # from a pass over blocks
+                        here[...] = before
+                    kept[name] = here
             first, last = run.block.start, run.block.start + run.block.n_rows
             ends = [first, *(cut for cut in cuts if first < cut < last), last]
             parts += [(run, start - first, stop - first) for start, stop in itertools.pairwise(ends)]

@@ -19,6 +19,7 @@ from foldwise.kernels._core import isa as instruction_set
 __all__ = [
     "centred",
     "columns",
+    "columns_and_extent",
     "distance_sums",
     "dither",
     "extent",
@@ -63,9 +64,20 @@ def columns(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Total weight, mean and centred sum of squares of each column; see `reference.columns`."""
+    return columns_and_extent(x, weights)[:3]
+
+
+def columns_and_extent(
+    x: NDArray[Any], weights: NDArray[np.float64] | None
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The same, and minimum and maximum of each column over rows with non-zero weight, in one sweep.
+
+    Without such rows the minimum is infinity and the maximum -infinity.
+    """
     d = x.shape[1]
-    mean, out = np.empty((2, d)), np.empty(d)
-    return _core.columns(x, weights, mean, out), mean, out
+    mean, out, low, high = np.empty((2, d)), np.empty(d), np.empty(d, x.dtype), np.empty(d, x.dtype)
+    total = _core.columns(x, weights, mean, out, low, high)
+    return total, mean, out, low.astype(np.float64), high.astype(np.float64)
 
 
 def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None) -> NDArray[Any]:
@@ -77,9 +89,7 @@ def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.floa
 
 def extent(x: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Minimum and maximum of each column; see `reference.extent`."""
-    low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
-    _core.extent(x, low, high)
-    return low.astype(np.float64), high.astype(np.float64)
+    return columns_and_extent(x, None)[3:]
 
 
 def similarity(x: NDArray[np.float64]) -> None:

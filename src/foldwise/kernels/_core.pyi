@@ -19,7 +19,12 @@ def merge_moments(
     scatter: NDArray[np.float64],
 ) -> None: ...
 def columns(
-    x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    mean: NDArray[np.float64],
+    out: NDArray[np.float64],
+    low: NDArray[Any],
+    high: NDArray[Any],
 ) -> float: ...
 def finite(x: NDArray[Any]) -> int: ...
 def centred(
@@ -129,7 +134,6 @@ def em_normal(
     covariance: NDArray[np.float64],
     expected: NDArray[np.float64],
 ) -> tuple[int, bool, float]: ...
-def extent(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None: ...
 
 class Targets:
     """Points that rows are compared with; see `foldwise.kernels.targets`."""
@@ -154,7 +158,7 @@ class Targets:
         sums: NDArray[np.int64] | None = None,
         counts: NDArray[np.int64] | None = None,
         bits: int = 0,
-    ) -> tuple[int, int, int]: ...
+    ) -> tuple[int, int, int, int]: ...
     def nearest_bounded(
         self,
         x: NDArray[Any],
@@ -172,7 +176,7 @@ class Targets:
         sums: NDArray[np.int64] | None = None,
         counts: NDArray[np.int64] | None = None,
         bits: int = 0,
-    ) -> tuple[int, int, int]: ...
+    ) -> tuple[int, int, int, int]: ...
     def move_rows(
         self,
         x: NDArray[Any],
@@ -196,6 +200,7 @@ class Targets:
         labels: NDArray[np.int32],
         total: NDArray[np.float64],
         each: NDArray[np.float64] | None = None,
+        counts: NDArray[np.float64] | None = None,
     ) -> None: ...
     def update_closest(
         self,
@@ -218,7 +223,7 @@ class SparseTargets:
         labels: NDArray[np.int32],
         near: NDArray[Any] | None = None,
         second: NDArray[Any] | None = None,
-    ) -> tuple[int, int, int]: ...
+    ) -> tuple[int, int, int, int]: ...
     def move_rows(
         self,
         values: NDArray[Any],

@@ -25,7 +25,7 @@ class SparseTargets:
 
     def nearest(
         self, rows: Any, labels: Labels, near: NDArray[Any] | None = None, next_: NDArray[Any] | None = None
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number."""
         return self._core.nearest(*_parts(rows), labels, near, next_)
 

@@ -131,13 +131,14 @@ class DenseTargets:
         next_: NDArray[Any] | None = None,
         changes: Changes | None = None,
         sums: IntegerSums | None = None,
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
-        Returns how many labels changed, how many products were formed (in rows), and how many were near ties. `near` and
-        `next_` receive the squared distances, times scale squared, to the nearest and second nearest targets, up to rounding
-        in the rows' dtype. Rows whose label changed are written to `changes`, which must have room for all rows, or moved
-        between the `sums` of their clusters.
+        Returns how many labels changed, how many products were formed (in rows), how many rows were near ties, and how many
+        were exact ties, decided by the numbers of the targets (or a few more; never fewer). `near` and `next_` receive the
+        squared distances, times scale squared, to the nearest and second nearest targets, up to rounding in the rows' dtype.
+        Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
+        their clusters.
         """
         return self._core.nearest(rows, labels, near, next_, *(changes or (None, None)), *(sums or ()))
 
@@ -151,7 +152,7 @@ class DenseTargets:
         fresh: bool,
         changes: Changes | None = None,
         sums: IntegerSums | None = None,
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
         given = (moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or (None, None)), *(sums or ()))
         return self._core.nearest_bounded(rows, labels, *bounds, *given)
@@ -183,6 +184,12 @@ class DenseTargets:
         total = np.zeros(len(self.points))
         self._core.residuals(rows, weights, labels, total, each)
         return total
+
+    def residuals_and_counts(self, rows: NDArray[Any], labels: Labels) -> Floats:
+        """In two rows: the same without weights, and the number of rows of each target."""
+        found = np.zeros((2, len(self.points)))
+        self._core.residuals(rows, None, labels, found[0], None, found[1])
+        return found
 
     def update_closest(
         self, rows: NDArray[Any], weights: Floats | None, taken: int, closest: NDArray[Any]

@@ -170,6 +170,7 @@ class CurveFits:
             plusplus=plusplus,
             seed=self.fit.seed,
             geometry=self.geometry,
+            keep_sums=True,
         )
         if found.outcome.reason is Reason.INTERRUPTED:  # Ctrl-C ends the whole curve, not only the current fit
             raise KeyboardInterrupt

@@ -42,8 +42,8 @@ class Extent:
     @classmethod
     def of(cls, block: Block) -> Extent:
         """The extent of a block's rows."""
-        columns = ColumnMoments.of(block)  # raises for values that are not finite
-        low, high = block.extent()
+        weight, centre, squares, low, high = block.column_moments_and_extent()  # raises for values that are not finite
+        columns = ColumnMoments(weight, block.rows_with_weight, centre, squares)
         heaviest = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
         lightest = 1.0 if block.weights is None else float(block.weights.min(initial=np.inf, where=block.weights > 0))
         return cls(columns, block.n_rows, low, high, heaviest, lightest)

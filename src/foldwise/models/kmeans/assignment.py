@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from foldwise.kernels.targets import DenseTargets, Labels
 from foldwise.models.kmeans import tasks
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.last_pass import LastAssign, SumClusters
 from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
 
@@ -33,9 +35,11 @@ class Assignment:
     def __init__(self, data: KMeansData, *, bounds: str = "auto", name: str = "labels") -> None:
         """Concurrent assignments of the same rows must use different names for their labels."""
         self.data, self.name = data, name
-        self.sums = ClusterSums.zero(np.arange(0, dtype=np.int32), data.d, missing=data.observed)
+        self._sums = ClusterSums.zero(np.arange(0, dtype=np.int32), data.d, missing=data.observed)
+        self._weights_only = False  # whether of the sums only the weights match the labels
+        self._inertias: Floats | None = None  # of the clusters at `centres`, if the last pass found them
         self.centres: NDArray[Any] | None = None  # the centres that the labels refer to, if any
-        self.near_ties = 0  # in the last pass
+        self.exact_ties = 0  # in the last pass: rows that renumbering the centres can move, or a few more
         self.labelled = False  # whether a pass has been made since the last forget()
         self._blank = True  # whether no row has a label
         self._whole = True  # whether the sums match the labels; False after an interrupted pass
@@ -48,25 +52,64 @@ class Assignment:
         """The cluster of every row, collected from the block states."""
         return np.concatenate(self.data.passes.update(partial(tasks.labels_of, self.name)))
 
+    @property
+    def sums(self) -> ClusterSums:
+        """The sums of the clusters. After `assign_last` they need a pass of their own, which is rarely wanted."""
+        if self._weights_only:
+            data, k = self.data, len(self._sums.which)
+            targets = data.targets(np.zeros((k, data.d), dtype=data.dtype))
+            task = tasks.Assign(targets, data.grid, data.weight_scale, True, False, None, self.name)
+            done = data.passes.total(SumClusters(task), partial(Assigned.zero, k, data.d, data.observed, None))
+            self._sums, self._weights_only = done.sums, False
+        return self._sums
+
     # ------------------------------------------------------------ the E-step
 
     def assign(self, centres: NDArray[Any]) -> Assigned:
         """Assign every row to its nearest centre, exactly, and update the cluster sums."""
         data, k = self.data, len(centres)
-        if not self._whole or len(self.sums.which) != k:
-            self.relabel(np.where(np.arange(len(self.sums.which)) < k, self.sums.which, -1), k)
+        self._whole &= not self._weights_only
+        task = self._task(centres)
+        zero = partial(Assigned.zero, k, data.d, data.observed, data.fixed_bits)
+        done = data.passes.total(task, zero, cuts=self._cuts(k, task.bounds is not None))
+        self._sums.add(done.changes(data.grid))
+        self._assigned(centres, done)
+        return done
+
+    def assign_last(self, centres: NDArray[Any]) -> None:
+        """`assign`, for centres that stay: finds the inertias in the same pass, and sums only if they are asked for."""
+        data, k = self.data, len(centres)
+        if data.source.sparse or data.weights is not None or -(-data.n // data.block_rows) < data.passes.n_threads:
+            self.assign(centres)
+            return
+        found = data.passes.each(LastAssign(self._task(centres)))
+        done = Assigned(self._sums)
+        inertias = np.zeros(k)
+        weight = np.zeros((2, k))
+        for counts, (inertia, rows) in found:  # in the order of the blocks, as in `residuals`
+            done.count(*counts)
+            inertias += inertia
+            weight[0] += rows
+        self._sums, self._weights_only = replace(self._sums, weight=weight), True
+        self._assigned(centres, done)
+        self._inertias = inertias
+
+    def _task(self, centres: NDArray[Any]) -> tasks.Assign:
+        """The E-step for these centres; from here on the labels are in doubt."""
+        data, k = self.data, len(centres)
+        known = self._sums.which
+        if not self._whole or len(known) != k:
+            self.relabel(np.where(np.arange(len(known)) < k, known, -1), k)
         bounded = self.bounds.prepare(centres, data.rescaling)
         targets, bounds = (data.targets(centres), None) if bounded is None else bounded
-        self.centres, self._whole = None, False
+        self.centres, self._whole, self._inertias = None, False, None
         sparse = data.source.sparse
-        task = tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, bounds, self.name)
-        zero = partial(Assigned.zero, k, data.d, data.observed, data.fixed_bits)
-        done = data.passes.total(task, zero, cuts=self._cuts(k, bounded is not None))
-        self.sums.add(done.changes(data.grid))
-        self.centres, self._whole, self.near_ties, self.labelled = centres, True, done.settled, True
+        return tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, bounds, self.name)
+
+    def _assigned(self, centres: NDArray[Any], done: Assigned) -> None:
+        self.centres, self._whole, self.exact_ties, self.labelled = centres, True, done.tied, True
         self._blank = False
-        self.bounds.learn(done.computed, done.moved, data.n)
-        return done
+        self.bounds.learn(done.computed, done.moved, self.data.n)
 
     def _cuts(self, k: int, bounded: bool) -> list[int]:
         """Where parts of rows in memory end. Labels and sums do not depend on it.
@@ -93,15 +136,19 @@ class Assignment:
 
     def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
         """Change the number of clusters: cluster i becomes new[i], or none if that is -1; unused numbers are empty clusters."""
-        mapping, old = np.asarray(new, dtype=np.int32), self.sums
+        mapping, old, inertias = np.asarray(new, dtype=np.int32), self._sums, self._inertias
         self.bounds.forget()
-        self.centres = None
+        self.centres = self._inertias = None
         if not self._whole:
-            self.sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d, missing=self.data.observed)
+            self._sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d, missing=self.data.observed)
             self._blank = self._whole = True
+            self._weights_only = False
             return
         self._whole = False
-        self.sums = old.renumbered(mapping, k)
+        self._sums = old.renumbered(mapping, k)
+        if inertias is not None and np.array_equal(np.sort(mapping), np.arange(k)):
+            self._inertias = np.empty(k)
+            self._inertias[mapping] = inertias
         if not self._blank:
             self.data.passes.update(tasks.Relabel(mapping, self.name))
         self._whole = True
@@ -112,7 +159,7 @@ class Assignment:
         touched = np.unique(np.array([rows.labels[which], to], np.int32))  # only these two clusters change
         before, after = np.searchsorted(touched, [rows.labels[which], to]).astype(np.int32)
         part = ClusterSums.zero(touched, data.d, missing=data.observed)
-        self.centres, self._whole = None, False  # the labels no longer refer to any set of centres
+        self.centres, self._whole, self._inertias = None, False, None  # the labels refer to no set of centres any more
         nowhere = np.zeros((len(touched), data.d), dtype=data.dtype)
         DenseTargets(nowhere, data.rescaling, observed=data.observed).move_rows(
             np.ascontiguousarray(rows.values[which : which + 1]),
@@ -134,7 +181,7 @@ class Assignment:
     @property
     def cluster_weights(self) -> Floats:
         """The weight of each cluster."""
-        return np.asarray(self.sums.weights / self.data.weight_scale)
+        return np.asarray(self._sums.weights / self.data.weight_scale)
 
     def means(self, centres: NDArray[Any]) -> NDArray[Any]:
         """The M-step: each cluster's mean, in the data's dtype; an empty cluster keeps its centre."""
@@ -208,6 +255,8 @@ class Assignment:
 
     def residuals(self, centres: NDArray[Any]) -> Floats:
         """The inertia of each cluster, from differences in float64, in units of the rescaled data."""
+        if self._inertias is not None and self.centres is not None and np.array_equal(self.centres, centres):
+            return self._inertias.copy()
         total = np.zeros(len(centres))
         for part in self.data.passes.each(tasks.Residuals(self.data.targets(centres), self.name)):
             total += part

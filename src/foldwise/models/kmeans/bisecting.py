@@ -129,7 +129,7 @@ class BisectingKMeans(CentreModel):
         self.cluster_weights_, self.cluster_inertias_ = tree["weights"][leaves], _inertias(tree)[leaves]
         self.inertia_, self.n_iter_ = float(self.cluster_inertias_.sum()), int(tree["steps"])
         self._warn_of_range(float(tree["inertias"][leaves].sum()))
-        self._warn_of_empty(np.bincount(self.labels_, minlength=self.n_clusters))
+        self._warn_of_empty(self._distinct())
 
     def _labeller(self, targets: Any) -> Any:
         """A task that descends the tree, as the fit did."""

@@ -128,7 +128,7 @@ class CentreModel(
     def _set(self, fit: Session, found: Clusters, *, in_order: bool) -> None:
         centres, assignment = found.centres, found.assignment
         if assignment.centres is None or not np.array_equal(assignment.centres, centres):
-            assignment.assign(centres)
+            assignment.assign_last(centres)
         if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
             centres = ordered(assignment, centres, self.geometry)
         labels, residuals = assignment.labels, assignment.residuals(centres)
@@ -141,7 +141,7 @@ class CentreModel(
         self.n_iter_, self.trace_ = found.iterations, found.outcome.trace
         self.mean_, self.scale_ = fit.mean, fit.scale
         self._warn_of_range(scaled)
-        self._warn_of_empty(np.bincount(labels[labels >= 0], minlength=len(centres)))
+        self._warn_of_empty(self._distinct())
 
     def _forget_batches(self) -> None:
         for name in ("_means", "_waiting"):
@@ -156,8 +156,14 @@ class CentreModel(
                 FoldwiseWarning,
             )
 
-    def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
-        distinct = int(np.count_nonzero(counts))
+    def _distinct(self) -> int:
+        """The number of clusters with a row, be it one of weight 0."""
+        weighty = int(np.count_nonzero(self.cluster_weights_ > 0))
+        if weighty >= self.n_clusters:  # spares a look at all labels
+            return weighty
+        return int(np.count_nonzero(np.bincount(self.labels_[self.labels_ >= 0])))
+
+    def _warn_of_empty(self, distinct: int) -> None:
         if distinct < self.n_clusters:
             warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "

@@ -127,11 +127,13 @@ def find_clusters(
     geometry: Geometry = EUCLIDEAN,
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
+    keep_sums: bool = False,
 ) -> Clusters:
     """The best of several starts, improved by a search if requested; labels and sums then belong to the centres found.
 
     `tol` is relative to the mean variance of the columns, as in KMeans. `plusplus` says that the starts are greedy k-means++,
-    which the search of a small table makes itself.
+    which the search of a small table makes itself. `keep_sums` is for callers who use the sums of the clusters; otherwise the
+    last pass finds the inertias instead.
     """
     data = assignment.data
     kind = SEARCHES[search] if k > 1 and data.n > k + 1 else None
@@ -144,11 +146,12 @@ def find_clusters(
     best = best_of(descent, starts, max_iter, then=then, time_budget=time_budget, checkpoint=checkpoint)
     centres, outcome = best.state["centres"], best.outcome
     if assignment.centres is None or not np.array_equal(assignment.centres, centres):
+        assign = assignment.assign if keep_sums else assignment.assign_last
         try:
-            assignment.assign(centres)
+            assign(centres)
         except KeyboardInterrupt:  # only this pass remains; a second Ctrl-C aborts it
             outcome = replace(outcome, reason=Reason.INTERRUPTED)
-            assignment.assign(centres)
+            assign(centres)
     return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations, effort is not None)
 
 

@@ -17,14 +17,16 @@ _TRIES = 3
 def ordered(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN) -> NDArray[Any]:
     """The centres from the largest cluster to the smallest; the labels are renumbered to match.
 
-    A row equidistant from two centres belongs to the one with the lower number. Renumbering can move such rows, and Lloyd
-    steps are then repeated; that may leave clusters of nearly equal size out of order.
+    A row equidistant from two centres belongs to the one with the lower number. Renumbering can move such rows, and only
+    such rows (see cpp/exact_ties.h); where there are any, Lloyd steps are repeated, which may leave clusters of nearly equal
+    size out of order.
     """
     for _ in range(_TRIES):
         order = by_size(assignment.cluster_weights, centres)
         if np.array_equal(order, np.arange(len(order))):
             break
-        ties, settled = assignment.near_ties, assignment.is_settled(centres)
+        ties = assignment.exact_ties
+        settled = ties and assignment.is_settled(centres)
         place = np.empty(len(order), dtype=np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         centres = np.ascontiguousarray(centres[order])

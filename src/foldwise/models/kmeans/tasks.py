@@ -19,13 +19,17 @@ _moving = Lock()  # of sparse rows between sums that threads share
 
 @dataclass
 class Assigned:
-    """The result of an E-step: changes in cluster sums, rows with a new label, rows compared with all centres, near ties."""
+    """The result of an E-step: changes in cluster sums, and numbers of rows.
+
+    Those with a new label, those compared with all centres, near ties, and exact ties (or a few more).
+    """
 
     sums: ClusterSums
     fixed: FixedPointSums | None = None  # changes in fixed point, instead
     moved: int = 0
     computed: int = 0
     settled: int = 0
+    tied: int = 0
 
     @classmethod
     def zero(cls, k: int, d: int, missing: bool, bits: int | None) -> Assigned:
@@ -34,18 +38,19 @@ class Assigned:
             return cls(ClusterSums.zero(np.arange(0, dtype=np.int32), d), FixedPointSums.zero(k, d, bits))
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
-    def count(self, moved: int, computed: int, settled: int) -> None:
+    def count(self, moved: int, computed: int, settled: int, tied: int) -> None:
         """Count the rows of a block."""
         self.moved += moved
         self.computed += computed
         self.settled += settled
+        self.tied += tied
 
     def add(self, other: Assigned) -> None:
         """Add the result for other blocks."""
         self.sums.add(other.sums)
         if self.fixed is not None and other.fixed is not None:
             self.fixed.add(other.fixed)
-        self.count(other.moved, other.computed, other.settled)
+        self.count(other.moved, other.computed, other.settled, other.tied)
 
     def changes(self, grid: Grid) -> ClusterSums:
         """The changes in the cluster sums, in two parts."""
@@ -99,29 +104,39 @@ class Assign:
             labels.fill(-1)
         if self.sparse:
             return self._sparse(block, labels, total)
-        fixed, changes = total.fixed, None
-        if fixed is None and not self.blank:
-            changes = _changes(block.n_rows)
-        where: dict[str, Any] = {"changes": changes}
-        if fixed is not None:
-            where["sums"] = fixed.sums, fixed.counts, fixed.bits
+        changes = None if self.blank or total.fixed is not None else _changes(block.n_rows)
+        counts = self.nearest(rows, labels, state, changes, total.fixed)
+        total.count(*counts)
+        if counts[0] and total.fixed is None:
+            if changes is not None:
+                changes = changes[0][: counts[0]], changes[1][: counts[0]]
+            self.add_rows(block, changes, labels, total)
+        return None
+
+    def nearest(
+        self,
+        rows: Any,
+        labels: Labels,
+        state: dict[str, Any],
+        changes: Changes | None,
+        fixed: FixedPointSums | None = None,
+    ) -> tuple[int, int, int, int]:
+        """Write the labels of dense rows; returns what is counted in `Assigned`."""
+        counts: tuple[int, int, int, int]
+        sums = None if fixed is None else (fixed.sums, fixed.counts, fixed.bits)
         if self.bounds is None:
-            done = self.targets.nearest(rows, labels, **where)
+            counts = self.targets.nearest(rows, labels, changes=changes, sums=sums)
         else:
             arrays = state["upper"], state["lower"], state["group_lower"]
-            done = self.targets.nearest_bounded(
-                rows, labels, arrays, self.bounds.moved, fresh=self.bounds.fresh, **where
-            )
-        total.count(*done)
-        moved = done[0]
-        if fixed is not None or not moved:
-            return None
-        if changes is not None:
-            changes = changes[0][:moved], changes[1][:moved]
-        slots = total.sums.which
-        given = rows, block.weights, self.weight_scale, changes, labels, slots, self.grid, total.sums.parts
-        self.targets.move_rows(*given)
-        return None
+            given, fresh = self.bounds.moved, self.bounds.fresh
+            counts = self.targets.nearest_bounded(rows, labels, arrays, given, fresh=fresh, changes=changes, sums=sums)
+        return counts
+
+    def add_rows(self, block: Block, changes: Changes | None, after: Labels, total: Assigned) -> None:
+        """Add the changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
+        sums = total.sums
+        given = block.unchecked, block.weights, self.weight_scale, changes, after, sums.which, self.grid
+        self.targets.move_rows(*given, sums.parts)
 
     def _sparse(self, block: Block, labels: Labels, total: Assigned) -> None:
         before = labels.copy()

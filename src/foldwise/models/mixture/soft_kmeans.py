@@ -149,8 +149,7 @@ class SoftKMeans(CentreModel):
         make = self._make_start(data, X, seed)
         return make if isinstance(self.init, str) else lambda number: units.seen(make(number))
 
-    def _warn_of_empty(self, counts: NDArray[np.intp]) -> None:
-        distinct = int(np.count_nonzero(counts))
+    def _warn_of_empty(self, distinct: int) -> None:
         if distinct < self.n_clusters:
             warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}): centres that "
