@@ -1,6 +1,16 @@
 // Moves rows between the sums of clusters in fixed point (FixedSums, targets.h). A row is moved right after its panel was
 // compared, while it is in the cache.
 
+// After so many moves the integers go to the sums in two parts: so few values leave room for more bits behind the point.
+constexpr size_t fixed_moves = 8192;
+
+inline double two_to(int power) {
+    const unsigned long long bits = (unsigned long long)(1023 + power) << 52;
+    double value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 template <class T> inline Vec<long long> in_fixed_point(const T *x, const FixedSums &to, size_t j) {
     // The product with a power of two is exact, so this is rounded once, fused or not.
     return (Vec<long long>)(load_as<double>(x + j) * to.scale + load<Vec<double>>(to.start + j));
@@ -19,6 +29,7 @@ template <class T> inline void move_fixed(const T *x, size_t d, const FixedSums 
     constexpr size_t L = lanes<long long>;
     long long *sums = to.sums + size_t(after) * d;
     ++to.counts[after];
+    to.touched[after] = 1;
     size_t j = 0;
     if (before < 0) {
         for (; j + L <= d; j += L) store(sums + j, load<I>(sums + j) + in_fixed_point(x, to, j));
@@ -27,6 +38,7 @@ template <class T> inline void move_fixed(const T *x, size_t d, const FixedSums 
     }
     long long *old = to.sums + size_t(before) * d;
     --to.counts[before];
+    to.touched[before] = 1;
     for (; j + L <= d; j += L) {
         const I y = in_fixed_point(x, to, j);
         store(sums + j, load<I>(sums + j) + y);
@@ -37,4 +49,52 @@ template <class T> inline void move_fixed(const T *x, size_t d, const FixedSums 
         sums[j] = (long long)((unsigned long long)sums[j] + y);
         old[j] = (long long)((unsigned long long)old[j] - y);
     }
+}
+
+// Adds the integers to the sums in two parts, exactly, and clears them. `k` clusters, `d` columns.
+inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
+    const double magic = 1.5 * two_to(52 - from.bits);
+    unsigned long long constant;
+    __builtin_memcpy(&constant, &magic, sizeof constant);
+    const int shift = from.bits > from.coarse_bits ? from.bits - from.coarse_bits : 0;
+    const long long rest = (1ll << shift) - 1;
+    const double high_unit = two_to(shift - from.bits), low_unit = two_to(-from.bits);
+    for (size_t c = 0; c < k; ++c) {
+        if (!from.touched[c]) continue;
+        const unsigned long long off = (unsigned long long)from.counts[c] * constant;
+        long long *sums = from.sums + c * d;
+        double *high = from.high + c * d, *low = from.low + c * d;
+        for (size_t j = 0; j < d; ++j) {
+            const long long value = (long long)((unsigned long long)sums[j] - off);
+            high[j] += double(value >> shift) * high_unit;
+            low[j] += double(value & rest) * low_unit;
+            sums[j] = 0;
+        }
+        from.weight[c] += double(from.counts[c]);
+        from.counts[c] = 0;
+        from.touched[c] = 0;
+    }
+}
+
+// Moves the rows listed in `which` (all n if it is null) from cluster before[i] (none if it is null) to after[row]. Returns
+// false if a label is no target.
+template <class T>
+bool move_rows_fixed(const T *x, size_t n, const Targets<T> &t, const int *which, size_t count, const int *before, const int *after,
+                     const FixedSums &to) {
+    bool known = true;
+    size_t held = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const size_t row = which ? size_t(which[i]) : i;
+        const int was = before ? before[i] : -1;
+        if (row >= n || after[row] < 0 || after[row] >= int(t.k) || was >= int(t.k)) {
+            known = false;
+            continue;
+        }
+        move_fixed(x + row * t.d, t.d, to, was, after[row]);
+        if (++held < fixed_moves) continue;
+        empty_fixed(to, t.k, t.d);
+        held = 0;
+    }
+    empty_fixed(to, t.k, t.d);
+    return known;
 }

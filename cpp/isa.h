@@ -27,6 +27,8 @@ template <class T> struct RowKernels {
     bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
                       size_t count, const int *before, const int *after, const int *slots, size_t m, Grid grid,
                       double *high, double *low, double *weight, double *missing);
+    bool (*move_rows_fixed)(const T *x, size_t n, const Targets<T> &t, const int *which, size_t count, const int *before,
+                            const int *after, const FixedSums &to);
     void (*residuals)(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                       double *each, double *counts);
     double (*update_closest)(const T *x, const double *w, size_t n, const Targets<T> &t, size_t taken, T *closest,

@@ -37,7 +37,7 @@ namespace {
 #include "superpixels.h"
 
 template <class T, bool observed>
-constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>,
+constexpr RowKernels<T> row_kernels = {nearest<T, observed>,   nearest_bounded<T, observed>, move_rows<T, observed>, move_rows_fixed<T>,
                                        residuals<T, observed>, update_closest<T, observed>};
 
 template <class In> constexpr MixtureKernels<In> mixture_kernels = {mixture_step<In>, mixture_logs<In>, step_gaps<In>,

@@ -110,7 +110,7 @@ template <class T> struct ChangeLog {
     const T *x;
     size_t d, k;
     int *labels;
-    size_t count = 0, moved = 0;  // recorded and not yet moved; all
+    size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all; moves that the integers hold
     bool unknown = false;         // whether a previous label was no target
     int rows[room], before[room];
 
@@ -163,10 +163,19 @@ template <class T> struct ChangeLog {
             else if (labels[row] >= 0) move_fixed(x + size_t(row) * d, d, *sums, was, labels[row]);
         }
         moved += count;
+        held += count;
         count = 0;
+        if (held + room > fixed_moves) empty();
     }
-    // The number of rows that changed, or all ones if a previous label was no target.
-    size_t total() const { return unknown ? ~size_t(0) : moved + count; }
+    void empty() {
+        if (held) empty_fixed(*sums, k, d);
+        held = 0;
+    }
+    // Ends the pass; returns the number of rows that changed, or all ones if a previous label was no target.
+    size_t total() {
+        if (sums) empty();
+        return unknown ? ~size_t(0) : moved + count;
+    }
 };
 
 inline float square_root(float x) { return __builtin_sqrtf(x); }

@@ -25,8 +25,6 @@ using Doubles3Out = Array<double, nb::ndim<3>>;
 using AnyOut = Array<nb::ndim<1>>;
 using Any2Out = Array<nb::ndim<2>>;
 using Any = Array<nb::ro, nb::ndim<1>>;
-using LongsOut = Array<int64_t, nb::ndim<1>>;
-using Longs2Out = Array<int64_t, nb::ndim<2>>;
 using AssignTuple = std::tuple<size_t, size_t, size_t, size_t>;
 
 void require(bool condition, const char *message) {
@@ -155,20 +153,31 @@ class Targets {
         return {changed.data(), before.data()};
     }
 
-    // Sums in fixed point that the kernel adds to, if requested; `start` holds what they point to.
+    // Sums that the kernel adds to in fixed point, if requested; null otherwise. The integers belong to the thread.
     template <class T>
-    const fw::FixedSums *fixed_sums(const fw::Targets<T> &t, const Longs2Out &sums, const LongsOut &counts, int bits,
-                                    std::vector<double> &start, fw::FixedSums &view) const {
-        if (!sums.is_valid()) return nullptr;
+    const fw::FixedSums *fixed_sums(const fw::Targets<T> &t, const Doubles2Out &high, const Doubles2Out &low,
+                                    const Doubles2Out &weight, int bits, int coarse_bits, fw::FixedSums &view) const {
+        if (!high.is_valid()) return nullptr;
         require(single_ && !observed_, "only complete float32 rows are summed in fixed point");
-        require(counts.is_valid() && sums.shape(0) == k_ && sums.shape(1) == d_ && counts.shape(0) == k_,
-                "sums must be targets by columns, and counts one per target");
-        require(bits > 0 && bits < 51, "bits must be between 1 and 50");
-        const double magic = std::ldexp(1.5, 52 - bits);
+        require(low.is_valid() && weight.is_valid() && high.shape(0) == k_ && high.shape(1) == d_ && low.shape(0) == k_ &&
+                low.shape(1) == d_ && weight.shape(0) == 2 && weight.shape(1) == k_,
+                "sums must be targets by columns");
+        require(bits > 0 && bits < 50 && coarse_bits > 0 && bits <= 2 * coarse_bits, "bits must be between 1 and 49");
+        static thread_local std::vector<long long> integers;
+        static thread_local std::vector<unsigned char> touched;
+        static thread_local std::vector<double> start;
+        // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
+        const size_t needed = k_ * d_ + k_;
+        if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
+            integers.assign(needed, 0);
+            integers.shrink_to_fit();
+        }
+        if (touched.size() < k_) touched.assign(k_, 0);
         start.resize(d_);
-        for (size_t j = 0; j < d_; ++j)  // the pivot as a multiple of 2^-bits, so that the difference is exact
-            start[j] = magic - std::ldexp(std::nearbyint(std::ldexp(t.wide_pivot[j], bits)), -bits);
-        view = {(long long *)sums.data(), (long long *)counts.data(), start.data(), t.wide_scale};
+        const double magic = std::ldexp(1.5, 52 - bits);
+        for (size_t j = 0; j < d_; ++j) start[j] = magic - t.wide_pivot[j];
+        view = {integers.data(), integers.data() + k_ * d_, touched.data(), start.data(), t.wide_scale, bits, coarse_bits,
+                high.data(),     low.data(),                weight.data()};
         return &view;
     }
 
@@ -214,17 +223,16 @@ public:
     }
 
     // Returns (moved, computed, near_ties, exact_ties).
-    AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Longs2Out sums,
-                        LongsOut counts, int bits) const {
+    AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
+                        Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return tuple(with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
             const fw::Changes log = changes(changed, before, n);
-            std::vector<double> start;
             fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, sums, counts, bits, start, view);
+            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
             nb::gil_scoped_release released;
             return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed);
         }));
@@ -232,7 +240,8 @@ public:
 
     AssignTuple nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower, Any2Out group_lower, Any moved,
                                 Any group_moved, double most_moved, double slack, bool fresh, IntsOut changed,
-                                IntsOut before, Longs2Out sums, LongsOut counts, int bits) const {
+                                IntsOut before, Doubles2Out high, Doubles2Out low, Doubles2Out weight, int bits,
+                                int coarse_bits) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         return tuple(with(x, [&](auto *values, const auto &t) {
@@ -249,9 +258,8 @@ public:
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
             const fw::Changes log = changes(changed, before, n);
-            std::vector<double> start;
             fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, sums, counts, bits, start, view);
+            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
             nb::gil_scoped_release released;
             return kernels<T>(observed_).nearest_bounded(values, n, t, labels.data(), bounds, log, fixed);
         }));
@@ -285,6 +293,27 @@ public:
         });
     }
 
+    void move_rows_fixed(Matrix x, Ints which, Ints before, Ints after, Doubles2Out high, Doubles2Out low, Doubles2Out weight,
+                         int bits, int coarse_bits) const {
+        const size_t n = rows(x);
+        require(after.shape(0) == n, "labels: one entry per row");
+        require(which.is_valid() == before.is_valid() && (!which.is_valid() || which.shape(0) == before.shape(0)),
+                "rows that moved and where they were come together");
+        require(high.is_valid(), "sums are needed");
+        with(x, [&](auto *values, const auto &t) {
+            using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+            const int *some = which.is_valid() ? which.data() : nullptr, *old = some ? before.data() : nullptr;
+            fw::FixedSums view;
+            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
+            bool known;
+            {
+                nb::gil_scoped_release released;
+                known = kernels<T>().move_rows_fixed(values, n, t, some, some ? which.shape(0) : n, old, after.data(), *fixed);
+            }
+            require(known, "a label is not a target");
+        });
+    }
+
     void residuals(Matrix x, Doubles weights, Ints labels, DoublesOut total, DoublesOut each, DoublesOut counts) const {
         const size_t n = rows(x);
         const double *w = optional_weights(weights, n);
@@ -314,6 +343,23 @@ public:
     }
 };
 
+// The smallest coordinate of the means of some sums, other than 0, in absolute value and in units of the rescaled data.
+double least_coordinate(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot) {
+    const size_t k = high.shape(0), d = high.shape(1);
+    require(low.shape(0) == k && low.shape(1) == d && weights.shape(0) == k && pivot.shape(0) == d, "sums must be clusters by columns");
+    double least = INFINITY;
+    for (size_t c = 0; c < k; ++c) {
+        const double weight = weights.data()[c];
+        if (!(weight > 0)) continue;
+        const double *h = high.data() + c * d, *l = low.data() + c * d, *p = pivot.data();
+        for (size_t j = 0; j < d; ++j) {
+            const double value = std::fabs((h[j] + l[j]) / weight + p[j]);
+            least = value > 0 && value < least ? value : least;
+        }
+    }
+    return least;
+}
+
 }  // namespace
 
 void register_targets(nb::module_ &m) {
@@ -325,21 +371,28 @@ void register_targets(nb::module_ &m) {
              nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
-             nb::arg("before").noconvert().none() = nb::none(), nb::arg("sums").noconvert().none() = nb::none(),
-             nb::arg("counts").noconvert().none() = nb::none(), nb::arg("bits") = 0)
+             nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),
+             nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
+             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0)
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
              nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none(),
-             nb::arg("sums").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none(),
-             nb::arg("bits") = 0)
+             nb::arg("high").noconvert().none() = nb::none(),
+             nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
+             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0)
         .def("move_rows", &Targets::move_rows, x, weights, nb::arg("weight_scale"),
              nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(),
              nb::arg("slots").noconvert(), nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(),
              nb::arg("low").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("missing").noconvert().none() = nb::none())
+        .def("move_rows_fixed", &Targets::move_rows_fixed, x, nb::arg("which").noconvert().none(),
+             nb::arg("before").noconvert().none(), nb::arg("after").noconvert(), nb::arg("high").noconvert(),
+             nb::arg("low").noconvert(), nb::arg("weight").noconvert(), nb::arg("bits"), nb::arg("coarse_bits"))
         .def("residuals", &Targets::residuals, x, weights, labels, nb::arg("total").noconvert(),
              nb::arg("each").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
+    m.def("least_coordinate", &least_coordinate, nb::arg("high").noconvert(), nb::arg("low").noconvert(),
+          nb::arg("weights").noconvert(), nb::arg("pivot").noconvert());
 }

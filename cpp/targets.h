@@ -43,14 +43,17 @@ template <class T> struct Bounds {
     bool fresh;            // true if there are no bounds yet
 };
 
-// Sums of the rows of each cluster in fixed point: integers, which may be added and subtracted in any order (fixed_sums.h).
-// A value y is rounded to a multiple of 2^-bits by adding it to 1.5 * 2^(52 - bits); read as an integer, that sum is y in
-// fixed point plus a constant, which is taken off once, times the number of rows.
+// Changes in the sums of the rows of each cluster, in fixed point: integers, which may be added and subtracted in any order
+// (fixed_sums.h). A value y is rounded to a multiple of 2^-bits by adding it to 1.5 * 2^(52 - bits); read as an integer, that
+// sum is y in fixed point plus a constant, which is taken off in the end, times the number of rows.
 struct FixedSums {
-    long long *sums;      // k x d, modulo 2^64
-    long long *counts;    // k
-    const double *start;  // d: 1.5 * 2^(52 - bits) minus the pivot
+    long long *sums;         // k x d, modulo 2^64; zero between calls
+    long long *counts;       // k; zero between calls
+    unsigned char *touched;  // k: whether a row joined or left; zero between calls
+    const double *start;     // d: 1.5 * 2^(52 - bits) minus the pivot
     double scale;
+    int bits, coarse_bits;
+    double *high, *low, *weight;  // where the sums go (exact_sums.h): multiples of 2^-coarse_bits, and the rest
 };
 
 // The rows whose label changed and their previous labels; null if not requested.

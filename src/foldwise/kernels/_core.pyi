@@ -155,9 +155,11 @@ class Targets:
         next: NDArray[Any] | None = None,  # noqa: A002
         changed: NDArray[np.int32] | None = None,
         before: NDArray[np.int32] | None = None,
-        sums: NDArray[np.int64] | None = None,
-        counts: NDArray[np.int64] | None = None,
+        high: NDArray[np.float64] | None = None,
+        low: NDArray[np.float64] | None = None,
+        weight: NDArray[np.float64] | None = None,
         bits: int = 0,
+        coarse_bits: int = 0,
     ) -> tuple[int, int, int, int]: ...
     def nearest_bounded(
         self,
@@ -173,9 +175,11 @@ class Targets:
         fresh: bool,
         changed: NDArray[np.int32] | None = None,
         before: NDArray[np.int32] | None = None,
-        sums: NDArray[np.int64] | None = None,
-        counts: NDArray[np.int64] | None = None,
+        high: NDArray[np.float64] | None = None,
+        low: NDArray[np.float64] | None = None,
+        weight: NDArray[np.float64] | None = None,
         bits: int = 0,
+        coarse_bits: int = 0,
     ) -> tuple[int, int, int, int]: ...
     def move_rows(
         self,
@@ -192,6 +196,18 @@ class Targets:
         low: NDArray[np.float64],
         weight: NDArray[np.float64],
         missing: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def move_rows_fixed(
+        self,
+        x: NDArray[Any],
+        which: NDArray[np.int32] | None,
+        before: NDArray[np.int32] | None,
+        after: NDArray[np.int32],
+        high: NDArray[np.float64],
+        low: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        bits: int,
+        coarse_bits: int,
     ) -> None: ...
     def residuals(
         self,
@@ -439,3 +455,7 @@ def search_small_table(
 ) -> None: ...
 def digest(data: NDArray[np.uint8], from_: int, to: int) -> str: ...
 def dither(pixels: NDArray[Any], palette: NDArray[np.float32], unit: float, labels: NDArray[Any]) -> None: ...
+
+def least_coordinate(
+    high: NDArray[np.float64], low: NDArray[np.float64], weights: NDArray[np.float64], pivot: NDArray[np.float64]
+) -> float: ...

@@ -14,6 +14,8 @@ from foldwise.kernels import _core
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
+_PIVOT_UNITS = 2.0**26
+
 
 @dataclass(frozen=True)
 class Rescaling:
@@ -44,6 +46,18 @@ class Grid:
     coarse: float
     fine: float
     bits: int  # the first part is a multiple of 2^-bits
+
+    @property
+    def fixed_bits(self) -> int:
+        """The bits behind the point of values that the kernels add up as integers, a few thousand at a time.
+
+        They then go to both parts exactly: no more bits than the second part has.
+        """
+        return min(49, 2 * self.bits)
+
+    def fixed(self, high: Floats, low: Floats, weight: Floats) -> FixedSums:
+        """Sums on this grid to which kernels add in fixed point."""
+        return high, low, weight, self.fixed_bits, self.bits
 
     @classmethod
     def of(cls, rows: int) -> Grid:
@@ -94,9 +108,8 @@ class Moved:
 # Buffers for the numbers of rows whose label changes, and for their previous labels.
 Changes: TypeAlias = tuple[Labels, Labels]
 
-# Sums of the rows of each cluster in fixed point, their numbers, and the number of bits behind the point
-# (`foldwise.stats.cluster_sums.FixedPointSums`).
-IntegerSums: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], int]
+# The sums of the clusters that rows move between (high and low parts and weights), and the bits of `Grid` for them.
+FixedSums: TypeAlias = tuple[Floats, Floats, Floats, int, int]
 
 # For some rows: upper bounds, lower bounds, and lower bounds by group.
 RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -130,7 +143,7 @@ class DenseTargets:
         near: NDArray[Any] | None = None,
         next_: NDArray[Any] | None = None,
         changes: Changes | None = None,
-        sums: IntegerSums | None = None,
+        sums: FixedSums | None = None,
     ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
@@ -151,7 +164,7 @@ class DenseTargets:
         *,
         fresh: bool,
         changes: Changes | None = None,
-        sums: IntegerSums | None = None,
+        sums: FixedSums | None = None,
     ) -> tuple[int, int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
         given = (moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or (None, None)), *(sums or ()))
@@ -176,6 +189,13 @@ class DenseTargets:
         """
         which, before = changes or (None, None)
         self._core.move_rows(rows, weights, weight_scale, which, before, after, slots, grid.coarse, grid.fine, *sums)
+
+    def move_rows_fixed(
+        self, rows: NDArray[Any], changes: Changes | None, after: Labels, sums: FixedSums
+    ) -> None:
+        """The same in fixed point, as `nearest` does it."""
+        which, before = changes or (None, None)
+        self._core.move_rows_fixed(rows, which, before, after, *sums)
 
     def residuals(
         self, rows: NDArray[Any], weights: Floats | None, labels: Labels, each: Floats | None = None
@@ -259,7 +279,10 @@ def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtyp
         return Rescaling(pivot, 1.0)
     _, exponent = math.frexp(reach)
     most = 126 if dtype == np.float32 else 1022
-    return Rescaling(pivot, 2.0 ** max(-most, min(-(exponent + 1), most)))
+    scale = 2.0 ** max(-most, min(-(exponent + 1), most))
+    if dtype == np.float32:  # few bits, so that it is a number in fixed point (see `Grid.fixed_bits`)
+        pivot = np.rint(pivot * scale * _PIVOT_UNITS) / _PIVOT_UNITS / scale
+    return Rescaling(pivot, scale)
 
 
 def targets_of(points: NDArray[Any], rescaling: Rescaling, *, sparse: bool, observed: bool = False) -> Any:

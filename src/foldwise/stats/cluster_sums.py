@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.kernels.targets import Grid
 
 
 @dataclass(frozen=True)
@@ -95,48 +94,3 @@ class ClusterSums:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((self.high + self.low) / weights)
 
-
-@dataclass(frozen=True)
-class FixedPointSums:
-    """The same for all clusters and unweighted float32 rows in fixed point, as 64-bit integers: one sum instead of two parts.
-
-    Each value is rounded to a multiple of 2^-bits. Integers may be added and subtracted in any order, modulo 2^64. Every
-    value carries the constant `offset`, which `as_parts` takes off.
-    """
-
-    sums: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    bits: int
-
-    @classmethod
-    def zero(cls, k: int, n_columns: int, bits: int) -> FixedPointSums:
-        """No rows yet."""
-        return cls(np.zeros((k, n_columns), np.int64), np.zeros(k, np.int64), bits)
-
-    @staticmethod
-    def most_bits(rows: int) -> int:
-        """The finest fixed point in which sums of so many values of at most 1 fit into 64 bits."""
-        return min(62 - max(rows - 1, 0).bit_length(), 50)
-
-    @property
-    def offset(self) -> np.int64:
-        """What every value carries: the bits of the float64 number that rounds it."""
-        return np.float64(1.5 * 2.0 ** (52 - self.bits)).view(np.int64)
-
-    def add(self, other: FixedPointSums) -> None:
-        """Add those of other rows in place."""
-        np.add(self.sums, other.sums, out=self.sums)
-        np.add(self.counts, other.counts, out=self.counts)
-
-    def merge(self, other: FixedPointSums) -> FixedPointSums:
-        """The sums of both sets of rows."""
-        return FixedPointSums(self.sums + other.sums, self.counts + other.counts, self.bits)
-
-    def as_parts(self, grid: Grid) -> ClusterSums:
-        """The same sums, exactly, in two parts on the grid."""
-        values = self.sums - self.counts[:, None] * self.offset
-        shift = max(self.bits - grid.bits, 0)
-        high = np.ldexp((values >> shift).astype(np.float64), shift - self.bits)
-        low = np.ldexp((values & ((1 << shift) - 1)).astype(np.float64), -self.bits)
-        weight = np.stack([self.counts.astype(np.float64), np.zeros(len(self.counts))])
-        return ClusterSums(np.arange(len(self.counts), dtype=np.int32), high, low, weight)

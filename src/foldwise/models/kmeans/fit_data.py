@@ -18,14 +18,12 @@ from foldwise.data.source import Source, column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
-from foldwise.stats.cluster_sums import FixedPointSums
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
 
 E = TypeVar("E", bound=Extent)
 
 _SMALL = 1000
-_NOTHING = 2.0**-30  # of a standard deviation: a hundredth of what a centre in float32 is rounded by
 _SHRINK = 2.0**-64  # values times this can be summed without leaving float64
 _MOST_REACH = 2.0**1021  # half of the largest distance from the mean that a power of two can bring to 1
 
@@ -67,7 +65,7 @@ class KMeansData:
         self.grid = Grid.of(self.n)
         heaviest = math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 0
         self.weight_scale = 2.0 ** min(-heaviest, 1000)
-        self.fixed_bits = self._fixed_bits()
+        self.fixed = self._can_be_fixed()
         self.block_rows = passes.block_rows
 
     def _summarise(self, passes: Passes) -> None:
@@ -85,21 +83,12 @@ class KMeansData:
         task = partial(_scaled_moments, scale=scale, moments=type(columns))
         return np.asarray(self.passes.fold(task).squares)  # unscaled squares leave float64
 
-    def _fixed_bits(self) -> int | None:
-        """How finely sums in fixed point are rounded, or None where two parts are needed.
-
-        Rows have to lie within 1 of the pivot. The mean of a cluster is wrong by less than 2^-bits, and that must be nothing
-        even in the column with the least deviation.
-        """
+    def _can_be_fixed(self) -> bool:
+        """Whether rows can be summed in fixed point: float32 without weights, within 1 of the pivot."""
         if self.weights is not None or self.source.sparse or self.observed or self.dtype != np.float32:
-            return None
-        bits, rescaling = FixedPointSums.most_bits(self.n), self.rescaling
-        farthest = np.maximum(rescaling.apply(self.extent.high), -rescaling.apply(self.extent.low)).max()
-        varying = self.squares[self.squares > 0]
-        if not farthest <= 1.0 or not len(varying):
-            return None
-        least = math.sqrt(float(varying.min()) / self.n)
-        return bits if 2.0**-bits <= _NOTHING * least else None
+            return False
+        apply = self.rescaling.apply
+        return bool(np.maximum(apply(self.extent.high), -apply(self.extent.low)).max() <= 1.0)
 
     @property
     def counted(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
 from foldwise.kernels.targets import Changes, Grid, Labels, Moved
-from foldwise.stats.cluster_sums import ClusterSums, FixedPointSums
+from foldwise.stats.cluster_sums import ClusterSums
 
 _room = local()  # buffers for each thread
 _moving = Lock()  # of sparse rows between sums that threads share
@@ -25,17 +25,14 @@ class Assigned:
     """
 
     sums: ClusterSums
-    fixed: FixedPointSums | None = None  # changes in fixed point, instead
     moved: int = 0
     computed: int = 0
     settled: int = 0
     tied: int = 0
 
     @classmethod
-    def zero(cls, k: int, d: int, missing: bool, bits: int | None) -> Assigned:
-        """Nothing yet; `missing` says whether rows may have missing cells, `bits` those of sums in fixed point."""
-        if bits is not None:
-            return cls(ClusterSums.zero(np.arange(0, dtype=np.int32), d), FixedPointSums.zero(k, d, bits))
+    def zero(cls, k: int, d: int, missing: bool) -> Assigned:
+        """Nothing yet; `missing` says whether rows may have missing cells."""
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
     def count(self, moved: int, computed: int, settled: int, tied: int) -> None:
@@ -48,13 +45,7 @@ class Assigned:
     def add(self, other: Assigned) -> None:
         """Add the result for other blocks."""
         self.sums.add(other.sums)
-        if self.fixed is not None and other.fixed is not None:
-            self.fixed.add(other.fixed)
         self.count(other.moved, other.computed, other.settled, other.tied)
-
-    def changes(self, grid: Grid) -> ClusterSums:
-        """The changes in the cluster sums, in two parts."""
-        return self.sums if self.fixed is None else self.fixed.as_parts(grid)
 
 
 @dataclass(frozen=True)
@@ -77,6 +68,7 @@ class Assign:
     weight_scale: float
     blank: bool  # whether no row has a label
     sparse: bool
+    fixed: bool  # whether rows are added up in fixed point
     bounds: BoundsInUse | None = None
     name: str = "labels"  # key of the labels in the block state
 
@@ -104,10 +96,10 @@ class Assign:
             labels.fill(-1)
         if self.sparse:
             return self._sparse(block, labels, total)
-        changes = None if self.blank or total.fixed is not None else _changes(block.n_rows)
-        counts = self.nearest(rows, labels, state, changes, total.fixed)
+        changes = None if self.blank or self.fixed else _changes(block.n_rows)
+        counts = self.nearest(rows, labels, state, changes, total.sums if self.fixed else None)
         total.count(*counts)
-        if counts[0] and total.fixed is None:
+        if counts[0] and not self.fixed:
             if changes is not None:
                 changes = changes[0][: counts[0]], changes[1][: counts[0]]
             self.add_rows(block, changes, labels, total)
@@ -119,11 +111,11 @@ class Assign:
         labels: Labels,
         state: dict[str, Any],
         changes: Changes | None,
-        fixed: FixedPointSums | None = None,
+        add_to: ClusterSums | None = None,
     ) -> tuple[int, int, int, int]:
-        """Write the labels of dense rows; returns what is counted in `Assigned`."""
+        """Write the labels of dense rows; returns what is counted in `Assigned`. Moves are added in fixed point, if asked."""
         counts: tuple[int, int, int, int]
-        sums = None if fixed is None else (fixed.sums, fixed.counts, fixed.bits)
+        sums = None if add_to is None else self.grid.fixed(*add_to.parts)
         if self.bounds is None:
             counts = self.targets.nearest(rows, labels, changes=changes, sums=sums)
         else:
@@ -132,11 +124,13 @@ class Assign:
             counts = self.targets.nearest_bounded(rows, labels, arrays, given, fresh=fresh, changes=changes, sums=sums)
         return counts
 
-    def add_rows(self, block: Block, changes: Changes | None, after: Labels, total: Assigned) -> None:
+    def add_rows(self, block: Block, changes: Changes | None, after: Labels, total: Assigned) -> Any:
         """Add the changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
         sums = total.sums
+        if self.fixed:
+            return self.targets.move_rows_fixed(block.unchecked, changes, after, self.grid.fixed(*sums.parts))
         given = block.unchecked, block.weights, self.weight_scale, changes, after, sums.which, self.grid
-        self.targets.move_rows(*given, sums.parts)
+        return self.targets.move_rows(*given, sums.parts)
 
     def _sparse(self, block: Block, labels: Labels, total: Assigned) -> None:
         before = labels.copy()

@@ -1,0 +1,180 @@
+"""Sums of clusters in fixed point: against integers of Python, in any order, and as the two parts of other sums."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from foldwise.kernels._core import least_coordinate
+from foldwise.kernels.targets import CentreGroups, DenseTargets, Grid, Moved, Rescaling, rescaling_within
+from foldwise.stats.cluster_sums import ClusterSums
+
+
+def frame_of(x: NDArray[np.float32]) -> Rescaling:
+    return rescaling_within(x.astype(np.float64).mean(axis=0), x.min(axis=0), x.max(axis=0), x.dtype)
+
+
+def table(n: int, d: int, seed: int, offset: float = 0.0) -> NDArray[np.float32]:
+    return (np.random.default_rng(seed).standard_normal((n, d)) + offset).astype(np.float32)
+
+
+def zero(k: int, d: int) -> ClusterSums:
+    return ClusterSums.zero(np.arange(k, dtype=np.int32), d)
+
+
+def assign(
+    targets: DenseTargets, x: NDArray[Any], labels: NDArray[np.int32], sums: ClusterSums, grid: Grid | None = None
+) -> tuple[int, int, int, int]:
+    grid = grid or Grid.of(len(x))
+    return targets.nearest(x, labels, sums=grid.fixed(sums.high, sums.low, sums.weight))
+
+
+def same(first: ClusterSums, second: ClusterSums) -> bool:
+    return all((a == b).all() for a, b in zip(first.parts, second.parts, strict=True))
+
+
+def by_hand(x: NDArray[np.float32], labels: NDArray[np.int32], k: int, frame: Rescaling, bits: int) -> list[list[int]]:
+    """The sums in units of 2^-bits, in integers of any length."""
+    one, sums = 1 << bits, [[0] * x.shape[1] for _ in range(k)]
+    pivot = [round(Fraction(float(p * frame.scale)) * one) for p in frame.pivot]
+    for row, label in zip(x, labels, strict=True):
+        for j, value in enumerate(row):
+            sums[label][j] += round(Fraction(float(value)) * Fraction(frame.scale) * one - pivot[j])
+    return sums
+
+
+def test_a_case_worked_by_hand() -> None:
+    x = np.array([[0.25, -1.0], [0.5, 1.0], [-0.75, 0.0]], np.float32)
+    frame, labels, sums = Rescaling(np.zeros(2), 1.0), np.full(3, -1, np.int32), zero(2, 2)
+    assert assign(DenseTargets(np.array([[0.5, 0.0], [-1.0, 0.0]], np.float32), frame), x, labels, sums)[0] == 3
+    assert labels.tolist() == [0, 0, 1]
+    assert (sums.high + sums.low).tolist() == [[0.75, 0.0], [-0.75, 0.0]]
+    assert sums.weights.tolist() == [2.0, 1.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(1, 130),
+    d=st.integers(1, 40),
+    k=st.integers(1, 20),
+    seed=st.integers(0, 2**20),
+    offset=st.sampled_from([0.0, 1.0, 1e5]),
+    rows=st.sampled_from([1, 10**4, 10**6, 10**9]),
+)
+def test_sums_are_those_of_integers(n: int, d: int, k: int, seed: int, offset: float, rows: int) -> None:
+    """`rows` is the number of rows of a whole table, of which these are some."""
+    x = table(n, d, seed, offset)
+    frame, grid = frame_of(x), Grid.of(max(n, rows))
+    bits = grid.fixed_bits
+    labels, sums = np.full(n, -1, np.int32), zero(k, d)
+    assign(DenseTargets(table(k, d, seed + 1, offset), frame), x, labels, sums, grid)
+    assign(DenseTargets(table(k, d, seed + 2, offset), frame), x, labels, sums, grid)  # some rows move
+    expected = by_hand(x, labels, k, frame, bits)
+    for c in range(k):
+        assert sums.weight[0, c] == np.count_nonzero(labels == c)
+        for j in range(d):
+            high, low = Fraction(float(sums.high[c, j])), Fraction(float(sums.low[c, j]))
+            assert (high + low) * (1 << bits) == expected[c][j]
+            assert (high * (1 << grid.bits)).denominator == 1
+
+
+def test_more_rows_than_the_integers_hold_at_a_time() -> None:
+    x = np.ones((20_000, 2), np.float32)
+    x[:, 1] = 0.5 - 2.0**-24
+    sums = zero(1, 2)
+    assign(DenseTargets(np.zeros((1, 2), np.float32), Rescaling(np.zeros(2), 1.0)), x, np.full(20_000, -1, np.int32), sums)
+    assert (sums.high + sums.low).tolist() == [[20_000.0, 20_000 * (0.5 - 2.0**-24)]]
+
+
+@pytest.mark.parametrize("d", [3, 8, 16, 17, 200])
+def test_bounds_move_the_same_rows(d: int) -> None:
+    x, k = table(1000, d, 5), 12
+    frame, grid = frame_of(x), Grid.of(1000)
+    groups = CentreGroups(np.arange(k, dtype=np.int32), np.array([5, k], np.int32))
+    dtype = np.dtype(np.float32)
+    bounds = np.empty(1000, dtype), np.empty(1000, dtype), np.empty((1000, 2), dtype)
+    plain, bounded = zero(k, d), zero(k, d)
+    first, second = (np.full(1000, -1, np.int32) for _ in range(2))
+    start = before = table(k, d, 6)
+    total = np.zeros(k)
+    for step in range(4):
+        points = start * np.float32(1 - 0.05 * step)
+        total += np.linalg.norm((points - before).astype(np.float64) * frame.scale, axis=1) * (1 + 1e-6)
+        moved = Moved.of(total, groups.largest(total), float(total.max()), d, dtype)
+        assign(DenseTargets(points, frame), x, first, plain)
+        sums = grid.fixed(bounded.high, bounded.low, bounded.weight)
+        DenseTargets(points, frame, groups).nearest_bounded(x, second, bounds, moved, fresh=step == 0, sums=sums)
+        before = points
+        assert (first == second).all()
+        assert (plain.high + plain.low == bounded.high + bounded.low).all()
+        assert same(replace_parts(plain), replace_parts(bounded))
+
+
+def replace_parts(sums: ClusterSums) -> ClusterSums:
+    """High and low parts depend on how often the integers were emptied; their sum does not."""
+    return ClusterSums(sums.which, sums.high + sums.low, np.zeros_like(sums.low), sums.weight)
+
+
+def test_moving_by_hand_is_moving_by_the_nearest() -> None:
+    x, k, d = table(300, 9, 1), 4, 9
+    frame, grid = frame_of(x), Grid.of(300)
+    first, second = DenseTargets(table(k, d, 2), frame), DenseTargets(table(k, d, 3), frame)
+    labels, sums, other = np.full(300, -1, np.int32), zero(k, d), zero(k, d)
+    assign(first, x, labels, sums)
+    first.move_rows_fixed(x, None, labels, grid.fixed(other.high, other.low, other.weight))
+    assert same(replace_parts(sums), replace_parts(other))
+    before = labels.copy()
+    assert 0 < assign(second, x, labels, sums)[0] < 300
+    which = np.flatnonzero(before != labels).astype(np.int32)
+    first.move_rows_fixed(x, (which, before[which]), labels, grid.fixed(other.high, other.low, other.weight))
+    assert same(replace_parts(sums), replace_parts(other))
+
+
+def test_means_agree_with_sums_in_two_parts() -> None:
+    x, k, d = table(5000, 7, 3, 100.0), 5, 7
+    frame, grid = frame_of(x), Grid.of(5000)
+    targets, labels = DenseTargets(table(k, d, 4, 100.0), frame), np.full(5000, -1, np.int32)
+    fixed, exact = zero(k, d), zero(k, d)
+    assign(targets, x, labels, fixed)
+    targets.move_rows(x, None, 1.0, None, labels, exact.which, grid, exact.parts)
+    assert np.abs(fixed.means() - exact.means()).max() <= 2.0**-grid.fixed_bits
+
+
+def test_zeros_stay_zero() -> None:
+    """The pivot is a number in fixed point as well."""
+    x = np.abs(table(1000, 6, 8))
+    x[:500, ::2] = 0.0
+    frame, sums = frame_of(x), zero(2, 6)
+    DenseTargets(np.zeros((2, 6), np.float32), frame).move_rows_fixed(
+        x, None, np.repeat(np.array([0, 1], np.int32), 500), Grid.of(1000).fixed(sums.high, sums.low, sums.weight)
+    )
+    assert (frame.undo(sums.means(), np.dtype(np.float32))[0, ::2] == 0.0).all()
+
+
+def test_the_smallest_coordinate() -> None:
+    high, low = np.array([[4.0, -2.0], [0.0, 1.0]]), np.array([[0.0, 0.5], [0.0, 0.0]])
+    weights, pivot = np.array([2.0, 0.0]), np.array([-2.0, 0.5])
+    assert least_coordinate(high, low, weights, pivot) == 0.25  # the other is 0, and the second cluster is empty
+    assert least_coordinate(high[1:], low[1:], weights[1:], pivot) == np.inf
+
+
+def test_what_is_refused() -> None:
+    x = table(10, 3, 0)
+    frame, labels, points = frame_of(x), np.full(10, -1, np.int32), table(2, 3, 1)
+    with pytest.raises(ValueError, match="only complete float32 rows"):
+        assign(DenseTargets(points.astype(np.float64), frame), x.astype(np.float64), labels, zero(2, 3))
+    with pytest.raises(ValueError, match="only complete float32 rows"):
+        assign(DenseTargets(points, frame, observed=True), x, labels, zero(2, 3))
+    with pytest.raises(ValueError, match="targets by columns"):
+        assign(DenseTargets(points, frame), x, labels, zero(3, 3))
+    with pytest.raises(ValueError, match="bits must be"):
+        assign(DenseTargets(points, frame), x, labels, zero(2, 3), Grid(1.0, 1.0, 0))
+    labels[0] = 7  # a previous label that is no target
+    with pytest.raises(ValueError, match="a label is not a target"):
+        assign(DenseTargets(points, frame), x, labels, zero(2, 3))
