@@ -27,7 +27,13 @@
 #include <immintrin.h>
 #endif
 
+#include "batch.h"
+
 namespace nb = nanobind;
+
+using fw::Batch;
+using fw::Column;
+using fw::Kind;
 
 namespace {
 
@@ -74,17 +80,6 @@ struct Owned {  // an Arrow struct that is released exactly once
   ~Owned() {
     if (value.release) value.release(&value);
   }
-};
-
-enum class Kind { i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, bit, boolean, decimal, other };
-
-struct Column {
-  Kind kind = Kind::other;
-  const char* data = nullptr;         // the first value (bit columns: the first byte of the bitmap)
-  int64_t stride = 0;                 // bytes from one value to the next
-  int64_t offset = 0;                 // bitmaps only: where this column starts
-  const uint8_t* validity = nullptr;  // null if nothing is missing
-  double scale = 1.0;                 // decimals only: the power of ten to divide by
 };
 
 Kind kind_of(const char* format) {
@@ -230,12 +225,6 @@ void transpose(const T* from, int64_t from_width, int64_t columns, int64_t rows,
     for (int64_t j = i < even_rows ? even_columns : 0; j < columns; ++j)
       to[i * to_width + j] = from[j * from_width + i];
 }
-
-struct Batch {
-  int64_t rows = 0;
-  std::vector<Column> columns;
-  std::shared_ptr<void> owner;  // keeps the memory of the columns alive
-};
 
 // The same rows with only the given columns, in the given order.
 Batch chosen(const Batch& batch, const std::vector<int64_t>& columns) {
