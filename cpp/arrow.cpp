@@ -20,6 +20,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -134,16 +135,20 @@ bool bit(const uint8_t* bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
 template <class S, class T>
 void convert(const char* from, int64_t stride, int64_t n, T* to) {
-  if (stride == int64_t(sizeof(S)) && reinterpret_cast<uintptr_t>(from) % alignof(S) == 0) {
-    const S* values = reinterpret_cast<const S*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(values[i]);
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    S value;
-    std::memcpy(&value, from + i * stride, sizeof value);
-    to[i] = static_cast<T>(value);
-  }
+  // A step that is known to the compiler lets it use vectors, wherever the values begin.
+  const auto each = [&](int64_t step) {
+    for (int64_t i = 0; i < n; ++i) {
+      S value;
+      std::memcpy(&value, from + i * step, sizeof value);
+      to[i] = static_cast<T>(value);
+    }
+  };
+  if (stride != int64_t(sizeof(S)))
+    each(stride);
+  else if constexpr (std::is_same_v<S, T>)
+    std::memcpy(to, from, size_t(n) * sizeof(T));
+  else
+    each(sizeof(S));
 }
 
 template <class T>
@@ -270,6 +275,13 @@ void mark_missing(const Column& c, int64_t start, int64_t n, T* to) {
   }
 }
 
+// Asks for values that are needed soon: a run is too short for the processor to foresee that the next one follows.
+inline void prefetch(const Column& c, int64_t start, int64_t n) {
+  if (c.kind == Kind::bit || c.stride > 16) return;
+  const char* from = c.data + start * c.stride;
+  for (int64_t at = 0; at < n * c.stride; at += 64) __builtin_prefetch(from + at, 0, 2);
+}
+
 template <class T>
 void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, int64_t stop, T* out) {
   // One cache line of each row; the padding keeps the rows of the buffer out of each other's cache sets.
@@ -281,6 +293,7 @@ void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, 
       const int64_t m = std::min(tile_columns, count - j);
       for (int64_t k = 0; k < m; ++k) {
         const Column& c = batch.columns[first + j + k];
+        prefetch(c, i + n, std::min(tile_rows, stop - i - n));
         convert(c, i, n, tile + k * width);
         if (c.validity) mark_missing(c, i, n, tile + k * width);
       }

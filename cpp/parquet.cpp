@@ -66,7 +66,8 @@ class Chunk {
 
   std::mutex lock;
 
-  // The pages with rows [first, last) of a group of `rows` rows; those that end at `done` or before are given up.
+  // The pages with rows [first, last) of a group of `rows` rows. Those that end at `done` or before are given up; all that
+  // follow are kept, though they may come before `first`: somebody waits for them.
   void pages(const File &file, Pool &pool, int64_t first, int64_t last, int64_t done, int64_t rows,
              std::vector<std::shared_ptr<Page>> &found) {
     while (!pages_.empty() && pages_.front()->first + pages_.front()->rows <= done) pages_.pop_front();
@@ -75,7 +76,7 @@ class Chunk {
       offset_ = place_.offset;
       row_ = 0;
     }
-    while (row_ < last) next(file, pool, first, rows);
+    while (row_ < last) next(file, pool, std::min(first, done), rows);
     for (const auto &page : pages_)
       if (page->first < last && page->first + page->rows > first) found.push_back(page);
   }
@@ -83,8 +84,8 @@ class Chunk {
  private:
   static constexpr int64_t most_of_header = 1 << 20;  // bytes
 
-  // Goes one page further; pages before row `first` are passed over.
-  void next(const File &file, Pool &pool, int64_t first, int64_t rows) {
+  // Goes one page further; pages that end at row `done` or before are passed over.
+  void next(const File &file, Pool &pool, int64_t done, int64_t rows) {
     const int64_t end = place_.offset + place_.size;
     int64_t at = offset_;  // which moves only once all went well: another thread may come after one that failed
     const PageHeader header = page_header(file, at, end);
@@ -93,7 +94,7 @@ class Chunk {
     const bool is_data = header.type == data_page || header.type == data_page_v2;
     if (is_data && (header.values < 0 || header.values > rows - row_)) throw Refused("a page has too many rows");
     if (header.type == dictionary_page && header.values < 0) throw Refused("the size of a page does not fit");
-    const bool wanted = is_data ? header.values > 0 && row_ + header.values > first
+    const bool wanted = is_data ? header.values > 0 && row_ + header.values > done
                                 : header.type == dictionary_page && !dictionary_.bytes;
     if (wanted) {
       Pool::Bytes raw = pool.take(size_t(header.compressed));
@@ -295,7 +296,8 @@ class Reader {
       batch.owner = found;
       for (size_t j = 0; j < columns_.size(); ++j) {
         const Pages &pages = (*found)[j];
-        while (pages[at[j]]->first + pages[at[j]]->rows <= first) ++at[j];
+        while (at[j] < pages.size() && pages[at[j]]->first + pages[at[j]]->rows <= first) ++at[j];
+        if (at[j] == pages.size() || pages[at[j]]->first > first) throw Refused("a page is missing");
         const Page &page = *pages[at[j]];
         Column column;
         column.kind = columns_[j].kind;

@@ -337,9 +337,10 @@ def _check_cases(table: DuckDBTable, where: str) -> None:
 
 
 def _has_rows(table: DuckDBTable) -> None:
-    if table.n_rows is not None and (table.scratch is not None or len(table.columns) > _WIDE):
+    quick = table.scratch is None and table.pages is None and len(table.columns) <= _WIDE
+    if table.n_rows is not None and not quick:
         check.not_empty(table.n_rows, len(table.columns), table.where)
-        return  # to read even one row of a wide table takes long
+        return  # to read even one row of a wide table, or of large row groups, takes long
     try:
         some = table.ask(lambda relation: relation.limit(1).fetchall())
     except duckdb.Error as problem:
