@@ -20,6 +20,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,13 @@
 #include <immintrin.h>
 #endif
 
+#include "batch.h"
+
 namespace nb = nanobind;
+
+using fw::Batch;
+using fw::Column;
+using fw::Kind;
 
 namespace {
 
@@ -74,17 +81,6 @@ struct Owned {  // an Arrow struct that is released exactly once
   ~Owned() {
     if (value.release) value.release(&value);
   }
-};
-
-enum class Kind { i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, bit, boolean, decimal, other };
-
-struct Column {
-  Kind kind = Kind::other;
-  const char* data = nullptr;         // the first value (bit columns: the first byte of the bitmap)
-  int64_t stride = 0;                 // bytes from one value to the next
-  int64_t offset = 0;                 // bitmaps only: where this column starts
-  const uint8_t* validity = nullptr;  // null if nothing is missing
-  double scale = 1.0;                 // decimals only: the power of ten to divide by
 };
 
 Kind kind_of(const char* format) {
@@ -139,16 +135,20 @@ bool bit(const uint8_t* bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
 template <class S, class T>
 void convert(const char* from, int64_t stride, int64_t n, T* to) {
-  if (stride == int64_t(sizeof(S)) && reinterpret_cast<uintptr_t>(from) % alignof(S) == 0) {
-    const S* values = reinterpret_cast<const S*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(values[i]);
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    S value;
-    std::memcpy(&value, from + i * stride, sizeof value);
-    to[i] = static_cast<T>(value);
-  }
+  // A step that is known to the compiler lets it use vectors, wherever the values begin.
+  const auto each = [&](int64_t step) {
+    for (int64_t i = 0; i < n; ++i) {
+      S value;
+      std::memcpy(&value, from + i * step, sizeof value);
+      to[i] = static_cast<T>(value);
+    }
+  };
+  if (stride != int64_t(sizeof(S)))
+    each(stride);
+  else if constexpr (std::is_same_v<S, T>)
+    std::memcpy(to, from, size_t(n) * sizeof(T));
+  else
+    each(sizeof(S));
 }
 
 template <class T>
@@ -231,12 +231,6 @@ void transpose(const T* from, int64_t from_width, int64_t columns, int64_t rows,
       to[i * to_width + j] = from[j * from_width + i];
 }
 
-struct Batch {
-  int64_t rows = 0;
-  std::vector<Column> columns;
-  std::shared_ptr<void> owner;  // keeps the memory of the columns alive
-};
-
 // The same rows with only the given columns, in the given order.
 Batch chosen(const Batch& batch, const std::vector<int64_t>& columns) {
   Batch result{batch.rows, {}, batch.owner};
@@ -281,6 +275,13 @@ void mark_missing(const Column& c, int64_t start, int64_t n, T* to) {
   }
 }
 
+// Asks for values that are needed soon: a run is too short for the processor to foresee that the next one follows.
+inline void prefetch(const Column& c, int64_t start, int64_t n) {
+  if (c.kind == Kind::bit || c.stride > 16) return;
+  const char* from = c.data + start * c.stride;
+  for (int64_t at = 0; at < n * c.stride; at += 64) __builtin_prefetch(from + at, 0, 2);
+}
+
 template <class T>
 void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, int64_t stop, T* out) {
   // One cache line of each row; the padding keeps the rows of the buffer out of each other's cache sets.
@@ -292,6 +293,7 @@ void copy_rows(const Batch& batch, int64_t first, int64_t count, int64_t start, 
       const int64_t m = std::min(tile_columns, count - j);
       for (int64_t k = 0; k < m; ++k) {
         const Column& c = batch.columns[first + j + k];
+        prefetch(c, i + n, std::min(tile_rows, stop - i - n));
         convert(c, i, n, tile + k * width);
         if (c.validity) mark_missing(c, i, n, tile + k * width);
       }

@@ -5,6 +5,7 @@
 
 void register_row_kernels(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
+void register_parquet(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
 void register_sparse(nanobind::module_ &);
 void register_mixture(nanobind::module_ &);
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
     register_row_kernels(m);
     register_arrow(m);
+    register_parquet(m);
     register_targets(m);
     register_sparse(m);
     register_mixture(m);

@@ -538,7 +538,7 @@ def test_wide_tables(tmp_path, width):
 
 def test_errors_of_parquet_are_what_they_are(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({f"c{j}": np.arange(5.0) for j in range(2000)}), path)
+    pq.write_table(pa.table({f"c{j}": np.arange(5.0) for j in range(2000)}), path, compression="gzip")  # which DuckDB reads
     monkeypatch.setattr("foldwise.data.duckdb_connection._megabytes_for", lambda width, chunks: 1)
     monkeypatch.setattr("foldwise.data.duckdb_connection._MOST_MEGABYTES", 1)
     with pytest.raises(DataError, match="more memory") as error:

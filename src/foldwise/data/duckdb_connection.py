@@ -125,13 +125,9 @@ def _megabytes_for(width: int, chunks: int) -> int:
     return 1000 + (chunks * n_threads.count() * width * _CHUNK * 16) // 1_000_000
 
 
-def bound_parquet_memory(listed: str, width: int, database: Database) -> None:
+def bound_parquet_memory(groups: int, largest: int, width: int, database: Database) -> None:
     """Limit memory to what is needed, a row group or two per thread, since DuckDB fills whatever it is allowed."""
-    groups, largest = database.query(
-        "SELECT count(*), max(size) FROM (SELECT sum(total_uncompressed_size) AS size "
-        f"FROM parquet_metadata([{listed}]) GROUP BY file_name, row_group_id)"
-    )[0]
-    megabytes = 256 + 2 * min(n_threads.count(), groups) * int(largest or 0) // 1_000_000
+    megabytes = 256 + 2 * min(n_threads.count(), groups) * largest // 1_000_000
     # The metadata of a damaged file may say anything; what a wide table needs beyond its values depends on its width.
     wide = _megabytes_for(width, 2) if width > _WIDE else 0
     database.limit_memory(f"{min(max(megabytes, wide), _MOST_MEGABYTES)}MB")

@@ -25,6 +25,7 @@ from foldwise.data.rebatch import Part, grouped, rows_of
 from foldwise.data.source import Piece, block_rows
 from foldwise.errors import DataError
 from foldwise.kernels.arrow import Batch, Stream
+from foldwise.kernels.parquet import ParquetReader, RowRange
 
 _ALL = 2**62  # rows
 _WIDE = 1000  # columns
@@ -59,6 +60,7 @@ class DuckDBSource:
         self.dtype: np.dtype[np.floating] = dtype or (np.dtype(np.float32) if single else np.dtype(np.float64))
         self.n_rows: int | None = table.n_rows if where is None else None
         self.in_memory = table.object is not None
+        self._by_duckdb = False  # whether pages of Parquet files turned out to be of a kind that only DuckDB reads
         self.divisible = table.files is not None  # the rows of a query need not come in the same order twice
 
     def count(self, most: int | None = None) -> int:
@@ -114,6 +116,42 @@ class DuckDBSource:
         files = self._table.files
         if files is not None:
             files.check_unchanged()
+        reader = self._page_reader()
+        if reader is None:
+            yield from self._from_batches(first, last)
+        else:
+            yield from self._from_pages(reader, first, last)
+        if files is not None:
+            files.check_unchanged()
+
+    def _page_reader(self) -> ParquetReader | None:
+        """What reads the columns of Parquet files without DuckDB, if all of them are plain."""
+        table = self._table
+        computed = table.projection is not None or table.mask is not None or self._condition is not None
+        if table.pages is None or computed or self._by_duckdb or self.n_rows != table.pages.n_rows:
+            return None
+        needed = self._needed()
+        return None if any(one.expression is not None for one in needed) else table.pages.reader(needed)
+
+    def _from_pages(self, reader: ParquetReader, first: int, last: int | None) -> Iterator[Piece]:
+        rows, n_rows = block_rows(self), self.n_rows or 0
+        stop = n_rows if last is None else min(n_rows, last * rows)
+        for start in range(first * rows, stop, rows):
+            if self._by_duckdb:
+                yield from self._from_batches(start // rows, last)
+                return
+            yield _Pages(self, reader, start, min(start + rows, n_rows))
+        check.not_empty(n_rows, self.n_columns, self.where)
+
+    def load_again(self, start: int) -> DenseBlock:
+        """The block that begins at row `start`, by DuckDB: its pages are damaged, or of a kind that is read only there."""
+        self._by_duckdb = True  # what follows as well
+        number = start // block_rows(self)
+        for piece in self._from_batches(number, number + 1):
+            return piece.load()
+        raise DataError("the file has fewer rows than it says", where=self.where, advice="Write or copy it again")
+
+    def _from_batches(self, first: int, last: int | None) -> Iterator[_Batches]:
         rows = block_rows(self)
         # Files keep their order, so a range can be cut out by the database; of a query, all before it is passed over.
         stop = skipped = first * rows if self.divisible else 0
@@ -131,8 +169,6 @@ class DuckDBSource:
         check.not_empty(stop, self.n_columns, self.where)
         if self._weights is not None and last is None and stop != len(self._weights):
             self._wrong_count()
-        if files is not None:
-            files.check_unchanged()
 
     def _wrong_count(self) -> NoReturn:
         assert self._weights is not None
@@ -184,6 +220,27 @@ class _Batches:
     def load(self) -> DenseBlock:
         """The block."""
         return self.source.load(self.start, self.parts)
+
+
+class _Pages:
+    """A piece of Parquet files whose pages are decoded by whoever loads it, unless another piece with the same ones was first."""
+
+    __slots__ = ("_range", "_reader", "_source", "_start")
+
+    def __init__(self, source: DuckDBSource, reader: ParquetReader, start: int, stop: int) -> None:
+        self._source, self._reader, self._start = source, reader, start
+        self._range: RowRange | None = reader.range(start, stop)
+
+    def load(self) -> DenseBlock:
+        """The block; as a piece is loaded once, its pages can be given up afterwards."""
+        try:
+            assert self._range is not None
+            parts = [(batch, 0, batch.rows) for batch in self._reader.read(self._range)]
+            return self._source.load(self._start, parts)
+        except RuntimeError:
+            return self._source.load_again(self._start)
+        finally:
+            self._range = None
 
 
 def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:
@@ -280,9 +337,10 @@ def _check_cases(table: DuckDBTable, where: str) -> None:
 
 
 def _has_rows(table: DuckDBTable) -> None:
-    if table.n_rows is not None and (table.scratch is not None or len(table.columns) > _WIDE):
+    quick = table.scratch is None and table.pages is None and len(table.columns) <= _WIDE
+    if table.n_rows is not None and not quick:
         check.not_empty(table.n_rows, len(table.columns), table.where)
-        return  # to read even one row of a wide table takes long
+        return  # to read even one row of a wide table, or of large row groups, takes long
     try:
         some = table.ask(lambda relation: relation.limit(1).fetchall())
     except duckdb.Error as problem:

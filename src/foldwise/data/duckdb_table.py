@@ -15,6 +15,7 @@ from foldwise.data.duckdb_connection import Database, duckdb_errors
 from foldwise.data.duckdb_sql import Column, Reader
 from foldwise.data.files import Files
 from foldwise.data.notes import Note
+from foldwise.data.parquet_files import ParquetFiles
 from foldwise.data.reading import FOUND_OUT, Reading
 from foldwise.errors import DataError
 
@@ -44,6 +45,7 @@ class DuckDBTable:
     confined: bool = True  # whether settings of the database keep a condition from reading anything else
     key: str = ""  # identifies a table without files in the fingerprint
     n_rows: int | None = None  # if that is known without reading
+    pages: ParquetFiles | None = field(default=None, compare=False)  # where columns are that can be read without DuckDB
     notes: tuple[Note, ...] = ()  # how the data were understood
     layout: str = ""  # how a text file is laid out, in a few words
     mask: str | None = None  # what is selected of the rows as they are stored, if numbers in them stand for missing

@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 
 from foldwise import forks
-from foldwise.data import check, duckdb_sql, file_errors, sql_rights
+from foldwise.data import check, duckdb_sql, file_errors, parquet_files, sql_rights
 from foldwise.data import files as found_files
-from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, literal, memory_for
+from foldwise.data.duckdb_connection import Database, bound_parquet_memory, duckdb_errors, memory_for
 from foldwise.data.duckdb_sql import Column
 from foldwise.data.duckdb_table import DuckDBTable, relation_of
 from foldwise.data.files import COMPRESSIONS, Files
@@ -105,12 +105,12 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
         reader = duckdb_sql.reader(files, database.query)
     except duckdb.Error as problem:
         file_errors.explain(files, problem)
-    listed = ", ".join(literal(path) for path in files.paths)
-    n_rows = None
+    n_rows, pages = None, None
     if files.kind == "parquet":
         try:
-            bound_parquet_memory(listed, len(reader.columns), database)
-            n_rows = int(database.query(f"SELECT sum(num_rows) FROM parquet_file_metadata([{listed}])")[0][0])
+            about = parquet_files.metadata(files.paths, database.query)
+            n_rows, pages = about.n_rows, about.files
+            bound_parquet_memory(about.groups, about.largest, len(reader.columns), database)
         except duckdb_errors() as problem:
             file_errors.explain(files, problem)
     database.seal()
@@ -123,6 +123,7 @@ def of_files(files: Files, reading: Reading = FOUND_OUT) -> DuckDBTable:
         files=files,
         reader=reader,
         n_rows=n_rows,
+        pages=pages,
     )
     return as_said(_with_nested(table), reading)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isnan
 
 from foldwise.data.column_text import TOKENS
 
@@ -43,6 +44,11 @@ def is_missing(cell: str) -> bool:
 
 def is_number(cell: str) -> bool:
     """Whether people would read the cell as a number, in whatever notation."""
+    try:
+        if not isnan(float(cell)) and "_" not in cell:
+            return True  # most cells are, and the pattern takes five times as long
+    except ValueError:
+        pass
     return _NUMBER.fullmatch(cell.strip()) is not None
 
 

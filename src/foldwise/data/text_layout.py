@@ -277,9 +277,11 @@ def _has_shape(cell: str, below: Sequence[str]) -> bool:
     own = cell_kinds.shape(cell)
     if cell_kinds.is_yes_or_no(cell):
         return bool(below) and all(map(cell_kinds.is_yes_or_no, below))
-    return (
-        "9" in own and own != "9" and 5 * sum(cell_kinds.shape(text) == own for text in below) >= 4 * max(len(below), 1)
-    )
+    if "9" not in own or own == "9":
+        return False
+    # Of a name such as c0, cells that do not begin with a letter cannot have the shape.
+    able = [text for text in below if text.lstrip()[:1].isalpha()] if own[0].isalpha() else below
+    return 5 * sum(cell_kinds.shape(text) == own for text in able) >= 4 * max(len(below), 1)
 
 
 def _without_trailing(rows: Sequence[Sequence[str]], width: int, header: int | None = None) -> tuple[int, bool]:

@@ -312,6 +312,23 @@ def batch_of(arrays: list[NDArray[Any]]) -> Batch: ...
 def copy_into(
     batch: Batch, first: int, start: int, stop: int, out: NDArray[Any], out_row: int
 ) -> tuple[int, int] | None: ...
+class RowRange:
+    """Rows of a `ParquetReader` that are going to be read; as long as it exists, pages with them are kept once decoded."""
+
+class ParquetReader:
+    """Row groups of Parquet files, read in any order, from any thread."""
+
+    def __init__(
+        self,
+        paths: list[bytes],
+        files: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        columns: list[tuple[str, bool]],
+    ) -> None: ...
+    def range(self, start: int, stop: int) -> RowRange: ...
+    def read(self, range: RowRange) -> list[Batch]: ...
+
 def kmeans_seed(
     xt: NDArray[np.float64],
     row_weights: NDArray[np.float64] | None,
