@@ -134,7 +134,7 @@ class Assign:
             given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
             self.targets.move_rows(*given)
 
-        return _SparseMoves(None, *counts, move)
+        return _SparseMoves(None, *counts, move=move)
 
     def moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
         """Changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
