@@ -126,7 +126,7 @@ class Assign:
 
     def _sparse(self, block: Block, labels: Labels) -> Assigned:
         before = labels.copy()
-        counts = self.targets.nearest(block.unchecked, labels)
+        counts: tuple[int, int, int, int] = self.targets.nearest(block.unchecked, labels)
         if not counts[0]:
             return Assigned(None, *counts)
 
@@ -134,7 +134,7 @@ class Assign:
             given = block.rows, block.weights, self.weight_scale, before, labels, slots, self.grid, sums
             self.targets.move_rows(*given)
 
-        return _SparseMoves(None, *counts, move=move)
+        return _SparseMoves(None, *counts, move)
 
     def moved(self, block: Block, changes: Changes | None, after: Labels) -> ClusterSums:
         """Changes in the cluster sums due to the rows that moved; all rows if `changes` is None."""
