@@ -26,6 +26,7 @@ _ALL = (
     "benchmarks.accuracy.mixture",
     "benchmarks.accuracy.mixture_optima",
     "benchmarks.speed.kmeans",
+    "benchmarks.speed.kmeans_one_step",
     "benchmarks.speed.kmeans_seeding",
     "benchmarks.speed.kmeans_sparse",
     "benchmarks.speed.silhouette",

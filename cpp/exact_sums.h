@@ -176,24 +176,69 @@ bool move_rows(const T *x, const double *w, size_t n, const Targets<T> &t, doubl
     return RowMover<T, observed>{x, w, t, weight_scale, after, slots, m, grid, high, low, weight, missing}.run(which, before, n, count);
 }
 
+// Adds the weighted squared differences between a row and its target to eight sums, by column modulo 8 (whatever the length
+// of a vector), and those of the columns that are left to a ninth one: no sum over the columns of each single row.
+template <bool weighted, bool observed, class T>
+inline void add_residual(const T *x, double scale, const double *target, size_t d, double weight, double *sums) {
+    using V = Vec<double>;
+    constexpr size_t L = lanes<double>, eight = 8 / L;
+    V s[eight];
+    FW_UNROLL(4)
+    for (size_t v = 0; v < eight; ++v) s[v] = load<V>(sums + v * L);
+    size_t j = 0;
+    for (; j + 8 <= d; j += 8) {
+        FW_UNROLL(4)
+        for (size_t v = 0; v < eight; ++v) {
+            V a = load_as<double>(x + j + v * L) * scale - load<V>(target + j + v * L);
+            if constexpr (observed) a = zero_if_nan(a);
+            if constexpr (weighted) s[v] += (a * weight) * a;
+            else s[v] += a * a;
+        }
+    }
+    FW_UNROLL(4)
+    for (size_t v = 0; v < eight; ++v) store(sums + v * L, s[v]);
+    for (; j < d; ++j) {
+        const double a = double(x[j]) * scale - target[j];
+        if constexpr (observed)
+            if (a != a) continue;
+        double square = weighted ? (a * weight) * a : a * a;
+        settle(square);  // compilers fuse such single products and sums in some sets and not in others
+        sums[8] += square;
+    }
+}
+
+template <bool weighted, class T, bool observed>
+void residual_sums(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total, double *counts) {
+    constexpr size_t step = 16;  // 9 sums, and how many rows
+    double *sums = (double *)scratch(t.k * step * sizeof(double));
+    for (size_t i = 0; i < t.k * step; ++i) sums[i] = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (observed && labels[i] < 0) continue;
+        const size_t c = size_t(labels[i]);
+        double *own = sums + c * step;
+        add_residual<weighted, observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d, weighted ? w[i] : 1.0, own);
+        own[9] += 1;
+    }
+    for (size_t c = 0; c < t.k; ++c) {
+        const double *own = sums + c * step;
+        Vec<double> s[8 / lanes<double>];
+        __builtin_memcpy(s, own, sizeof s);
+        total[c] += sum_of_eight(s) + own[8];
+        if (counts) counts[c] += own[9];
+    }
+}
+
 // For each cluster, the weighted sum of squared distances of its rows to its target, computed from differences.
 // `each`, if not null, receives the unweighted squared distance of every row; the number of rows of each cluster is added
-// to `counts`, if not null. If `observed`, distances are over the observed cells; a row without any has the label
-// -1 and the distance NaN.
+// to `counts`, if not null. If `observed`, distances are over the observed cells; a row without any has the label -1 and the
+// distance NaN.
 template <class T, bool observed = false>
 void residuals(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total,
                double *each, double *counts) {
-    for (size_t i = 0; i < n; ++i) {
-        if (observed && labels[i] < 0) {
-            if (each) each[i] = __builtin_nan("");
-            continue;
-        }
-        const size_t c = size_t(labels[i]);
-        const double found = squared_distance<observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d);
-        if (each) each[i] = found;
-        double share = w ? w[i] * found : found;
-        settle(share);
-        total[c] += share;
-        if (counts) counts[c] += 1;
-    }
+    for (size_t i = 0; each && i < n; ++i)
+        each[i] = observed && labels[i] < 0
+                      ? __builtin_nan("")
+                      : squared_distance<observed>(x + i * t.d, t.wide_scale, t.exact + size_t(labels[i]) * t.d, t.d);
+    if (w) residual_sums<true, T, observed>(x, w, n, t, labels, total, counts);
+    else residual_sums<false, T, observed>(x, w, n, t, labels, total, counts);
 }

@@ -4,6 +4,7 @@
 #include "isa.h"
 
 void register_row_kernels(nanobind::module_ &);
+void register_merge_columns(nanobind::module_ &);
 void register_arrow(nanobind::module_ &);
 void register_parquet(nanobind::module_ &);
 void register_targets(nanobind::module_ &);
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
     register_row_kernels(m);
+    register_merge_columns(m);
     register_arrow(m);
     register_parquet(m);
     register_targets(m);

@@ -91,6 +91,25 @@ def test_what_is_not_finite_shows_in_the_mean(dtype: Any, bad: float, weighted: 
         assert not np.isfinite(mean[:, d - 1]).all()
 
 
+@settings(deadline=None, max_examples=100)
+@given(d=st.integers(1, 40), seed=st.integers(0, 999), offset=st.sampled_from([0.0, 1e8]), small=st.booleans())
+def test_merging_has_the_bits_of_its_twin(d: int, seed: int, offset: float, small: bool) -> None:
+    rng = np.random.default_rng(seed)
+    sides: list[Any] = []
+    for _ in range(2):
+        centre = reference.two_parts(rng.integers(-3, 3, d) + offset, rng.standard_normal(d) * (1e-200 if small else 1.0))
+        sides += [centre, rng.integers(0, 3, d) * rng.random(d), float(rng.integers(1, 9)) / 3]
+    for found, true in zip(kernels.merge_columns(*sides), reference.merge_columns(*sides), strict=True):
+        np.testing.assert_array_equal(found, true)
+
+
+def test_merging_refuses_other_shapes() -> None:
+    two, one = np.zeros((2, 3)), np.zeros(3)
+    for wrong in ((two, one, 1.0, two[:, :2].copy(), one, 1.0), (two, one, 1.0, np.zeros((1, 3)), one, 1.0)):
+        with pytest.raises(ValueError, match=r"columns|parts"):
+            kernels.merge_columns(*wrong)
+
+
 def test_wrong_ranges_are_refused(dtype: Any) -> None:
     x, mean, out = np.ones((4, 3), dtype), np.empty((2, 3)), np.empty(3)
     other = np.float64 if dtype == np.float32 else np.float32

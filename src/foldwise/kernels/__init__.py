@@ -25,6 +25,7 @@ __all__ = [
     "extent",
     "finite",
     "instruction_set",
+    "merge_columns",
     "merge_moments",
     "observed_distance_sums",
     "scatter",
@@ -78,6 +79,20 @@ def columns_and_extent(
     mean, out, low, high = np.empty((2, d)), np.empty(d), np.empty(d, x.dtype), np.empty(d, x.dtype)
     total = _core.columns(x, weights, mean, out, low, high)
     return total, mean, out, low.astype(np.float64), high.astype(np.float64)
+
+
+def merge_columns(
+    left: NDArray[np.float64],
+    left_squares: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_squares: NDArray[np.float64],
+    right_weight: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre and sums of squares of the columns of two sets of rows together; see `reference.merge_columns`."""
+    centre, squares = np.empty_like(left), np.empty_like(left_squares)
+    _core.merge_columns(left, left_squares, left_weight, right, right_squares, right_weight, centre, squares)
+    return centre, squares
 
 
 def centred(x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None) -> NDArray[Any]:

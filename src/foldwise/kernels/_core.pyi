@@ -26,6 +26,16 @@ def columns(
     low: NDArray[Any],
     high: NDArray[Any],
 ) -> float: ...
+def merge_columns(
+    left: NDArray[np.float64],
+    left_squares: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_squares: NDArray[np.float64],
+    right_weight: float,
+    centre: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> None: ...
 def finite(x: NDArray[Any]) -> int: ...
 def centred(
     x: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64] | None, out: NDArray[Any]

@@ -79,6 +79,23 @@ def columns(
     return total, two_parts(pivot, shift), _never_lost(w @ shifted**2, shifted, w)
 
 
+def merge_columns(
+    left: NDArray[np.float64],
+    left_squares: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_squares: NDArray[np.float64],
+    right_weight: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre and centred sums of squares, column by column, of two sets of rows together (Chan, Golub and LeVeque 1983)."""
+    weight = left_weight + right_weight
+    delta = (right[0] - left[0]) + (right[1] - left[1])
+    squares = left_squares + right_squares + delta**2 * (left_weight * right_weight / weight)
+    moved = two_parts(left[0], delta * (right_weight / weight))
+    centre = two_parts(moved[0], moved[1] + left[1])
+    return centre, np.where((squares == 0) & (delta != 0), LEAST_POSITIVE, squares)
+
+
 def finite(x: NDArray[Any]) -> int:
     """The flat (row-major) position of the first NaN or infinity, or -1."""
     bad = np.flatnonzero(~np.isfinite(x))

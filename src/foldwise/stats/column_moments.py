@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foldwise import kernels
 from foldwise.data.block import Block, Floats
-from foldwise.kernels.reference import LEAST_POSITIVE
-from foldwise.stats.two_part_mean import distance, moved
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,9 @@ class ColumnMoments:
             return self
         if self.weight == 0.0:
             return other
-        weight = self.weight + other.weight
-        delta = distance(self.centre, other.centre)
-        squares = self.squares + other.squares + delta**2 * (self.weight * other.weight / weight)
-        return ColumnMoments(
-            weight,
-            self.rows + other.rows,
-            moved(self.centre, delta * (other.weight / weight)),
-            np.where((squares == 0) & (delta != 0), LEAST_POSITIVE, squares),
-        )
+        left, right = (self.centre, self.squares, self.weight), (other.centre, other.squares, other.weight)
+        centre, squares = kernels.merge_columns(*left, *right)
+        return ColumnMoments(self.weight + other.weight, self.rows + other.rows, centre, squares)
 
     @property
     def mean(self) -> Floats:
