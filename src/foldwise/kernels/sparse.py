@@ -76,3 +76,12 @@ def unit_rows(rows: Any) -> tuple[Any, int]:
     out = np.empty_like(rows.data)
     without = _core.unit_rows(rows.data, rows.indptr.astype(np.int64), rows.shape[1], out)
     return type(rows)((out, rows.indices, rows.indptr), shape=rows.shape), without
+
+
+def scatter_product(
+    rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, basis: Floats, *, wide: bool
+) -> Floats:
+    """The product of `kernels.scatter_product` for a CSR matrix without duplicate entries."""
+    out = np.empty(basis.shape)
+    _core.sparse_product(*_parts(rows), weights, centre, factor, basis, wide, out)
+    return out

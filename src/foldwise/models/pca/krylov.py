@@ -1,8 +1,10 @@
-"""Solver `krylov`: a few leading directions of data with very many columns, by restarted block Lanczos.
+"""Solver `krylov`: a few leading directions of data with many columns, by block Lanczos (`lanczos.py`).
 
 Each step is one pass that multiplies the scatter matrix with a block of vectors; the matrix itself is never formed, and
-sparse rows stay sparse. All of the basis is kept orthonormal, and the images of the basis are kept too, so the residual of
-every direction is known at every step and is the stopping rule: no guess about convergence (Epperly and Tropp 2024).
+sparse rows stay sparse. Residuals are known at every step and are the stopping rule: no guess about convergence.
+
+Where "auto" has taken it, float32 rows are multiplied in float32 until the variances are known to one part in a million, and
+once more in float64 with what was found: variances and residuals are of that last pass, so they cover rounding, too.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import sparse_start
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
+from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, random_block
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
-_OVERSAMPLING = 8
-_RESTART = 12  # blocks held before the basis is condensed to its best part
-# Residual relative to the variance itself; the error of a variance is about the residual's square over the gap.
-_TOLERANCE = 1e-10
-_ROUNDING = 1e-14
+# Asked for by name: residual relative to the variance itself; the error of a variance is about its square over the gap.
+_RESIDUAL = 1e-10
+# Chosen by "auto": error of a variance relative to itself.
+_ERROR = 5e-7
 _MAX_ITER = 300
+_FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
+_SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
 
 class Krylov(Solver):
@@ -71,117 +75,149 @@ class Krylov(Solver):
         scale, k = options.resolve(columns)
         if options.checkpoint is not None:
             options.checkpoint.bind(columns.weight, columns.centre, columns.squares)
-        lanczos = _Lanczos(
+        unit, factor = _units(columns, scale, options.ddof)
+        quick = options.solver == "auto" and not options.tol
+        narrow = quick and options.arithmetic(passes.source) == np.float32 and _in_range(columns, factor, unit)
+        search = _Search(
             k,
             passes,
-            partial(ScatterProduct.of, centre=columns.centre, scale=scale),
+            partial(ScatterProduct.of, centre=columns.centre, factor=factor),
             divisor=columns.weight - options.ddof,
-            tolerance=options.tol or _TOLERANCE,
+            unit=unit,
+            residual=None if quick else options.tol or _RESIDUAL,
+            narrow=narrow,
             seed=options.seed,
             first=partial(sparse_start.directions, passes, columns.mean, scale)
             if sparse_start.is_wide(passes)
             else None,
         )
         state, outcome, resumed_at = iterate(
-            lanczos.start,
-            lanczos.step,
-            lanczos.done,
+            search.start,
+            search.step,
+            search.done,
             max_iter=options.max_iter or _MAX_ITER,
             time_budget=options.time_budget,
             checkpoint=options.checkpoint,
         )
-        if state["basis"].shape[1] < k:  # stopped before the first step: a model of that size needs one
-            state, _ = lanczos.step(state)
-        values, vectors, residuals = _ritz(state["basis"], state["images"], k)
+        while state["basis"].shape[1] < k:  # stopped before there were as many: a model of that size needs them
+            state, _ = search.step(state)
+        with blas.single():
+            ritz = Ritz.of(state)
+            directions = (state["basis"] @ ritz.vectors[:, :k]).T
+        square = unit * unit
+        total = options.total_variance(columns)
+        arithmetic = np.float32 if narrow else np.float64
+        rounding = rounding_of(np.float32 if state["narrow"] else np.float64, max(passes.block_rows, len(columns.mean)))
+        largest = float(ritz.values.max(initial=0.0)) / square
         return Spectrum.of(
             columns,
             options,
-            variances=np.maximum(values, 0.0),
-            directions=(state["basis"] @ vectors[:, :k]).T,
-            residuals=residuals,
-            rounding=rounding_of(np.float64, passes.block_rows) * options.total_variance(columns),
-            floor=len(columns.mean) * EPS * float(values.max(initial=0.0)),
+            variances=np.maximum(ritz.values[:k], 0.0) / square,
+            directions=directions,
+            residuals=ritz.residuals[:k] / square,
+            errors=ritz.errors(k)[-1] / square if k else np.zeros(0),
+            rounding=rounding * total,
+            floor=max(len(columns.mean) * EPS * largest, floor_of_products(arithmetic, len(columns.mean), largest)),
             outcome=outcome,
             resumed_at=resumed_at,
         )
 
 
 @dataclass(frozen=True)
-class _Lanczos:
-    """The steps: an orthonormal basis, its images under the covariance, and the block that comes next."""
+class _Search:
+    """The steps: in float32 first, if `narrow`, then from what that has found in float64."""
 
     k: int
     passes: Passes
     product: partial[ScatterProduct]
     divisor: float
-    tolerance: float
+    unit: float
+    residual: float | None  # relative to the variance; None: the error of a variance is what counts
+    narrow: bool
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block, of so many vectors; None: random
-
-    @property
-    def width(self) -> int:
-        return min(self.passes.source.n_columns, self.k + _OVERSAMPLING)
 
     def start(self) -> State:
         d = self.passes.source.n_columns
         if self.first is not None:
-            block = self.first(self.width, self.seed)
+            block = self.first(min(d, self.k + 8), self.seed)
         else:
-            block, _ = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, self.width)))
-        nothing = np.zeros((d, 0))
-        return {"basis": nothing, "images": nothing, "block": block, "values": np.zeros(0), "residuals": np.zeros(0)}
+            block = random_block(d, _width(self.k, d), self.seed)
+        return {**empty(block), "narrow": np.array(self.narrow), "steps": np.array(0), **_nothing(self.k)}
 
     def step(self, state: State) -> tuple[State, Figures]:
-        k = self.k
         with blas.single():
-            new = self.passes.fold(partial(self.product, basis=state["block"])).value / self.divisor
-            basis = np.hstack([state["basis"], state["block"]])
-            image = np.hstack([state["images"], new])
-            values, vectors, residuals = _ritz(basis, image, k)
-            block = _orthonormal(new, basis)
-            if basis.shape[1] + block.shape[1] > max(_RESTART * self.width, k + 2 * self.width):
-                keep = vectors[:, : k + _OVERSAMPLING]
-                basis, image = basis @ keep, image @ keep
-                block = _orthonormal(block, basis)
+            if state["narrow"] and self._good(state):
+                state = self._again_in_float64(state)
+            narrow = bool(state["narrow"])
+            new = enlarged(state, partial(self._times, narrow=narrow))
+            ritz = Ritz.of(new)
+            values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
+            errors = ritz.errors(self.k)[-1] if self.k else values
+            new = condensed(new, ritz, self.k + 8)
         figures = {
-            "variance": float(values[0]) if k else 0.0,
-            "residual": float(residuals[:k].max(initial=0.0)),
-            "basis": float(basis.shape[1]),
+            "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
+            "residual": float(residuals.max(initial=0.0)) / self.unit**2,
+            "basis": float(new["basis"].shape[1]),
         }
-        return {"basis": basis, "images": image, "block": block, "values": values, "residuals": residuals}, figures
+        known = {"values": values, "residuals": residuals, "errors": errors}
+        return {**new, "narrow": np.array(narrow), "steps": state["steps"] + 1, **known}, figures
 
-    def done(self, state: State) -> bool:
-        if state["basis"].shape[1] < self.k:
+    def _times(self, block: Floats, *, narrow: bool) -> Floats:
+        product = partial(self.product, basis=np.ascontiguousarray(block), wide=not narrow)
+        return np.asarray(self.passes.fold(product).value / self.divisor)
+
+    def _again_in_float64(self, state: State) -> State:
+        """A start from the vectors found in float32: as many as are needed to know how far off the first k are."""
+        ritz = Ritz.of(state)
+        enough = (ritz.errors(self.k) <= self._allowed(ritz.values[: self.k])).all(axis=1)
+        enough[: self.k - 1] = False
+        count = int(np.argmax(enough)) + 1 if enough.any() else self.k
+        block = np.linalg.qr(state["basis"] @ ritz.vectors[:, :count])[0]
+        beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
+        return {**state, **empty(block, float(beyond)), "narrow": np.array(False)}
+
+    def _allowed(self, values: Floats) -> Floats:
+        # Each to its own scale; below the rounding of the largest nothing can be known.
+        rounding = (4 * 2.0**-24 if self.narrow else 16 * EPS) * float(values.max(initial=0.0))
+        return np.asarray(_ERROR * np.abs(values) + rounding)
+
+    def _good(self, state: State) -> bool:
+        values = state["values"]
+        if state["basis"].shape[1] < self.k or len(values) < self.k:
             return False
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
-        values, residuals = state["values"], state["residuals"]
-        # Each direction to its own scale; below the rounding of the largest nothing can be known.
+        if self.residual is None:
+            return bool(state["steps"] >= _FIRST_STEPS and np.all(state["errors"] <= self._allowed(values)))
         rounding = 16 * EPS * float(values.max(initial=0.0))
-        return bool(np.all(residuals <= self.tolerance * np.abs(values) + rounding))
+        return bool(np.all(state["residuals"] <= self.residual * np.abs(values) + rounding))
+
+    def done(self, state: State) -> bool:
+        return not state["narrow"] and self._good(state)
 
 
-def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats]:
-    """The best k approximations within the basis: variances, all coefficient vectors, residual norms."""
-    small = basis.T @ images
-    values, vectors = np.linalg.eigh((small + small.T) / 2)
-    values, vectors = values[::-1][:k], vectors[:, ::-1]
-    lead = vectors[:, :k]
-    residuals = lengths(images @ lead - (basis @ lead) * values)
-    return values, vectors, residuals
+def _nothing(k: int) -> State:
+    return {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(k, np.inf)}
 
 
-def _orthonormal(block: Floats, basis: Floats) -> Floats:
-    """What of the block lies outside the basis, as orthonormal columns (perhaps none)."""
-    size = lengths(block).max(initial=0.0)
-    if size == 0.0:
-        return block[:, :0]
-    rest = block / size
-    for _ in range(2):  # once leaves rounding errors of the first size; twice is enough (Kahan, Parlett)
-        rest = rest - basis @ (basis.T @ rest)
-    left, strengths, _ = np.linalg.svd(rest, full_matrices=False)
-    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(block))]
-    room = len(block) - basis.shape[1]
-    fresh = fresh[:, : max(0, room)]
-    fresh = fresh - basis @ (basis.T @ fresh)  # a weak direction was scaled up, and its errors with it
-    return np.linalg.qr(fresh)[0] if fresh.shape[1] else fresh
+def _width(k: int, d: int) -> int:
+    """How many vectors a step multiplies with: a few more than a vector register holds, more for many components."""
+    width = 16 if k < 32 else 24 if k < 64 else 32
+    return min(d, width, k + 8) if d <= _SMALL else width
+
+
+def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:
+    """A power of two that brings the largest column to size 1, and what to multiply each column with."""
+    if scale is not None:
+        return 1.0, 1.0 / scale
+    largest = float(np.sqrt(columns.squares.max(initial=0.0) / (columns.weight - ddof)))
+    unit = 2.0 ** -np.floor(np.log2(largest)) if largest > 0 else 1.0
+    return unit, None if unit == 1.0 else np.full(len(columns.squares), unit)
+
+
+def _in_range(columns: ColumnMoments, factor: Floats | None, unit: float) -> bool:
+    """Whether float32 holds all differences between rows and their mean, however unequal the weights."""
+    furthest = np.sqrt(float(columns.squares.max(initial=0.0))) * 2.0**10 + float(np.abs(columns.mean).max(initial=0.0))
+    factors = np.ones(1) if factor is None else factor
+    return bool(furthest < 1e37 and factors.max(initial=1.0) < 1e37 and factors.min(initial=1.0) > 1e-37)
