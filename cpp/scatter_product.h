@@ -16,7 +16,8 @@ constexpr size_t product_tile = 12;  // 24 of 32
 #else
 constexpr size_t product_tile = 4;  // 8 of 16: without FMA each product needs a register, too
 #endif
-constexpr size_t strip_rows = 120;             // rows packed at a time: a multiple of all tiles
+// Rows packed at a time, a multiple of all tiles: with the rows that come next, they stay in L2 up to some 2000 columns.
+template <class T> constexpr size_t strip_rows = sizeof(T) < sizeof(double) ? 60 : 36;
 constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 while all rows of a strip pass by
 
 template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
@@ -32,7 +33,7 @@ inline void project_tile(const T *packed, const T *basis, size_t stride, size_t 
     for (size_t i = 0; i < product_tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
-    for (size_t f = 0; f < features; f += P, packed += strip_rows * P) {
+    for (size_t f = 0; f < features; f += P, packed += strip_rows<T> * P) {
         for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
         next += ahead;
         const size_t here = least(P, features - f);
@@ -95,15 +96,15 @@ inline void pack_strip(const In *x, const double *w, size_t rows, size_t d, cons
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t whole = d / P * P, panels = (d + P - 1) / P;
-    for (size_t row = 0; row < strip_rows; ++row) {
+    for (size_t row = 0; row < strip_rows<T>; ++row) {
         T *to = packed + row * P;
         if (row >= rows || (w && w[row] == 0)) {
-            for (size_t p = 0; p < panels; ++p, to += strip_rows * P)
+            for (size_t p = 0; p < panels; ++p, to += strip_rows<T> * P)
                 for (size_t e = 0; e < P; e += L) store(to + e, V{});
             continue;
         }
         const In *from = x + row * d;
-        for (size_t j = 0; j < whole; j += P, to += strip_rows * P) {
+        for (size_t j = 0; j < whole; j += P, to += strip_rows<T> * P) {
             FW_UNROLL(2)
             for (size_t e = 0; e < P; e += L)
                 store(to + e, (load_as<T>(from + j + e) - load<V>(pivot + j + e)) * load<V>(factor + j + e));
@@ -119,8 +120,8 @@ template <class T> struct ProductWorkspace {
     double *sums, *total, *shift;
     ProductWorkspace(Arena &arena, size_t d, size_t columns) {
         const size_t padded = round_up(d, panel_columns<T>);
-        packed = arena.take<T>(padded * strip_rows);
-        codes = arena.take<T>(strip_rows * columns);
+        packed = arena.take<T>(padded * strip_rows<T>);
+        codes = arena.take<T>(strip_rows<T> * columns);
         first = arena.take<T>(columns);
         pivot = arena.take<T>(padded);
         factor = arena.take<T>(padded);
@@ -158,17 +159,17 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t groups = (b + product_tile - 1) / product_tile;
-    for (size_t from = 0; from < n; from += strip_rows) {
-        const size_t rows = least(strip_rows, n - from);
+    for (size_t from = 0; from < n; from += strip_rows<T>) {
+        const size_t rows = least(strip_rows<T>, n - from);
         pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, d, work.pivot, work.factor,
                       work.packed);
-        for (size_t row = 0; row < strip_rows; ++row)
+        for (size_t row = 0; row < strip_rows<T>; ++row)
             for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
-        const char *next = (const char *)(x + (from + strip_rows) * d);
+        const char *next = (const char *)(x + (from + strip_rows<T>) * d);
         for (size_t f = 0; f < d; f += stretch) {
             const size_t here = least(stretch, d - f);
-            for (size_t row = 0; row < strip_rows; row += product_tile) {
-                const T *packed = work.packed + f * strip_rows + row * P, *basis = work.basis + f * columns;
+            for (size_t row = 0; row < strip_rows<T>; row += product_tile) {
+                const T *packed = work.packed + f * strip_rows<T> + row * P, *basis = work.basis + f * columns;
                 T *codes = work.codes + row * columns;
                 size_t c = 0, ahead = product_tile * P * sizeof(In);
                 for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
@@ -176,7 +177,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
                 if (c < columns) project_tile<T, 1>(packed, basis + c, columns, here, codes + c, next, ahead);
             }
         }
-        for (size_t row = 0; row < strip_rows; ++row) {
+        for (size_t row = 0; row < strip_rows<T>; ++row) {
             const T weight = row < rows ? (w ? T(w[from + row]) : T(1)) : T(0);
             T *codes = work.codes + row * columns;
             for (size_t c = 0; c < columns; c += L) {
@@ -188,7 +189,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
         for (size_t p = 0; p < panels; ++p)
             for (size_t g = 0, c = 0; g < groups; ++g) {
                 const size_t count = (b - c) / (groups - g);
-                back_columns<T>(count, work.packed + p * strip_rows * P, work.codes + c, columns, strip_rows,
+                back_columns<T>(count, work.packed + p * strip_rows<T> * P, work.codes + c, columns, strip_rows<T>,
                                 work.sums + (p * columns + c) * P);
                 c += count;
             }

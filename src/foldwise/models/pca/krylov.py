@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
@@ -22,7 +23,7 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import sparse_start
+from foldwise.models.pca import sample_start, sparse_start
 from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, random_block
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
@@ -87,9 +88,7 @@ class Krylov(Solver):
             residual=None if quick else options.tol or _RESIDUAL,
             narrow=narrow,
             seed=options.seed,
-            first=partial(sparse_start.directions, passes, columns.mean, scale)
-            if sparse_start.is_wide(passes)
-            else None,
+            first=_first(passes, columns, scale, factor, narrow=narrow, quick=quick),
         )
         state, outcome, resumed_at = iterate(
             search.start,
@@ -135,12 +134,12 @@ class _Search:
     residual: float | None  # relative to the variance; None: the error of a variance is what counts
     narrow: bool
     seed: int
-    first: Callable[[int, int], Floats] | None = None  # the first block, of so many vectors; None: random
+    first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
 
     def start(self) -> State:
         d = self.passes.source.n_columns
         if self.first is not None:
-            block = self.first(min(d, self.k + 8), self.seed)
+            block = self.first(self.k, self.seed)
         else:
             block = random_block(d, _width(self.k, d), self.seed)
         return {**empty(block), "narrow": np.array(self.narrow), "steps": np.array(0), **_nothing(self.k)}
@@ -170,17 +169,18 @@ class _Search:
     def _again_in_float64(self, state: State) -> State:
         """A start from the vectors found in float32: as many as are needed to know how far off the first k are."""
         ritz = Ritz.of(state)
-        enough = (ritz.errors(self.k) <= self._allowed(ritz.values[: self.k])).all(axis=1)
+        enough = self._known(ritz.values[: self.k], ritz.errors(self.k)).all(axis=1)
         enough[: self.k - 1] = False
         count = int(np.argmax(enough)) + 1 if enough.any() else self.k
         block = np.linalg.qr(state["basis"] @ ritz.vectors[:, :count])[0]
         beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
         return {**state, **empty(block, float(beyond)), "narrow": np.array(False)}
 
-    def _allowed(self, values: Floats) -> Floats:
-        # Each to its own scale; below the rounding of the largest nothing can be known.
-        rounding = (4 * 2.0**-24 if self.narrow else 16 * EPS) * float(values.max(initial=0.0))
-        return np.asarray(_ERROR * np.abs(values) + rounding)
+    def _known(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
+        """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
+        largest = float(values.max(initial=0.0))
+        rounding = floor_of_products(np.float32 if self.narrow else np.float64, 16, largest)
+        return np.asarray((errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding))
 
     def _good(self, state: State) -> bool:
         values = state["values"]
@@ -189,12 +189,23 @@ class _Search:
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
         if self.residual is None:
-            return bool(state["steps"] >= _FIRST_STEPS and np.all(state["errors"] <= self._allowed(values)))
+            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"])))
         rounding = 16 * EPS * float(values.max(initial=0.0))
         return bool(np.all(state["residuals"] <= self.residual * np.abs(values) + rounding))
 
     def done(self, state: State) -> bool:
         return not state["narrow"] and self._good(state)
+
+
+def _first(
+    passes: Passes, columns: ColumnMoments, scale: Floats | None, factor: Floats | None, *, narrow: bool, quick: bool
+) -> Callable[[int, int], Floats] | None:
+    d = passes.source.n_columns
+    if sparse_start.is_wide(passes):
+        return lambda k, seed: sparse_start.directions(passes, columns.mean, scale, min(d, k + 8), seed)
+    if quick and d > _SMALL and sample_start.worth_it(passes, columns):
+        return lambda k, seed: sample_start.directions(passes, columns, factor, _width(k, d), seed, wide=not narrow)
+    return None
 
 
 def _nothing(k: int) -> State:

@@ -18,6 +18,7 @@ from foldwise.models.pca.solver import lengths
 
 _ROUNDING = 1e-14
 _BLOCKS = 12  # blocks held before the basis is condensed to its best part
+_DEPENDENT = 1e-8  # columns of a block with so little of their own may lie in the basis up to rounding
 _WEAK = 1e-3  # if the basis takes more than all but this of a block, one subtraction is not enough
 
 
@@ -108,9 +109,12 @@ def _outside(new: Floats, basis: Floats) -> tuple[Floats, Floats, Floats]:
     size = float(before.max(initial=0.0))
     if size == 0.0:
         return rest, inside, rest[:, :0]
+    room = len(new) - basis.shape[1]
+    block, triangle = np.linalg.qr(rest / size)
+    if room >= block.shape[1] and np.abs(np.diagonal(triangle)).min() > _DEPENDENT:
+        return rest, inside, block
     left, strengths, _ = np.linalg.svd(rest / size, full_matrices=False)
-    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(new))]
-    fresh = fresh[:, : max(0, len(new) - basis.shape[1])]
+    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(new))][:, : max(0, room)]
     if fresh.shape[1]:
         fresh = fresh - basis @ (basis.T @ fresh)  # a weak direction was scaled up, and its errors with it
         fresh = np.linalg.qr(fresh)[0]
