@@ -34,11 +34,16 @@ template <class I> void sparse_f64(const SparseRows<double, I> &x, const Product
     sparse_product<double>(x, t, out);
 }
 
+template <class I>
+constexpr SparseProducts<float, I> sparse_products_f32 = {sparse_f32<I>, sparse_project<float, I>, sparse_back<float, I>};
+template <class I>
+constexpr SparseProducts<double, I> sparse_products_f64 = {sparse_f64<I>, sparse_project<double, I>, sparse_back<double, I>};
+
 }  // namespace
 
 extern const Products products = {
-    {dense_f32, sparse_f32<std::int32_t>, sparse_f32<std::int64_t>},
-    {dense_f64, sparse_f64<std::int32_t>, sparse_f64<std::int64_t>},
+    {dense_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
+    {dense_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
 };
 
 }  // namespace FW_ISA

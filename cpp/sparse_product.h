@@ -45,89 +45,196 @@ inline void back_row(const T *values, const I *columns, size_t count, const doub
     }
 }
 
-template <class T> struct SparseProductWorkspace {
-    T *basis, *first, *codes, *factor, *values;
-    double *sums, *wide_codes, *total, *shift, *pivot;
+// What it takes to read sparse rows as z = (x - pivot) * factor, and what the pivot leaves over.
+template <class T, class In, class I> struct SparseReader {
+    const SparseRows<In, I> &x;
+    const double *w;
+    size_t longest = 0;
+    T *factor, *values;
+    double *shift, *pivot;
     int64_t *seen;
-    SparseProductWorkspace(Arena &arena, size_t d, size_t columns, size_t longest) {
-        basis = arena.take<T>(d * columns);
-        first = arena.take<T>(columns);
-        codes = arena.take<T>(columns);
+
+    SparseReader(const SparseRows<In, I> &rows, const double *weights) : x(rows), w(weights) {
+        for (size_t i = 0; i < x.n; ++i) {
+            const size_t count = size_t(x.starts[i + 1] - x.starts[i]);
+            longest = count > longest ? count : longest;
+        }
+    }
+    void take(Arena &arena, size_t d) {
         factor = arena.take<T>(d);
         values = arena.take<T>(longest);
-        sums = arena.take<double>(d * columns);
-        wide_codes = arena.take<double>(columns);
-        total = arena.take<double>(columns);
         shift = arena.take<double>(d);
         pivot = arena.take<double>(d);
         seen = arena.take<int64_t>(d);
     }
-};
+    bool counts(size_t i) const { return !w || w[i] != 0; }
 
-template <class T, class In, class I>
-void sparse_product(const SparseRows<In, I> &x, const ProductTerms &terms, double *out) {
-    const size_t d = terms.d, b = terms.b, columns = round_up(b, lanes<float>);
-    const double *w = terms.weights;
-    size_t longest = 0, counted = 0, leader = 0;
-    for (size_t i = 0; i < x.n; ++i) {
-        const size_t count = size_t(x.starts[i + 1] - x.starts[i]);
-        longest = count > longest ? count : longest;
-        if (w && w[i] == 0) continue;
-        if (counted++ == 0) leader = i;
-    }
-    Arena arena{nullptr, 0};
-    SparseProductWorkspace<T>(arena, d, columns, longest);
-    arena = {(char *)scratch(arena.used), 0};
-    const SparseProductWorkspace<T> work(arena, d, columns, longest);
-
-    for (size_t j = 0; j < d; ++j) work.pivot[j] = 0, work.seen[j] = 0;
-    for (size_t i = 0; i < x.n; ++i) {
-        if (w && w[i] == 0) continue;
-        for (I at = x.starts[i]; at < x.starts[i + 1]; ++at) ++work.seen[x.columns[at]];
-    }
-    if (counted)
-        for (I at = x.starts[leader]; at < x.starts[leader + 1]; ++at)
-            if (work.seen[x.columns[at]] == int64_t(counted)) work.pivot[x.columns[at]] = double(x.values[at]);
-    for (size_t c = 0; c < columns; ++c) work.total[c] = 0;
-    for (size_t j = 0; j < d; ++j) {
-        work.factor[j] = T(terms.factor ? terms.factor[j] : 1);
-        work.shift[j] = ((terms.centre[j] - work.pivot[j]) + terms.centre[d + j]) * double(work.factor[j]);
-        for (size_t c = 0; c < columns; ++c) {
-            const double value = c < b ? terms.basis[j * b + c] : 0;
-            work.basis[j * columns + c] = T(value);
-            work.sums[j * columns + c] = 0;
-            work.total[c] += work.shift[j] * value;
+    void prepare(const ProductTerms &terms) {
+        const size_t d = terms.d;
+        for (size_t j = 0; j < d; ++j) pivot[j] = 0, seen[j] = 0;
+        size_t counted = 0, leader = 0;
+        for (size_t i = 0; i < x.n; ++i) {
+            if (!counts(i)) continue;
+            if (counted++ == 0) leader = i;
+            for (I at = x.starts[i]; at < x.starts[i + 1]; ++at) ++seen[x.columns[at]];
+        }
+        if (counted)
+            for (I at = x.starts[leader]; at < x.starts[leader + 1]; ++at)
+                if (seen[x.columns[at]] == int64_t(counted)) pivot[x.columns[at]] = double(x.values[at]);
+        for (size_t j = 0; j < d; ++j) {
+            factor[j] = T(terms.factor ? terms.factor[j] : 1);
+            shift[j] = ((terms.centre[j] - pivot[j]) + terms.centre[d + j]) * double(factor[j]);
         }
     }
-    for (size_t c = 0; c < columns; ++c) work.first[c] = T(-work.total[c]), work.total[c] = 0;
-
-    constexpr size_t L = lanes<T>, D = lanes<double>;
-    for (size_t i = 0; i < x.n; ++i) {
-        if (w && w[i] == 0) continue;
-        const double weight = w ? w[i] : 1;
+    // The stored values of a row, in `values`; fetches what the basis holds for them.
+    size_t read(size_t i, const T *basis, size_t stride) const {
         const I *at = x.columns + x.starts[i];
         const size_t count = size_t(x.starts[i + 1] - x.starts[i]);
         for (size_t v = 0; v < count; ++v) {
             const size_t j = size_t(at[v]);
-            for (size_t c = 0; c < columns; c += 64 / sizeof(T)) __builtin_prefetch(work.basis + j * columns + c);
-            work.values[v] = T((double(x.values[x.starts[i] + v]) - work.pivot[j])) * work.factor[j];
+            for (size_t c = 0; c < stride; c += 64 / sizeof(T)) __builtin_prefetch(basis + j * stride + c);
+            values[v] = T(double(x.values[x.starts[i] + v]) - pivot[j]) * factor[j];
         }
-        for (size_t c = 0; c < columns; ++c) work.codes[c] = work.first[c];
-        size_t c = 0;
-        for (; c + 4 * L <= columns; c += 4 * L)
-            project_row<T, 4>(work.values, at, count, work.basis + c, columns, work.codes + c);
-        for (; c < columns; c += L) project_row<T, 1>(work.values, at, count, work.basis + c, columns, work.codes + c);
-        for (c = 0; c < columns; ++c) {
-            work.wide_codes[c] = double(work.codes[c]) * weight;
-            work.total[c] += work.wide_codes[c];
-        }
-        for (c = 0; c + 8 * D <= columns; c += 8 * D)
-            back_row<8>(work.values, at, count, work.wide_codes + c, columns, work.sums + c);
-        for (; c + 4 * D <= columns; c += 4 * D)
-            back_row<4>(work.values, at, count, work.wide_codes + c, columns, work.sums + c);
-        for (; c < columns; c += D) back_row<1>(work.values, at, count, work.wide_codes + c, columns, work.sums + c);
+        return count;
     }
+};
+
+// A d x b matrix in T whose rows are whole vectors; the matrix itself if it is so already.
+template <class T> const T *padded_basis(const double *basis, size_t d, size_t b, size_t columns, T *room) {
+    if constexpr (sizeof(T) == sizeof(double))
+        if (columns == b) return basis;
     for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < b; ++c)
-            out[j * b + c] = work.sums[j * columns + c] - work.shift[j] * work.total[c];
+        for (size_t c = 0; c < columns; ++c) room[j * columns + c] = c < b ? T(basis[j * b + c]) : T(0);
+    return room;
+}
+
+// first = -(shift' basis): where the sums over a row begin.
+template <class T>
+void begin_codes(const double *shift, const double *basis, size_t d, size_t b, size_t columns, double *total, T *first) {
+    for (size_t c = 0; c < columns; ++c) total[c] = 0;
+    for (size_t j = 0; j < d; ++j)
+        if (shift[j] != 0)
+            for (size_t c = 0; c < b; ++c) total[c] += shift[j] * basis[j * b + c];
+    for (size_t c = 0; c < columns; ++c) first[c] = T(-total[c]), total[c] = 0;
+}
+
+template <class T, class I>
+inline void project_all(const T *values, const I *at, size_t count, const T *basis, size_t columns, const T *first, T *codes) {
+    constexpr size_t L = lanes<T>;
+    for (size_t c = 0; c < columns; ++c) codes[c] = first[c];
+    size_t c = 0;
+    for (; c + 4 * L <= columns; c += 4 * L) project_row<T, 4>(values, at, count, basis + c, columns, codes + c);
+    for (; c + 2 * L <= columns; c += 2 * L) project_row<T, 2>(values, at, count, basis + c, columns, codes + c);
+    for (; c < columns; c += L) project_row<T, 1>(values, at, count, basis + c, columns, codes + c);
+}
+
+template <class T, class I>
+inline void back_all(const T *values, const I *at, size_t count, const double *codes, size_t columns, double *sums) {
+    constexpr size_t D = lanes<double>;
+    size_t c = 0;
+    for (; c + 4 * D <= columns; c += 4 * D) back_row<4>(values, at, count, codes + c, columns, sums + c);
+    for (; c + 2 * D <= columns; c += 2 * D) back_row<2>(values, at, count, codes + c, columns, sums + c);
+    for (; c < columns; c += D) back_row<1>(values, at, count, codes + c, columns, sums + c);
+}
+
+// out = sums - shift total', without the padding.
+inline void finish_sums(const double *sums, const double *shift, const double *total, size_t d, size_t b, size_t columns,
+                        double *out) {
+    for (size_t j = 0; j < d; ++j)
+        for (size_t c = 0; c < b; ++c) out[j * b + c] = sums[j * columns + c] - shift[j] * total[c];
+}
+
+template <class T, class In, class I>
+void sparse_product(const SparseRows<In, I> &x, const ProductTerms &terms, double *out) {
+    const size_t d = terms.d, b = terms.b, columns = round_up(b, lanes<T>);
+    const bool own_basis = columns != b || sizeof(T) != sizeof(double), own_sums = columns != b;
+    SparseReader<T, In, I> rows(x, terms.weights);
+    T *basis = nullptr, *first = nullptr, *codes = nullptr;
+    double *sums = nullptr, *wide_codes = nullptr, *total = nullptr;
+    for (Arena arena{nullptr, 0};;) {  // once for the size, once for the memory
+        rows.take(arena, d);
+        basis = arena.take<T>(own_basis ? d * columns : 0);
+        sums = arena.take<double>(own_sums ? d * columns : 0);
+        first = arena.take<T>(columns);
+        codes = arena.take<T>(columns);
+        wide_codes = arena.take<double>(columns);
+        total = arena.take<double>(columns);
+        if (arena.base) break;
+        arena = {(char *)scratch(arena.used), 0};
+    }
+    rows.prepare(terms);
+    const T *q = padded_basis<T>(terms.basis, d, b, columns, basis);
+    begin_codes<T>(rows.shift, terms.basis, d, b, columns, total, first);
+    if (!own_sums) sums = out;
+    for (size_t i = 0; i < d * columns; ++i) sums[i] = 0;
+    for (size_t i = 0; i < x.n; ++i) {
+        if (!rows.counts(i)) continue;
+        const double weight = terms.weights ? terms.weights[i] : 1;
+        const I *at = x.columns + x.starts[i];
+        const size_t count = rows.read(i, q, columns);
+        project_all<T>(rows.values, at, count, q, columns, first, codes);
+        for (size_t c = 0; c < columns; ++c) {
+            wide_codes[c] = double(codes[c]) * weight;
+            total[c] += wide_codes[c];
+        }
+        back_all(rows.values, at, count, wide_codes, columns, sums);
+    }
+    finish_sums(sums, rows.shift, total, d, b, columns, out);
+}
+
+// The first half alone, in float64: Z Q times the roots of the weights (n x b).
+template <class In, class I> void sparse_project(const SparseRows<In, I> &x, const ProductTerms &terms, double *out) {
+    const size_t d = terms.d, b = terms.b, columns = round_up(b, lanes<double>);
+    SparseReader<double, In, I> rows(x, terms.weights);
+    double *basis = nullptr, *first = nullptr, *codes = nullptr, *total = nullptr;
+    for (Arena arena{nullptr, 0};;) {
+        rows.take(arena, d);
+        basis = arena.take<double>(columns != b ? d * columns : 0);
+        first = arena.take<double>(columns);
+        codes = arena.take<double>(columns);
+        total = arena.take<double>(columns);
+        if (arena.base) break;
+        arena = {(char *)scratch(arena.used), 0};
+    }
+    rows.prepare(terms);
+    const double *q = padded_basis<double>(terms.basis, d, b, columns, basis);
+    begin_codes<double>(rows.shift, terms.basis, d, b, columns, total, first);
+    for (size_t i = 0; i < x.n; ++i) {
+        const double root = !terms.weights ? 1 : __builtin_sqrt(terms.weights[i]);
+        if (rows.counts(i)) {
+            const size_t count = rows.read(i, q, columns);
+            project_all<double>(rows.values, x.columns + x.starts[i], count, q, columns, first, codes);
+        }
+        for (size_t c = 0; c < b; ++c) out[i * b + c] = rows.counts(i) ? codes[c] * root : 0;
+    }
+}
+
+// The second half alone, in float64: Z' times the roots of the weights times `basis`, which is n x b here (out is d x b).
+template <class In, class I> void sparse_back(const SparseRows<In, I> &x, const ProductTerms &terms, double *out) {
+    const size_t d = terms.d, b = terms.b, columns = round_up(b, lanes<double>);
+    SparseReader<double, In, I> rows(x, terms.weights);
+    double *sums = nullptr, *codes = nullptr, *total = nullptr;
+    for (Arena arena{nullptr, 0};;) {
+        rows.take(arena, d);
+        sums = arena.take<double>(columns != b ? d * columns : 0);
+        codes = arena.take<double>(columns);
+        total = arena.take<double>(columns);
+        if (arena.base) break;
+        arena = {(char *)scratch(arena.used), 0};
+    }
+    rows.prepare(terms);
+    if (columns == b) sums = out;
+    for (size_t i = 0; i < d * columns; ++i) sums[i] = 0;
+    for (size_t c = 0; c < columns; ++c) total[c] = codes[c] = 0;
+    for (size_t i = 0; i < x.n; ++i) {
+        if (!rows.counts(i)) continue;
+        const double root = !terms.weights ? 1 : __builtin_sqrt(terms.weights[i]);
+        for (size_t c = 0; c < b; ++c) {
+            codes[c] = terms.basis[i * b + c] * root;
+            total[c] += codes[c];
+        }
+        const size_t count = rows.read(i, codes, 0);
+        back_all(rows.values, x.columns + x.starts[i], count, codes, columns, sums);
+    }
+    finish_sums(sums, rows.shift, total, d, b, columns, out);
 }

@@ -268,6 +268,14 @@ class SparseBlock:
         """Z'W Z `basis` for the rows Z = (X - centre) * factor."""
         return sparse_kernels.scatter_product(self.matrix, self.weights, centre, factor, basis, wide=wide)
 
+    def projected(self, basis: Floats, centre: Floats, factor: Floats | None) -> Floats:
+        """W^(1/2) Z `basis`, one half of that product."""
+        return sparse_kernels.project(self.matrix, self.weights, centre, factor, basis)
+
+    def projected_back(self, codes: Floats, centre: Floats, factor: Floats | None) -> Floats:
+        """Z'W^(1/2) `codes`, the other half."""
+        return sparse_kernels.project_back(self.matrix, self.weights, centre, factor, codes)
+
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """((X - centre) / scale) @ directions.T in the block's own dtype."""
         return self.times(directions.T.astype(np.float64), centre, scale).astype(self.matrix.dtype, copy=False)

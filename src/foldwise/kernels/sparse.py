@@ -85,3 +85,17 @@ def scatter_product(
     out = np.empty(basis.shape)
     _core.sparse_product(*_parts(rows), weights, centre, factor, basis, wide, out)
     return out
+
+
+def project(rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, basis: Floats) -> Floats:
+    """Z `basis` for the rows Z = (x - centre) * factor times the roots of their weights."""
+    out = np.empty((rows.shape[0], basis.shape[1]))
+    _core.sparse_project(*_parts(rows), weights, centre, factor, basis, out)
+    return out
+
+
+def project_back(rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, codes: Floats) -> Floats:
+    """Z' `codes` for the same rows."""
+    out = np.empty((rows.shape[1], codes.shape[1]))
+    _core.sparse_back(*_parts(rows), weights, centre, factor, codes, out)
+    return out

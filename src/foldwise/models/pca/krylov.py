@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import sample_start, sparse_start
 from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, random_block
+from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
@@ -72,21 +73,22 @@ class Krylov(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Enlarge a basis by a block of vectors a step, until all directions are good enough."""
-        columns = passes.fold(ColumnMoments.of)
+        columns, d = passes.fold(ColumnMoments.of), passes.source.n_columns
         scale, k = options.resolve(columns)
         if options.checkpoint is not None:
             options.checkpoint.bind(columns.weight, columns.centre, columns.squares)
         unit, factor = _units(columns, scale, options.ddof)
         quick = options.solver == "auto" and not options.tol
         narrow = quick and options.arithmetic(passes.source) == np.float32 and _in_range(columns, factor, unit)
+        product = partial(ScatterProduct.of, centre=columns.centre, factor=factor)
         search = _Search(
             k,
             passes,
-            partial(ScatterProduct.of, centre=columns.centre, factor=factor),
+            product,
             divisor=columns.weight - options.ddof,
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
-            narrow=narrow,
+            early=_early(passes, columns, product, narrow=narrow),
             seed=options.seed,
             first=_first(passes, columns, scale, factor, narrow=narrow, quick=quick),
         )
@@ -98,15 +100,14 @@ class Krylov(Solver):
             time_budget=options.time_budget,
             checkpoint=options.checkpoint,
         )
-        while state["basis"].shape[1] < k:  # stopped before there were as many: a model of that size needs them
-            state, _ = search.step(state)
+        state = search.finished(state)
         with blas.single():
             ritz = Ritz.of(state)
             directions = (state["basis"] @ ritz.vectors[:, :k]).T
         square = unit * unit
         total = options.total_variance(columns)
         arithmetic = np.float32 if narrow else np.float64
-        rounding = rounding_of(np.float32 if state["narrow"] else np.float64, max(passes.block_rows, len(columns.mean)))
+        rounding = rounding_of(np.float32 if narrow and state["early"] else np.float64, max(passes.block_rows, d))
         largest = float(ritz.values.max(initial=0.0)) / square
         return Spectrum.of(
             columns,
@@ -116,15 +117,40 @@ class Krylov(Solver):
             residuals=ritz.residuals[:k] / square,
             errors=ritz.errors(k)[-1] / square if k else np.zeros(0),
             rounding=rounding * total,
-            floor=max(len(columns.mean) * EPS * largest, floor_of_products(arithmetic, len(columns.mean), largest)),
+            floor=max(d * EPS * largest, floor_of_products(arithmetic, d, largest)),
             outcome=outcome,
             resumed_at=resumed_at,
         )
 
 
+class _Early(Protocol):
+    """A cheaper way to multiply with the matrix, or with one that has the same eigenvalues, in the first steps."""
+
+    @property
+    def length(self) -> int: ...
+    def times(self, block: Floats) -> Floats: ...
+    def directions(self, vectors: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class _InFloat32:
+    passes: Passes
+    product: partial[ScatterProduct]
+
+    @property
+    def length(self) -> int:
+        return self.passes.source.n_columns
+
+    def times(self, block: Floats) -> Floats:
+        return _folded(self.passes, partial(self.product, wide=False), block)
+
+    def directions(self, vectors: Floats) -> Floats:
+        return np.asarray(np.linalg.qr(vectors)[0])
+
+
 @dataclass(frozen=True)
 class _Search:
-    """The steps: in float32 first, if `narrow`, then from what that has found in float64."""
+    """The steps: by the `early` way first, if there is one, then from what that has found, in float64 over the columns."""
 
     k: int
     passes: Passes
@@ -132,24 +158,25 @@ class _Search:
     divisor: float
     unit: float
     residual: float | None  # relative to the variance; None: the error of a variance is what counts
-    narrow: bool
+    early: _Early | None
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
 
     def start(self) -> State:
-        d = self.passes.source.n_columns
+        length = self.passes.source.n_columns if self.early is None else self.early.length
         if self.first is not None:
             block = self.first(self.k, self.seed)
         else:
-            block = random_block(d, _width(self.k, d), self.seed)
-        return {**empty(block), "narrow": np.array(self.narrow), "steps": np.array(0), **_nothing(self.k)}
+            block = random_block(length, _width(self.k, length), self.seed)
+        known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
+        return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
 
     def step(self, state: State) -> tuple[State, Figures]:
         with blas.single():
-            if state["narrow"] and self._good(state):
-                state = self._again_in_float64(state)
-            narrow = bool(state["narrow"])
-            new = enlarged(state, partial(self._times, narrow=narrow))
+            if state["early"] and self._good(state):
+                state = self._over_columns(state)
+            early = self.early if state["early"] else None
+            new = enlarged(state, self._times if early is None else lambda block: early.times(block) / self.divisor)
             ritz = Ritz.of(new)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
@@ -160,26 +187,41 @@ class _Search:
             "basis": float(new["basis"].shape[1]),
         }
         known = {"values": values, "residuals": residuals, "errors": errors}
-        return {**new, "narrow": np.array(narrow), "steps": state["steps"] + 1, **known}, figures
+        return {**new, "early": state["early"], "steps": state["steps"] + 1, **known}, figures
 
-    def _times(self, block: Floats, *, narrow: bool) -> Floats:
-        product = partial(self.product, basis=np.ascontiguousarray(block), wide=not narrow)
-        return np.asarray(self.passes.fold(product).value / self.divisor)
+    def finished(self, state: State) -> State:
+        """The state with as many directions as asked for, also if the steps were cut short."""
+        if state["early"] and self.early is not None and self.early.length != self.passes.source.n_columns:
+            with blas.single():
+                state = self._over_columns(state)
+        while state["basis"].shape[1] < self.k:
+            state, _ = self.step(state)
+        return state
 
-    def _again_in_float64(self, state: State) -> State:
-        """A start from the vectors found in float32: as many as are needed to know how far off the first k are."""
+    def done(self, state: State) -> bool:
+        return not state["early"] and self._good(state)
+
+    def _times(self, block: Floats) -> Floats:
+        return _folded(self.passes, self.product, block) / self.divisor
+
+    def _over_columns(self, state: State) -> State:
+        """A start from the vectors found so far: as many as are needed to know how far off the first k are."""
+        assert self.early is not None
+        if state["basis"].shape[1] == 0:
+            return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
         ritz = Ritz.of(state)
-        enough = self._known(ritz.values[: self.k], ritz.errors(self.k)).all(axis=1)
-        enough[: self.k - 1] = False
-        count = int(np.argmax(enough)) + 1 if enough.any() else self.k
-        block = np.linalg.qr(state["basis"] @ ritz.vectors[:, :count])[0]
+        k = min(self.k, len(ritz.values))
+        enough = self._known(ritz.values[:k], ritz.errors(k)).all(axis=1)
+        enough[: k - 1] = False
+        count = int(np.argmax(enough)) + 1 if enough.any() else k
+        block = self.early.directions(state["basis"] @ ritz.vectors[:, :count])
         beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
-        return {**state, **empty(block, float(beyond)), "narrow": np.array(False)}
+        return {**state, **empty(block, float(beyond)), "early": np.array(False)}
 
     def _known(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
         """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
         largest = float(values.max(initial=0.0))
-        rounding = floor_of_products(np.float32 if self.narrow else np.float64, 16, largest)
+        rounding = floor_of_products(np.float32 if isinstance(self.early, _InFloat32) else np.float64, 16, largest)
         return np.asarray((errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding))
 
     def _good(self, state: State) -> bool:
@@ -190,11 +232,26 @@ class _Search:
             return True
         if self.residual is None:
             return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"])))
-        rounding = 16 * EPS * float(values.max(initial=0.0))
-        return bool(np.all(state["residuals"] <= self.residual * np.abs(values) + rounding))
+        largest = float(values.max(initial=0.0))
+        limit = self.residual * np.abs(values)
+        if state["early"]:  # residuals grow, at most by this, from vectors of rows to directions
+            limit = limit * np.sqrt(np.abs(values) / largest) / 2 if largest > 0 else limit
+        return bool(np.all(state["residuals"] <= limit + 16 * EPS * largest))
 
-    def done(self, state: State) -> bool:
-        return not state["narrow"] and self._good(state)
+
+def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
+    strips = shared_out(passes, block) if passes.source.sparse else [np.ascontiguousarray(block)]
+    if len(strips) == 1:
+        return passes.fold(partial(product, basis=strips[0])).value
+    return np.hstack([each.value for each in passes.fold_each([partial(product, basis=strip) for strip in strips])])
+
+
+def _early(
+    passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool
+) -> _Early | None:
+    if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
+        return RowSide(passes, columns.centre, product.keywords["factor"])
+    return _InFloat32(passes, product) if narrow else None
 
 
 def _first(
@@ -206,10 +263,6 @@ def _first(
     if quick and d > _SMALL and sample_start.worth_it(passes, columns):
         return lambda k, seed: sample_start.directions(passes, columns, factor, _width(k, d), seed, wide=not narrow)
     return None
-
-
-def _nothing(k: int) -> State:
-    return {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(k, np.inf)}
 
 
 def _width(k: int, d: int) -> int:
