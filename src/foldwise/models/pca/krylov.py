@@ -24,7 +24,7 @@ from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import sample_start, sparse_start
-from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, random_block
+from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
@@ -145,7 +145,7 @@ class _InFloat32:
         return _folded(self.passes, partial(self.product, wide=False), block)
 
     def directions(self, vectors: Floats) -> Floats:
-        return np.asarray(np.linalg.qr(vectors)[0])
+        return orthonormal(vectors)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats, SparseBlock
 from foldwise.data.source import n_blocks
 from foldwise.fold.passes import Passes
+from foldwise.models.pca.lanczos import orthonormal
 from foldwise.stats.scatter_product import ScatterProduct, StackedRows
 
 _FEWER = 0.5  # rows per column, at most
@@ -49,7 +50,7 @@ class RowSide:
 
     def directions(self, vectors: Floats) -> Floats:
         """Z' vectors, as orthonormal columns."""
-        return np.asarray(np.linalg.qr(np.hstack(self._back(vectors)))[0])
+        return orthonormal(np.hstack(self._back(vectors)))
 
     def _back(self, block: Floats) -> list[Floats]:
         strips = shared_out(self.passes, block)

@@ -14,7 +14,7 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
-from foldwise.models.pca.lanczos import Ritz, empty, enlarged, random_block
+from foldwise.models.pca.lanczos import Ritz, empty, enlarged, orthonormal, random_block
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
@@ -52,4 +52,4 @@ def directions(
                 break
         found = state["basis"] @ Ritz.of(state).vectors[:, : width - _RANDOM]
         guard = np.random.default_rng((seed, 1)).standard_normal((d, width - found.shape[1]))
-        return np.asarray(np.linalg.qr(np.hstack([found, guard]))[0])
+        return orthonormal(np.hstack([found, guard]))
