@@ -10,7 +10,7 @@ once more in float64 with what was found: variances and residuals are of that la
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -23,7 +23,9 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import sample_start, sparse_start
+from foldwise.models.pca import costs, sample_start, sparse_start
+from foldwise.models.pca.covariance import CovarianceEigh
+from foldwise.models.pca.gram import Gram
 from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
@@ -36,6 +38,8 @@ _RESIDUAL = 1e-10
 # Chosen by "auto": error of a variance relative to itself.
 _ERROR = 5e-7
 _MAX_ITER = 300
+_TRIAL = 3  # steps before it may give up,
+_PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
@@ -89,6 +93,7 @@ class Krylov(Solver):
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
             early=_early(passes, columns, product, narrow=narrow),
+            patience=_patience(passes, columns, k, narrow=narrow) if quick else np.inf,
             seed=options.seed,
             first=_first(passes, columns, scale, factor, narrow=narrow, quick=quick),
         )
@@ -100,6 +105,8 @@ class Krylov(Solver):
             time_budget=options.time_budget,
             checkpoint=options.checkpoint,
         )
+        if search.hopeless(state) and outcome.converged:
+            return _otherwise(passes, columns, options, k)
         state = search.finished(state)
         with blas.single():
             ritz = Ritz.of(state)
@@ -121,6 +128,15 @@ class Krylov(Solver):
             outcome=outcome,
             resumed_at=resumed_at,
         )
+
+
+def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k: int) -> Spectrum:
+    """By the solver that is quicker where many variances are alike."""
+    source = passes.source
+    fill = float(getattr(source, "fill", 1.0))
+    name, _ = costs.fallback(columns.rows, source.n_columns, k, sparse=source.sparse, fill=fill)
+    solver: Solver = Gram() if name == Gram.name else CovarianceEigh()
+    return replace(solver.solve(passes, options), algorithm=name)
 
 
 class _Early(Protocol):
@@ -159,6 +175,7 @@ class _Search:
     unit: float
     residual: float | None  # relative to the variance; None: the error of a variance is what counts
     early: _Early | None
+    patience: float  # steps that cost as much as another solver
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
 
@@ -169,6 +186,7 @@ class _Search:
         else:
             block = random_block(length, _width(self.k, length), self.seed)
         known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
+        known["before"] = known["errors"]
         return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
 
     def step(self, state: State) -> tuple[State, Figures]:
@@ -186,7 +204,7 @@ class _Search:
             "residual": float(residuals.max(initial=0.0)) / self.unit**2,
             "basis": float(new["basis"].shape[1]),
         }
-        known = {"values": values, "residuals": residuals, "errors": errors}
+        known = {"values": values, "residuals": residuals, "errors": errors, "before": state["errors"]}
         return {**new, "early": state["early"], "steps": state["steps"] + 1, **known}, figures
 
     def finished(self, state: State) -> State:
@@ -199,7 +217,19 @@ class _Search:
         return state
 
     def done(self, state: State) -> bool:
-        return not state["early"] and self._good(state)
+        return (not state["early"] and self._good(state)) or self.hopeless(state)
+
+    def hopeless(self, state: State) -> bool:
+        """Whether the variances are so alike that, at the pace of the last step, another solver is quicker."""
+        now, before, values = state["errors"], state["before"], state["values"]
+        if self.patience == np.inf or state["steps"] < _TRIAL or len(now) != len(before) or len(values) < self.k:
+            return False
+        worst, last = float((now / np.abs(values)).max(initial=0.0)), float((before / np.abs(values)).max(initial=0.0))
+        if not worst > _ERROR or not np.isfinite(last):
+            return False
+        pace = np.log(last / worst)
+        steps = state["steps"] + (np.log(worst / _ERROR) / pace if pace > 0 else np.inf)
+        return bool(steps > _PATIENCE * self.patience)
 
     def _times(self, block: Floats) -> Floats:
         return _folded(self.passes, self.product, block) / self.divisor
@@ -266,9 +296,16 @@ def _first(
 
 
 def _width(k: int, d: int) -> int:
-    """How many vectors a step multiplies with: a few more than a vector register holds, more for many components."""
-    width = 16 if k < 32 else 24 if k < 64 else 32
-    return min(d, width, k + 8) if d <= _SMALL else width
+    usual = costs.width(k)
+    return min(d, usual, k + 8) if d <= _SMALL else usual
+
+
+def _patience(passes: Passes, columns: ColumnMoments, k: int, *, narrow: bool) -> float:
+    """How many steps cost as much as another solver would."""
+    source, n = passes.source, max(columns.rows, 1)
+    fill = float(getattr(source, "fill", 1.0))
+    _, cost = costs.fallback(n, source.n_columns, k, sparse=source.sparse, fill=fill)
+    return cost / (n * costs.step_cost(source.n_columns, k, wide=not narrow) * fill)
 
 
 def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:
