@@ -1,6 +1,8 @@
 // The scatter matrix about the mean: subtract a pivot, add up products of panels of columns, then shift from the
 // pivot to the mean.
 
+#include "arena.h"
+
 // Maximum length of a sum in T; two panels of this many rows fit in L1. Rounding errors of a float32 sum do not average out
 // if the data have only a few distinct values: then its relative error is up to a quarter of its length times 2^-24.
 template <class T> constexpr size_t chunk_rows = sizeof(T) < sizeof(double) ? 64 : 128;
@@ -8,17 +10,6 @@ constexpr size_t block_rows = 768;  // maximum number of rows packed at a time,
 constexpr size_t block_bytes = 3 << 20;  // and their maximum size
 constexpr size_t resident_bytes = 256 << 10;  // size of the right-hand panels that should stay in L2
 constexpr size_t few_rows = 256;  // float32 blocks with fewer rows are summed in float64: errors would not average out
-
-// Hands out pieces of the thread's scratch memory. A first run with a null base only computes the total size.
-struct Arena {
-    char *base;
-    size_t used;
-    template <class T> T *take(size_t count) {
-        T *place = base ? (T *)(base + used) : nullptr;
-        used = round_up(used + count * sizeof(T), 64);
-        return place;
-    }
-};
 
 // The upper triangle of C, stored as contiguous blocks (panel by panel): adding to C in place would touch a different
 // page for every row.

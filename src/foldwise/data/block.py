@@ -92,9 +92,10 @@ class DenseBlock:
         """((X - centre) / scale) @ basis in float64."""
         return np.asarray(self._centred_wide(centre, scale) @ basis)
 
-    def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
-        """((X - centre) / scale).T @ codes in float64."""
-        return np.asarray(self._centred_wide(centre, scale).T @ codes)
+    def scatter_times(self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool) -> Floats:
+        """Z'W Z `basis` for the rows Z = (X - centre) * factor; for passes after the first, which has checked the rows."""
+        rows = self.values if self.weights is None else self.dense()  # rows of weight 0 are in no moments
+        return kernels.scatter_product(rows, self.weights, centre, factor, basis, wide=wide)
 
     def _centred_wide(self, centre: Floats, scale: Floats | None) -> Floats:
         """(x - centre) / scale in float64: differences of extreme float32 values overflow float32."""
@@ -288,11 +289,17 @@ class SparseBlock:
         scaled = basis if scale is None else basis / scale[:, None]
         return np.asarray(rows @ scaled - _gap(centre, pivot) @ scaled)
 
-    def transposed_times(self, codes: Floats, centre: Floats, scale: Floats | None = None) -> Floats:
-        """((X - centre) / scale).T @ codes."""
-        rows, pivot = self._shifted
-        product = np.asarray(rows.T @ codes) - np.outer(_gap(centre, pivot), codes.sum(axis=0))
-        return product if scale is None else product / scale[:, None]
+    def scatter_times(self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool) -> Floats:
+        """Z'W Z `basis` for the rows Z = (X - centre) * factor."""
+        return sparse_kernels.scatter_product(self.matrix, self.weights, centre, factor, basis, wide=wide)
+
+    def projected(self, basis: Floats, centre: Floats, factor: Floats | None) -> Floats:
+        """W^(1/2) Z `basis`, one half of that product."""
+        return sparse_kernels.project(self.matrix, self.weights, centre, factor, basis)
+
+    def projected_back(self, codes: Floats, centre: Floats, factor: Floats | None) -> Floats:
+        """Z'W^(1/2) `codes`, the other half."""
+        return sparse_kernels.project_back(self.matrix, self.weights, centre, factor, codes)
 
     def codes(self, directions: NDArray[Any], centre: Floats, scale: Floats | None = None) -> NDArray[Any]:
         """((X - centre) / scale) @ directions.T in the block's own dtype."""

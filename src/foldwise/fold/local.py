@@ -118,6 +118,20 @@ class LocalBlocks:
         with blas.single():
             (serial.run if self.n_threads == 1 else threads.run)(pieces, work, numbered, self.n_threads)
 
+    def visit_each(self, tasks: Sequence[Any], take: Callable[[int, int, Any], None]) -> None:
+        """The same for several tasks in one pass, `take(place of the task, number, result)`; threads share out both."""
+
+        def work(number: int, job: tuple[Piece, int]) -> Any:
+            piece, place = job
+            return tasks[place](piece.load())
+
+        def taken(number: int, found: Any) -> None:
+            take(number % len(tasks), self.first + number // len(tasks), found)
+
+        jobs = ((piece, place) for piece in self.source.pieces(self.first, self.last) for place in range(len(tasks)))
+        with blas.single():
+            (serial.run if self.n_threads == 1 else threads.run)(jobs, work, taken, self.n_threads)
+
     def _state(self, number: int) -> dict[str, Any]:
         return self._states.setdefault(number, {})
 

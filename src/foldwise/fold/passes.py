@@ -90,6 +90,24 @@ class Passes:
             raise self._no_rows()
         return result
 
+    def fold_each(self, tasks: Sequence[Callable[..., S]], *, besides: Sequence[NDArray[Any]] | None = None) -> list[S]:
+        """Several folds in one pass; `besides` holds an array for each task. For rows in memory that make fewer blocks than
+        there are threads: the tasks are shared out, too.
+        """
+        wrapped = [_beside(task, None if besides is None else besides[place]) for place, task in enumerate(tasks)]
+        blocks = self._begin()
+        trees: list[Tree[S]] = [Tree() for _ in tasks]
+        if isinstance(blocks, LocalBlocks):
+            blocks.visit_each(wrapped, lambda place, number, found: trees[place].add(number, found))
+        else:
+            for tree, task in zip(trees, wrapped, strict=True):
+                for level, number, value in blocks.nodes(task):
+                    tree.add(number, value, level)
+        results = [tree.result() for tree in trees]
+        if any(result is None for result in results):
+            raise self._no_rows()
+        return [result for result in results if result is not None]
+
     def total(self, task: Any, zero: Callable[[], T], *, cuts: Sequence[int] = ()) -> T:
         """The sum of what the task adds to its total (see `LocalBlocks.total`), in any order; for exact sums."""
         total: T = self._begin().total(task, zero, cuts, self._progress())

@@ -29,6 +29,7 @@ __all__ = [
     "merge_moments",
     "observed_distance_sums",
     "scatter",
+    "scatter_product",
     "similarity",
     "unit_rows",
 ]
@@ -59,6 +60,21 @@ def merge_moments(
     centre, scatter = np.empty_like(left), np.zeros_like(left_scatter)
     _core.merge_moments(left, left_scatter, left_weight, right, right_scatter, right_weight, centre, scatter)
     return centre, scatter
+
+
+def scatter_product(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    *,
+    wide: bool,
+) -> NDArray[np.float64]:
+    """Z'W Z `basis` for the rows Z = (x - centre) * factor; see `reference.scatter_product`."""
+    out = np.empty(basis.shape)
+    _core.scatter_product(x, weights, centre, factor, basis, wide, out)
+    return out
 
 
 def columns(

@@ -8,6 +8,46 @@ from numpy.typing import NDArray
 def scatter(
     x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]
 ) -> float: ...
+def scatter_product(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    wide: bool,
+    out: NDArray[np.float64],
+) -> None: ...
+def sparse_product(
+    values: NDArray[Any],
+    columns: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    wide: bool,
+    out: NDArray[np.float64],
+) -> None: ...
+def sparse_project(
+    values: NDArray[Any],
+    columns: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def sparse_back(
+    values: NDArray[Any],
+    columns: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    codes: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
 def merge_moments(
     left: NDArray[np.float64],
     left_scatter: NDArray[np.float64],

@@ -63,6 +63,28 @@ def merge_moments(
     return two_parts(moved[0], moved[1] + left[1]), scatter
 
 
+def scatter_product(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    *,
+    wide: bool = True,
+) -> NDArray[np.float64]:
+    """The sum of w z z' times `basis`, for rows z = (x - centre) * factor; the centre is in two parts.
+
+    Here all of it is in float64. The kernel forms products of float32 rows in float32 unless `wide`, over at most 60 rows, and
+    adds them up in float64. Rows of weight 0 may hold anything.
+    """
+    z = (x.astype(np.float64) - centre[0]) - centre[1]
+    if factor is not None:
+        z = z * factor
+    if weights is not None:
+        z = z[weights != 0] * np.sqrt(weights[weights != 0])[:, None]
+    return np.asarray(z.T @ (z @ basis))
+
+
 def columns(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:

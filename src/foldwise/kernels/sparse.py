@@ -76,3 +76,26 @@ def unit_rows(rows: Any) -> tuple[Any, int]:
     out = np.empty_like(rows.data)
     without = _core.unit_rows(rows.data, rows.indptr.astype(np.int64), rows.shape[1], out)
     return type(rows)((out, rows.indices, rows.indptr), shape=rows.shape), without
+
+
+def scatter_product(
+    rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, basis: Floats, *, wide: bool
+) -> Floats:
+    """The product of `kernels.scatter_product` for a CSR matrix without duplicate entries."""
+    out = np.empty(basis.shape)
+    _core.sparse_product(*_parts(rows), weights, centre, factor, basis, wide, out)
+    return out
+
+
+def project(rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, basis: Floats) -> Floats:
+    """Z `basis` for the rows Z = (x - centre) * factor times the roots of their weights."""
+    out = np.empty((rows.shape[0], basis.shape[1]))
+    _core.sparse_project(*_parts(rows), weights, centre, factor, basis, out)
+    return out
+
+
+def project_back(rows: Any, weights: Floats | None, centre: Floats, factor: Floats | None, codes: Floats) -> Floats:
+    """Z' `codes` for the same rows."""
+    out = np.empty((rows.shape[1], codes.shape[1]))
+    _core.sparse_back(*_parts(rows), weights, centre, factor, codes, out)
+    return out

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from foldwise.data.block import Block, Floats
 
 
 @dataclass(frozen=True)
 class ScatterProduct:
-    """Z'W Z V for the rows Z = (X - centre) / scale: one step of a Krylov method is one fold of this."""
+    """Z'W Z V for the rows Z = (X - centre) * factor: one step of a Krylov method is one fold of this."""
 
     value: Floats
 
     @classmethod
-    def of(cls, block: Block, *, basis: Floats, centre: Floats, scale: Floats | None = None) -> ScatterProduct:
-        """The product over a block's rows."""
-        codes = block.times(basis, centre, scale)
-        if block.weights is not None:
-            codes *= block.weights[:, None]
-        return cls(block.transposed_times(codes, centre, scale))
+    def of(
+        cls, block: Block, *, basis: Floats, centre: Floats, factor: Floats | None = None, wide: bool = True
+    ) -> ScatterProduct:
+        """The product over a block's rows; `wide` forms products of float32 rows in float64."""
+        return cls(block.scatter_times(basis, centre, factor, wide=wide))
 
     def merge(self, other: ScatterProduct) -> ScatterProduct:
         """The product over both sets of rows."""
-        return ScatterProduct(self.value + other.value)
+        return ScatterProduct(np.add(self.value, other.value))
+
+
+@dataclass(frozen=True)
+class StackedRows:
+    """Results for rows, one block below the other."""
+
+    value: Floats
+
+    def merge(self, other: StackedRows) -> StackedRows:
+        """Those of both, in order."""
+        return StackedRows(np.vstack([self.value, other.value]))

@@ -44,7 +44,7 @@ from foldwise.stats.moments import Moments
 _LAZY = {
     "column_variances_", "components_", "explained_variance_", "explained_variance_ratio_", "mean_", "n_components_", "n_iter_",
     "n_samples_", "noise_variance_", "outcome_", "rank_", "residuals_", "scale_", "singular_values_", "total_weight_", "trace_",
-    "variance_floor_",
+    "variance_errors_", "variance_floor_",
 }
 # fmt: on
 
@@ -167,7 +167,8 @@ class PCA(
         indicators = getattr(opened.data, "indicators", None)
         options = self.solver_options(k, opened.seed, opened.checkpoint(resumable_cap=True), indicators)
         if not by_cells:
-            return solver.solve(opened.passes, options), None, solver.name
+            found = solver.solve(opened.passes, options)
+            return found, None, found.algorithm or solver.name
         observed = fit_observed(opened.passes, opened.missing, options, self.n_components)
         return observed.spectrum, observed, EM
 
@@ -294,6 +295,7 @@ class PCA(
         beyond = spectrum.dropped if spectrum.dropped is not None else max(0.0, float(total - spectrum.variances.sum()))
         self.noise_variance_ = (beyond + float(spectrum.variances[k:].sum())) / rest if rest > 0 else 0.0
         self.residuals_ = spectrum.residuals[:k]
+        self.variance_errors_ = spectrum.errors[:k]
         self.variance_floor_ = spectrum.floor
         self.outcome_ = spectrum.outcome
         self.n_iter_ = max(1, spectrum.outcome.steps)

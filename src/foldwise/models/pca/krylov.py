@@ -1,18 +1,21 @@
-"""Solver `krylov`: a few leading directions of data with very many columns, by restarted block Lanczos.
+"""Solver `krylov`: a few leading directions of data with many columns, by block Lanczos (`lanczos.py`).
 
 Each step is one pass that multiplies the scatter matrix with a block of vectors; the matrix itself is never formed, and
-sparse rows stay sparse. All of the basis is kept orthonormal, and the images of the basis are kept too, so the residual of
-every direction is known at every step and is the stopping rule: no guess about convergence (Epperly and Tropp 2024).
+sparse rows stay sparse. Residuals are known at every step and are the stopping rule: no guess about convergence.
+
+Where "auto" has taken it, float32 rows are multiplied in float32 until the variances are known to one part in a million, and
+once more in float64 with what was found: variances and residuals are of that last pass, so they cover rounding, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.source import Source
@@ -20,18 +23,25 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import sparse_start
-from foldwise.models.pca.solver import EPS, Solver, SolverOptions, lengths, rounding_of
+from foldwise.models.pca import costs, sample_start, sparse_start
+from foldwise.models.pca.covariance import CovarianceEigh
+from foldwise.models.pca.gram import Gram
+from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block
+from foldwise.models.pca.row_side import RowSide, shared_out
+from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
-_OVERSAMPLING = 8
-_RESTART = 12  # blocks held before the basis is condensed to its best part
-# Residual relative to the variance itself; the error of a variance is about the residual's square over the gap.
-_TOLERANCE = 1e-10
-_ROUNDING = 1e-14
+# Asked for by name: residual relative to the variance itself; the error of a variance is about its square over the gap.
+_RESIDUAL = 1e-10
+# Chosen by "auto": error of a variance relative to itself.
+_ERROR = 5e-7
 _MAX_ITER = 300
+_TRIAL = 3  # steps before it may give up,
+_PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
+_FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
+_SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
 
 class Krylov(Solver):
@@ -67,121 +77,248 @@ class Krylov(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Enlarge a basis by a block of vectors a step, until all directions are good enough."""
-        columns = passes.fold(ColumnMoments.of)
+        columns, d = passes.fold(ColumnMoments.of), passes.source.n_columns
         scale, k = options.resolve(columns)
         if options.checkpoint is not None:
             options.checkpoint.bind(columns.weight, columns.centre, columns.squares)
-        lanczos = _Lanczos(
+        unit, factor = _units(columns, scale, options.ddof)
+        quick = options.solver == "auto" and not options.tol
+        narrow = quick and options.arithmetic(passes.source) == np.float32 and _in_range(columns, factor, unit)
+        product = partial(ScatterProduct.of, centre=columns.centre, factor=factor)
+        search = _Search(
             k,
             passes,
-            partial(ScatterProduct.of, centre=columns.centre, scale=scale),
+            product,
             divisor=columns.weight - options.ddof,
-            tolerance=options.tol or _TOLERANCE,
+            unit=unit,
+            residual=None if quick else options.tol or _RESIDUAL,
+            early=_early(passes, columns, product, narrow=narrow),
+            patience=_patience(passes, columns, k, narrow=narrow) if quick else np.inf,
             seed=options.seed,
-            first=partial(sparse_start.directions, passes, columns.mean, scale)
-            if sparse_start.is_wide(passes)
-            else None,
+            first=_first(passes, columns, scale, factor, narrow=narrow, quick=quick),
         )
         state, outcome, resumed_at = iterate(
-            lanczos.start,
-            lanczos.step,
-            lanczos.done,
+            search.start,
+            search.step,
+            search.done,
             max_iter=options.max_iter or _MAX_ITER,
             time_budget=options.time_budget,
             checkpoint=options.checkpoint,
         )
-        if state["basis"].shape[1] < k:  # stopped before the first step: a model of that size needs one
-            state, _ = lanczos.step(state)
-        values, vectors, residuals = _ritz(state["basis"], state["images"], k)
+        if search.hopeless(state) and outcome.converged:
+            return _otherwise(passes, columns, options, k)
+        state = search.finished(state)
+        with blas.single():
+            ritz = Ritz.of(state)
+            directions = (state["basis"] @ ritz.vectors[:, :k]).T
+        square = unit * unit
+        total = options.total_variance(columns)
+        arithmetic = np.float32 if narrow else np.float64
+        rounding = rounding_of(np.float32 if narrow and state["early"] else np.float64, max(passes.block_rows, d))
+        largest = float(ritz.values.max(initial=0.0)) / square
         return Spectrum.of(
             columns,
             options,
-            variances=np.maximum(values, 0.0),
-            directions=(state["basis"] @ vectors[:, :k]).T,
-            residuals=residuals,
-            rounding=rounding_of(np.float64, passes.block_rows) * options.total_variance(columns),
-            floor=len(columns.mean) * EPS * float(values.max(initial=0.0)),
+            variances=np.maximum(ritz.values[:k], 0.0) / square,
+            directions=directions,
+            residuals=ritz.residuals[:k] / square,
+            errors=ritz.errors(k)[-1] / square if k else np.zeros(0),
+            rounding=rounding * total,
+            floor=max(d * EPS * largest, floor_of_products(arithmetic, d, largest)),
             outcome=outcome,
             resumed_at=resumed_at,
         )
 
 
+def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k: int) -> Spectrum:
+    """By the solver that is quicker where many variances are alike."""
+    source = passes.source
+    fill = float(getattr(source, "fill", 1.0))
+    name, _ = costs.fallback(columns.rows, source.n_columns, k, sparse=source.sparse, fill=fill)
+    solver: Solver = Gram() if name == Gram.name else CovarianceEigh()
+    return replace(solver.solve(passes, options), algorithm=name)
+
+
+class _Early(Protocol):
+    """A cheaper way to multiply with the matrix, or with one that has the same eigenvalues, in the first steps."""
+
+    @property
+    def length(self) -> int: ...
+    def times(self, block: Floats) -> Floats: ...
+    def directions(self, vectors: Floats) -> Floats: ...
+
+
 @dataclass(frozen=True)
-class _Lanczos:
-    """The steps: an orthonormal basis, its images under the covariance, and the block that comes next."""
+class _InFloat32:
+    passes: Passes
+    product: partial[ScatterProduct]
+
+    @property
+    def length(self) -> int:
+        return self.passes.source.n_columns
+
+    def times(self, block: Floats) -> Floats:
+        return _folded(self.passes, partial(self.product, wide=False), block)
+
+    def directions(self, vectors: Floats) -> Floats:
+        return orthonormal(vectors)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The steps: by the `early` way first, if there is one, then from what that has found, in float64 over the columns."""
 
     k: int
     passes: Passes
     product: partial[ScatterProduct]
     divisor: float
-    tolerance: float
+    unit: float
+    residual: float | None  # relative to the variance; None: the error of a variance is what counts
+    early: _Early | None
+    patience: float  # steps that cost as much as another solver
     seed: int
-    first: Callable[[int, int], Floats] | None = None  # the first block, of so many vectors; None: random
-
-    @property
-    def width(self) -> int:
-        return min(self.passes.source.n_columns, self.k + _OVERSAMPLING)
+    first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
 
     def start(self) -> State:
-        d = self.passes.source.n_columns
+        length = self.passes.source.n_columns if self.early is None else self.early.length
         if self.first is not None:
-            block = self.first(self.width, self.seed)
+            block = self.first(self.k, self.seed)
         else:
-            block, _ = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, self.width)))
-        nothing = np.zeros((d, 0))
-        return {"basis": nothing, "images": nothing, "block": block, "values": np.zeros(0), "residuals": np.zeros(0)}
+            block = random_block(length, _width(self.k, length), self.seed)
+        known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
+        known["before"] = known["errors"]
+        return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
 
     def step(self, state: State) -> tuple[State, Figures]:
-        k = self.k
         with blas.single():
-            new = self.passes.fold(partial(self.product, basis=state["block"])).value / self.divisor
-            basis = np.hstack([state["basis"], state["block"]])
-            image = np.hstack([state["images"], new])
-            values, vectors, residuals = _ritz(basis, image, k)
-            block = _orthonormal(new, basis)
-            if basis.shape[1] + block.shape[1] > max(_RESTART * self.width, k + 2 * self.width):
-                keep = vectors[:, : k + _OVERSAMPLING]
-                basis, image = basis @ keep, image @ keep
-                block = _orthonormal(block, basis)
+            if state["early"] and self._good(state):
+                state = self._over_columns(state)
+            early = self.early if state["early"] else None
+            new = enlarged(state, self._times if early is None else lambda block: early.times(block) / self.divisor)
+            ritz = Ritz.of(new)
+            values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
+            errors = ritz.errors(self.k)[-1] if self.k else values
+            new = condensed(new, ritz, self.k + 8)
         figures = {
-            "variance": float(values[0]) if k else 0.0,
-            "residual": float(residuals[:k].max(initial=0.0)),
-            "basis": float(basis.shape[1]),
+            "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
+            "residual": float(residuals.max(initial=0.0)) / self.unit**2,
+            "basis": float(new["basis"].shape[1]),
         }
-        return {"basis": basis, "images": image, "block": block, "values": values, "residuals": residuals}, figures
+        known = {"values": values, "residuals": residuals, "errors": errors, "before": state["errors"]}
+        return {**new, "early": state["early"], "steps": state["steps"] + 1, **known}, figures
+
+    def finished(self, state: State) -> State:
+        """The state with as many directions as asked for, also if the steps were cut short."""
+        if state["early"] and self.early is not None and self.early.length != self.passes.source.n_columns:
+            with blas.single():
+                state = self._over_columns(state)
+        while state["basis"].shape[1] < self.k:
+            state, _ = self.step(state)
+        return state
 
     def done(self, state: State) -> bool:
-        if state["basis"].shape[1] < self.k:
+        return (not state["early"] and self._good(state)) or self.hopeless(state)
+
+    def hopeless(self, state: State) -> bool:
+        """Whether the variances are so alike that, at the pace of the last step, another solver is quicker."""
+        now, before, values = state["errors"], state["before"], state["values"]
+        if self.patience == np.inf or state["steps"] < _TRIAL or len(now) != len(before) or len(values) < self.k:
+            return False
+        worst, last = float((now / np.abs(values)).max(initial=0.0)), float((before / np.abs(values)).max(initial=0.0))
+        if not worst > _ERROR or not np.isfinite(last):
+            return False
+        pace = np.log(last / worst)
+        steps = state["steps"] + (np.log(worst / _ERROR) / pace if pace > 0 else np.inf)
+        return bool(steps > _PATIENCE * self.patience)
+
+    def _times(self, block: Floats) -> Floats:
+        return _folded(self.passes, self.product, block) / self.divisor
+
+    def _over_columns(self, state: State) -> State:
+        """A start from the vectors found so far: as many as are needed to know how far off the first k are."""
+        assert self.early is not None
+        if state["basis"].shape[1] == 0:
+            return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
+        ritz = Ritz.of(state)
+        k = min(self.k, len(ritz.values))
+        enough = self._known(ritz.values[:k], ritz.errors(k)).all(axis=1)
+        enough[: k - 1] = False
+        count = int(np.argmax(enough)) + 1 if enough.any() else k
+        block = self.early.directions(state["basis"] @ ritz.vectors[:, :count])
+        beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
+        return {**state, **empty(block, float(beyond)), "early": np.array(False)}
+
+    def _known(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
+        """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
+        largest = float(values.max(initial=0.0))
+        rounding = floor_of_products(np.float32 if isinstance(self.early, _InFloat32) else np.float64, 16, largest)
+        return np.asarray((errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding))
+
+    def _good(self, state: State) -> bool:
+        values = state["values"]
+        if state["basis"].shape[1] < self.k or len(values) < self.k:
             return False
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
-        values, residuals = state["values"], state["residuals"]
-        # Each direction to its own scale; below the rounding of the largest nothing can be known.
-        rounding = 16 * EPS * float(values.max(initial=0.0))
-        return bool(np.all(residuals <= self.tolerance * np.abs(values) + rounding))
+        if self.residual is None:
+            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"])))
+        largest = float(values.max(initial=0.0))
+        limit = self.residual * np.abs(values)
+        if state["early"]:  # residuals grow, at most by this, from vectors of rows to directions
+            limit = limit * np.sqrt(np.abs(values) / largest) / 2 if largest > 0 else limit
+        return bool(np.all(state["residuals"] <= limit + 16 * EPS * largest))
 
 
-def _ritz(basis: Floats, images: Floats, k: int) -> tuple[Floats, Floats, Floats]:
-    """The best k approximations within the basis: variances, all coefficient vectors, residual norms."""
-    small = basis.T @ images
-    values, vectors = np.linalg.eigh((small + small.T) / 2)
-    values, vectors = values[::-1][:k], vectors[:, ::-1]
-    lead = vectors[:, :k]
-    residuals = lengths(images @ lead - (basis @ lead) * values)
-    return values, vectors, residuals
+def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
+    strips = shared_out(passes, block) if passes.source.sparse else [np.ascontiguousarray(block)]
+    if len(strips) == 1:
+        return passes.fold(partial(product, basis=strips[0])).value
+    return np.hstack([each.value for each in passes.fold_each([partial(product, basis=strip) for strip in strips])])
 
 
-def _orthonormal(block: Floats, basis: Floats) -> Floats:
-    """What of the block lies outside the basis, as orthonormal columns (perhaps none)."""
-    size = lengths(block).max(initial=0.0)
-    if size == 0.0:
-        return block[:, :0]
-    rest = block / size
-    for _ in range(2):  # once leaves rounding errors of the first size; twice is enough (Kahan, Parlett)
-        rest = rest - basis @ (basis.T @ rest)
-    left, strengths, _ = np.linalg.svd(rest, full_matrices=False)
-    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(block))]
-    room = len(block) - basis.shape[1]
-    fresh = fresh[:, : max(0, room)]
-    fresh = fresh - basis @ (basis.T @ fresh)  # a weak direction was scaled up, and its errors with it
-    return np.linalg.qr(fresh)[0] if fresh.shape[1] else fresh
+def _early(
+    passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool
+) -> _Early | None:
+    if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
+        return RowSide(passes, columns.centre, product.keywords["factor"])
+    return _InFloat32(passes, product) if narrow else None
+
+
+def _first(
+    passes: Passes, columns: ColumnMoments, scale: Floats | None, factor: Floats | None, *, narrow: bool, quick: bool
+) -> Callable[[int, int], Floats] | None:
+    d = passes.source.n_columns
+    if sparse_start.is_wide(passes):
+        return lambda k, seed: sparse_start.directions(passes, columns.mean, scale, min(d, k + 8), seed)
+    if quick and d > _SMALL and sample_start.worth_it(passes, columns):
+        return lambda k, seed: sample_start.directions(passes, columns, factor, _width(k, d), seed, wide=not narrow)
+    return None
+
+
+def _width(k: int, d: int) -> int:
+    usual = costs.width(k)
+    return min(d, usual, k + 8) if d <= _SMALL else usual
+
+
+def _patience(passes: Passes, columns: ColumnMoments, k: int, *, narrow: bool) -> float:
+    """How many steps cost as much as another solver would."""
+    source, n = passes.source, max(columns.rows, 1)
+    fill = float(getattr(source, "fill", 1.0))
+    _, cost = costs.fallback(n, source.n_columns, k, sparse=source.sparse, fill=fill)
+    return cost / (n * costs.step_cost(source.n_columns, k, wide=not narrow) * fill)
+
+
+def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:
+    """A power of two that brings the largest column to size 1, and what to multiply each column with."""
+    if scale is not None:
+        return 1.0, 1.0 / scale
+    largest = float(np.sqrt(columns.squares.max(initial=0.0) / (columns.weight - ddof)))
+    unit = 2.0 ** -np.floor(np.log2(largest)) if largest > 0 else 1.0
+    return unit, None if unit == 1.0 else np.full(len(columns.squares), unit)
+
+
+def _in_range(columns: ColumnMoments, factor: Floats | None, unit: float) -> bool:
+    """Whether float32 holds all differences between rows and their mean, however unequal the weights."""
+    furthest = np.sqrt(float(columns.squares.max(initial=0.0))) * 2.0**10 + float(np.abs(columns.mean).max(initial=0.0))
+    factors = np.ones(1) if factor is None else factor
+    return bool(furthest < 1e37 and factors.max(initial=1.0) < 1e37 and factors.min(initial=1.0) > 1e-37)

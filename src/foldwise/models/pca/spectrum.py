@@ -36,8 +36,10 @@ class Spectrum:
     dropped: float | None  # the sum of the variances beyond these, where it is known better than by subtraction
     outcome: Outcome
     resumed_at: int
+    errors: Floats  # by how much variances can be off: by their residuals, or by less where the solver knows it
     ddof: float = 1.0
     indicators: tuple[IndicatorGroup, ...] | None = None
+    algorithm: str | None = None  # what found them, if another solver than the one that was asked
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Spectrum:
         residuals: Floats,
         rounding: float | Floats,
         floor: float,
+        errors: Floats | None = None,
         dropped: float | None = None,
         outcome: Outcome | None = None,
         resumed_at: int = 0,
@@ -71,6 +74,7 @@ class Spectrum:
             dropped=dropped,
             outcome=outcome or Outcome(Reason.CONVERGED, 1, 0.0),
             resumed_at=resumed_at,
+            errors=(residuals if errors is None else np.minimum(errors, residuals)) + rounding,
             ddof=options.ddof,
             indicators=options.indicators,
         )
@@ -88,6 +92,7 @@ class Spectrum:
             variances=pca.explained_variance_,
             directions=pca.components_,
             residuals=pca.residuals_,
+            errors=getattr(pca, "variance_errors_", pca.residuals_),
             floor=pca.variance_floor_,
             dropped=None,
             outcome=pca.outcome_,
@@ -128,7 +133,8 @@ class Spectrum:
             outside = outside - new**2
         # All of the space at right angles to what was kept has variances below the floor, so S v is no longer than that.
         residuals = np.concatenate([self.residuals[:kept], np.full(k - kept, self.floor)])
-        return replace(self, directions=directions, residuals=residuals)
+        errors = np.concatenate([self.errors[:kept], np.full(k - kept, self.floor)])
+        return replace(self, directions=directions, residuals=residuals, errors=errors)
 
     def _signed(self) -> Spectrum:
         """The same with the sign convention applied.

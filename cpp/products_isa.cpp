@@ -1,0 +1,50 @@
+// The products of products.h for one instruction set. Compiled once per set, with FW_ISA its name and FW_BYTES its vector
+// size; apart from the other kernels, which take minutes to compile.
+#include <utility>
+
+#include "isa.h"
+#include "products.h"
+
+namespace fw {
+namespace FW_ISA {
+namespace {
+
+#include "vec.h"
+#include "scatter_product.h"
+#include "sparse_product.h"
+
+// Products with weights far from 1 would leave the range of float32.
+inline bool moderate(const double *w, size_t n) {
+    for (size_t i = 0; w && i < n; ++i)
+        if (!(w[i] == 0 || (w[i] >= 0x1p-20 && w[i] <= 0x1p20))) return false;
+    return true;
+}
+
+void dense_f32(const float *x, size_t n, const ProductTerms &t, bool wide, double *out) {
+    if (wide || !moderate(t.weights, n)) scatter_product<double>(x, n, t, out);
+    else scatter_product<float>(x, n, t, out);
+}
+void dense_f64(const double *x, size_t n, const ProductTerms &t, bool, double *out) { scatter_product<double>(x, n, t, out); }
+
+template <class I> void sparse_f32(const SparseRows<float, I> &x, const ProductTerms &t, bool wide, double *out) {
+    if (wide || !moderate(t.weights, x.n)) sparse_product<double>(x, t, out);
+    else sparse_product<float>(x, t, out);
+}
+template <class I> void sparse_f64(const SparseRows<double, I> &x, const ProductTerms &t, bool, double *out) {
+    sparse_product<double>(x, t, out);
+}
+
+template <class I>
+constexpr SparseProducts<float, I> sparse_products_f32 = {sparse_f32<I>, sparse_project<float, I>, sparse_back<float, I>};
+template <class I>
+constexpr SparseProducts<double, I> sparse_products_f64 = {sparse_f64<I>, sparse_project<double, I>, sparse_back<double, I>};
+
+}  // namespace
+
+extern const Products products = {
+    {dense_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
+    {dense_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
+};
+
+}  // namespace FW_ISA
+}  // namespace fw

@@ -1,0 +1,200 @@
+// The scatter matrix times a few vectors, without the matrix: Y = Z'W Z Q for rows Z = (X - centre) * factor.
+//
+// A strip of rows is packed into panels [panel of columns][row][column of the panel], less a pivot, so that data at any offset
+// keep their digits. Then T = Z Q (rows are broadcast, columns of Q are vectors), and Y += Z'W T (T is broadcast, columns of Z
+// are vectors). Sums over the rows of a strip are formed in T and added in float64. Every sum runs over the same terms in the
+// same order whatever the size of the register tile, so AVX2 and AVX-512 give the same bits.
+
+#include "arena.h"
+
+#if FW_BYTES == 64
+constexpr size_t product_tile = 12;  // broadcast values per step; with two vectors, 24 of 32 registers are accumulators
+#elif FW_BYTES == 32
+constexpr size_t product_tile = 6;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr size_t product_tile = 12;  // 24 of 32
+#else
+constexpr size_t product_tile = 4;  // 8 of 16: without FMA each product needs a register, too
+#endif
+// Rows packed at a time, a multiple of all tiles: with the rows that come next, they stay in L2 up to some 2000 columns.
+template <class T> constexpr size_t strip_rows = sizeof(T) < sizeof(double) ? 60 : 36;
+constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 while all rows of a strip pass by
+
+template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
+
+// out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
+template <class T, size_t nv>
+inline void project_tile(const T *packed, const T *basis, size_t stride, size_t features, T *out, const char *&next,
+                         size_t ahead) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>, P = panel_columns<T>;
+    V sum[product_tile][nv];
+    FW_UNROLL(16)
+    for (size_t i = 0; i < product_tile; ++i)
+        FW_UNROLL(2)
+        for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
+    for (size_t f = 0; f < features; f += P, packed += strip_rows<T> * P) {
+        for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
+        next += ahead;
+        const size_t here = least(P, features - f);
+        for (size_t e = 0; e < here; ++e, basis += stride) {
+            V right[nv];
+            FW_UNROLL(2)
+            for (size_t v = 0; v < nv; ++v) right[v] = load<V>(basis + v * L);
+            FW_UNROLL(16)
+            for (size_t i = 0; i < product_tile; ++i) {
+                const V left = broadcast(packed[i * P + e]);
+                FW_UNROLL(2)
+                for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
+            }
+        }
+    }
+    FW_UNROLL(16)
+    for (size_t i = 0; i < product_tile; ++i)
+        FW_UNROLL(2)
+        for (size_t v = 0; v < nv; ++v) store(out + i * stride + v * L, sum[i][v]);
+}
+
+// out[column of T][feature] += sum over the rows of a strip, for `count` columns of T and one panel of features.
+template <class T, size_t count>
+inline void back_tile(const T *packed, const T *codes, size_t stride, size_t rows, double *out) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>, P = panel_columns<T>, D = lanes<double>;
+    V sum[count][2] = {};
+    FW_UNROLL(2)
+    for (size_t row = 0; row < rows; ++row, packed += P, codes += stride) {
+        const V right[2] = {load<V>(packed), load<V>(packed + L)};
+        FW_UNROLL(16)
+        for (size_t c = 0; c < count; ++c) {
+            const V left = broadcast(codes[c]);
+            sum[c][0] += left * right[0];
+            sum[c][1] += left * right[1];
+        }
+    }
+    FW_UNROLL(16)
+    for (size_t c = 0; c < count; ++c) {
+        T line[P];
+        store(line, sum[c][0]);
+        store(line + L, sum[c][1]);
+        double *to = out + c * P;
+        FW_UNROLL(8)
+        for (size_t e = 0; e < P; e += D)
+            store(to + e, load<Vec<double>>(to + e) + load_as<double>(line + e));
+    }
+}
+
+template <class T, size_t count = product_tile>
+inline void back_columns(size_t wanted, const T *packed, const T *codes, size_t stride, size_t rows, double *out) {
+    if (wanted == count) return back_tile<T, count>(packed, codes, stride, rows, out);
+    if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, codes, stride, rows, out);
+}
+
+// Rows less the pivot, times the factor. Rows past the end and rows without weight become zero.
+template <class T, class In>
+inline void pack_strip(const In *x, const double *w, size_t rows, size_t d, const T *pivot, const T *factor,
+                       T *packed) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>, P = panel_columns<T>;
+    const size_t whole = d / P * P, panels = (d + P - 1) / P;
+    for (size_t row = 0; row < strip_rows<T>; ++row) {
+        T *to = packed + row * P;
+        if (row >= rows || (w && w[row] == 0)) {
+            for (size_t p = 0; p < panels; ++p, to += strip_rows<T> * P)
+                for (size_t e = 0; e < P; e += L) store(to + e, V{});
+            continue;
+        }
+        const In *from = x + row * d;
+        for (size_t j = 0; j < whole; j += P, to += strip_rows<T> * P) {
+            FW_UNROLL(2)
+            for (size_t e = 0; e < P; e += L)
+                store(to + e, (load_as<T>(from + j + e) - load<V>(pivot + j + e)) * load<V>(factor + j + e));
+        }
+        for (size_t e = 0; whole + e < d && e < P; ++e)
+            to[e] = (T(from[whole + e]) - pivot[whole + e]) * factor[whole + e];
+        for (size_t e = d - whole; d > whole && e < P; ++e) to[e] = 0;
+    }
+}
+
+template <class T> struct ProductWorkspace {
+    T *packed, *codes, *first, *pivot, *factor, *basis;
+    double *sums, *total, *shift;
+    ProductWorkspace(Arena &arena, size_t d, size_t columns) {
+        const size_t padded = round_up(d, panel_columns<T>);
+        packed = arena.take<T>(padded * strip_rows<T>);
+        codes = arena.take<T>(strip_rows<T> * columns);
+        first = arena.take<T>(columns);
+        pivot = arena.take<T>(padded);
+        factor = arena.take<T>(padded);
+        basis = arena.take<T>(d * columns);
+        sums = arena.take<double>(padded * columns);
+        total = arena.take<double>(columns);
+        shift = arena.take<double>(padded);
+    }
+};
+
+template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
+    constexpr size_t L = lanes<T>, P = panel_columns<T>;
+    const size_t d = terms.d, b = terms.b;
+    const double *w = terms.weights, *centre = terms.centre;
+    const size_t columns = round_up(b, L), panels = (d + P - 1) / P;
+    Arena arena{nullptr, 0};
+    ProductWorkspace<T>(arena, d, columns);
+    arena = {(char *)scratch(arena.used), 0};
+    const ProductWorkspace<T> work(arena, d, columns);
+    for (size_t j = 0; j < panels * P; ++j) {
+        const double f = j < d && terms.factor ? terms.factor[j] : 1, mean = j < d ? centre[j] : 0;
+        work.factor[j] = T(f);
+        work.pivot[j] = T(mean);
+        work.shift[j] = j < d ? ((mean - double(work.pivot[j])) + centre[d + j]) * double(work.factor[j]) : 0;
+    }
+    for (size_t c = 0; c < columns; ++c) work.total[c] = 0;
+    for (size_t j = 0; j < d; ++j)
+        for (size_t c = 0; c < columns; ++c) {
+            const double value = c < b ? terms.basis[j * b + c] : 0;
+            work.basis[j * columns + c] = T(value);
+            work.total[c] += work.shift[j] * value;
+        }
+    for (size_t c = 0; c < columns; ++c) work.first[c] = T(-work.total[c]), work.total[c] = 0;
+    for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0;
+
+    const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
+    const size_t groups = (b + product_tile - 1) / product_tile;
+    for (size_t from = 0; from < n; from += strip_rows<T>) {
+        const size_t rows = least(strip_rows<T>, n - from);
+        pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, d, work.pivot, work.factor,
+                      work.packed);
+        for (size_t row = 0; row < strip_rows<T>; ++row)
+            for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
+        const char *next = (const char *)(x + (from + strip_rows<T>) * d);
+        for (size_t f = 0; f < d; f += stretch) {
+            const size_t here = least(stretch, d - f);
+            for (size_t row = 0; row < strip_rows<T>; row += product_tile) {
+                const T *packed = work.packed + f * strip_rows<T> + row * P, *basis = work.basis + f * columns;
+                T *codes = work.codes + row * columns;
+                size_t c = 0, ahead = product_tile * P * sizeof(In);
+                for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
+                    project_tile<T, 2>(packed, basis + c, columns, here, codes + c, next, ahead);
+                if (c < columns) project_tile<T, 1>(packed, basis + c, columns, here, codes + c, next, ahead);
+            }
+        }
+        for (size_t row = 0; row < strip_rows<T>; ++row) {
+            const T weight = row < rows ? (w ? T(w[from + row]) : T(1)) : T(0);
+            T *codes = work.codes + row * columns;
+            for (size_t c = 0; c < columns; c += L) {
+                const Vec<T> weighted = load<Vec<T>>(codes + c) * broadcast(weight);
+                store(codes + c, weighted);
+            }
+            for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
+        }
+        for (size_t p = 0; p < panels; ++p)
+            for (size_t g = 0, c = 0; g < groups; ++g) {
+                const size_t count = (b - c) / (groups - g);
+                back_columns<T>(count, work.packed + p * strip_rows<T> * P, work.codes + c, columns, strip_rows<T>,
+                                work.sums + (p * columns + c) * P);
+                c += count;
+            }
+    }
+    for (size_t j = 0; j < d; ++j)
+        for (size_t c = 0; c < b; ++c)
+            out[j * b + c] = work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c];
+}
