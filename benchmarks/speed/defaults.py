@@ -190,13 +190,18 @@ class Fits:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make, self.best, self.spent, self.model = make, math.inf, 0.0, None
+        self.failed = False
 
     def fit(self, x: np.ndarray) -> None:
         """Once more."""
         model = self.make()
         time.sleep(0.03)  # threads of the one before may still be spinning
         start = time.perf_counter()
-        model.fit(x)
+        try:
+            model.fit(x)
+        except ValueError:  # scikit-learn on covariances that have none of its Cholesky factors
+            self.failed = True
+            return
         taken = time.perf_counter() - start
         self.best, self.spent, self.model = min(self.best, taken), self.spent + taken, model
 
@@ -213,7 +218,7 @@ def race(kind: str, x: np.ndarray, k: int, rounds: int, seeds: bool) -> tuple[li
             gc.collect()
             one.fit(x)
             other.fit(x)
-            if max(one.best, other.best) > 30:
+            if one.failed or other.failed or max(one.best, other.best) > 30:
                 return [one], [other]
         least = min(one.spent for one in (*ours, *theirs))
         if (number + 1 >= rounds and least > _SECONDS) or max(one.best for one in (*ours, *theirs)) > 3:
@@ -229,6 +234,9 @@ def line(table: Table, kind: str, x: np.ndarray, rounds: int, seeds: bool) -> li
     if kind == "GaussianMixture" and float(n) * k * d * d > _TOO_MUCH:
         return None
     ours, theirs = race(kind, x, k, rounds, seeds)
+    if ours[0].failed or theirs[0].failed:
+        times = ["fails" if one.failed else f"{one.best * 1e3:.4g}" for one in (ours[0], theirs[0])]
+        return [*title, *times, *[""] * 6]
     mark, judge = "", partial(quality, kind, x)
     if kind == "GaussianMixture" and any(is_flat(one.model) for one in (*ours, *theirs)):
         mark, judge = "*", partial(with_common_ridge, x)

@@ -20,6 +20,7 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.brief_starts import brief_sample_size, brief_start
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
 from foldwise.models.kmeans.label_order import ordered
@@ -139,6 +140,8 @@ def find_clusters(
     if effort is not None:
         make_start = best_start(data, k, effort, seed, geometry, None if plusplus else make_start)
         kind = None
+    elif search == "auto" and plusplus and geometry.project is None and (size := brief_sample_size(data, k)):
+        make_start = brief_start(data, k, size, seed, make_start)
     descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
     then = None if kind is None else kind(assignment, k, seed)
     best = best_of(descent, starts, max_iter, then=then, time_budget=time_budget, checkpoint=checkpoint)
