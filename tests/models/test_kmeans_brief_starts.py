@@ -148,6 +148,8 @@ def test_brief_starts_find_groups_that_single_starts_miss():
 def test_a_row_that_the_sample_misses(seed):
     x = np.concatenate([blobs(50_000, 2, 2), [[1e5, 1e5]]])
     model = fw.KMeans(3, random_state=seed).fit(x)
+    missed = 50_000 not in np.random.default_rng([seed, 3, 0]).choice(len(x), 20_000, replace=False)
+    assert ("brief" in model.manifest_.algorithm) == (not missed)
     assert model.cluster_weights_.min() == 1  # the far row has a cluster to itself, in the sample or not
 
 

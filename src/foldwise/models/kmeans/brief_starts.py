@@ -7,6 +7,7 @@ time than one in passes over blocks. Labels, centres and inertia come from exact
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import Distances
 
-_STARTS, _STEPS = 6, 4
+STARTS, _STEPS = 6, 4
 _WORK = 1 << 25  # rows x columns x clusters that a sample aims at,
 _LEAST, _MOST, _EACH = 5000, 20_000, 50  # within these numbers of rows, and so many for each cluster
 _TOO_MUCH = 1e8  # rows x columns x clusters of a sample: beyond, a single start in passes
@@ -35,32 +36,43 @@ def brief_sample_size(data: KMeansData, k: int) -> int | None:
     return None if float(size) * d * k > _TOO_MUCH else size
 
 
-def brief_start(
-    data: KMeansData, k: int, size: int, seed: int, otherwise: Callable[[int], NDArray[Any]]
-) -> Callable[[int], NDArray[Any]]:
-    """A function that returns the centres of start `number`: those found on `size` rows, if they suit all rows.
+@dataclass
+class BriefStart:
+    """Called with the number of a start, returns its centres: those found on `size` rows, if they suit all rows.
 
-    A sample misses what is rare. If rows are farther from its centres than its own are, the start is `otherwise`.
+    A sample misses what is rare. If all rows are farther from its centres than its own are, the start is `otherwise`.
     """
 
-    def make(number: int) -> NDArray[Any]:
-        rng = np.random.default_rng([seed, 3, number])
+    data: KMeansData
+    k: int
+    size: int
+    seed: int
+    otherwise: Callable[[int], NDArray[Any]]
+    suits: bool = True  # whether the centres found were taken
+
+    def __call__(self, number: int) -> NDArray[Any]:
+        """The centres of a start."""
+        centres = self._found(number)
+        self.suits = centres is not None
+        return self.otherwise(number) if centres is None else centres
+
+    def _found(self, number: int) -> NDArray[Any] | None:
+        data, k, size = self.data, self.k, self.size
+        rng = np.random.default_rng([self.seed, 3, number])
         which = np.arange(data.n) if size == data.n else np.sort(rng.choice(data.n, size, replace=False))
         weights = None if data.weights is None else np.ascontiguousarray(data.weights[which] * data.weight_scale)
         if weights is not None and np.count_nonzero(weights) <= k:
-            return otherwise(number)
+            return None
         found = np.empty((k, data.d))
         quick = size == data.n and data.n * data.d * k <= _QUICK
-        further = 300 if quick else 0 if size == data.n else _FURTHER
-        rows = np.ascontiguousarray(data.take(which))
         own = _core.brief_starts(
-            rows,
+            np.ascontiguousarray(data.take(which)),
             weights,
             float(data.rescaling.scale),
             int(rng.integers(2**63)),
-            _STARTS,
+            STARTS,
             _STEPS,
-            further,
+            300 if quick else 0 if size == data.n else _FURTHER,
             data.passes.n_threads,
             found,
         )
@@ -69,7 +81,5 @@ def brief_start(
             distances = Distances(data, "closest_brief")
             distances.update(centres, centres[:0])
             if not distances.total <= _LIKE * own * data.extent.columns.weight * data.weight_scale:
-                return otherwise(number)
+                return None
         return centres
-
-    return make

@@ -145,7 +145,7 @@ class KMeans(CentreModel):
             found = self._finish(fit, found)
             fit.finish(
                 found.outcome,
-                f"k-means ({self.algorithm}{', searched in memory' if found.searched else ''})",
+                f"k-means ({self.algorithm}{', ' if found.searched else ''}{found.searched})",
                 data.counted if self.missing == "drop" else data.n,
                 resumed_at=found.resumed_at,
                 repairs=found.repairs,
