@@ -17,7 +17,9 @@ from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import Distances
 
-STARTS, _STEPS = 6, 4
+STARTS = 6
+_STEPS, _MORE_STEPS = 4, 20  # of each: at least, and at most where they take less time than all else
+_CHEAP = 1 << 20  # rows x columns x clusters x steps that do
 _WORK = 1 << 25  # rows x columns x clusters that a sample aims at,
 _LEAST, _MOST, _EACH = 5000, 20_000, 50  # within these numbers of rows, and so many for each cluster
 _TOO_MUCH = 1e8  # rows x columns x clusters of a sample: beyond, a single start in passes
@@ -71,7 +73,7 @@ class BriefStart:
             float(data.rescaling.scale),
             int(rng.integers(2**63)),
             STARTS,
-            _STEPS,
+            max(_STEPS, min(_MORE_STEPS, _CHEAP // (size * data.d * k))),
             300 if quick else 0 if size == data.n else _FURTHER,
             data.passes.n_threads,
             found,
