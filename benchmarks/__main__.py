@@ -42,6 +42,7 @@ _ALL = (
     "benchmarks.speed.distribution",
     "benchmarks.memory.distribution",
     "benchmarks.accuracy.distribution_choice",
+    "benchmarks.speed.defaults",
     "benchmarks.speed.mixture",
     "benchmarks.speed.mixture_missing",
     "benchmarks.accuracy.kernel_kmeans",

@@ -16,6 +16,7 @@ void register_digest(nanobind::module_ &);
 void register_dip(nanobind::module_ &);
 void register_quick_kmeans(nanobind::module_ &);
 void register_similarity(nanobind::module_ &);
+void register_brief_starts(nanobind::module_ &);
 void register_small_table(nanobind::module_ &);
 void register_distance_sums(nanobind::module_ &);
 void register_missing_cells(nanobind::module_ &);
@@ -41,6 +42,7 @@ NB_MODULE(_core, m) {
     register_dip(m);
     register_quick_kmeans(m);
     register_similarity(m);
+    register_brief_starts(m);
     register_small_table(m);
     register_distance_sums(m);
     register_missing_cells(m);

@@ -97,3 +97,4 @@ def blobs() -> Callable[..., np.ndarray]:
 def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are treated as large ones: k-means makes all of its steps in passes over blocks."""
     monkeypatch.setattr("foldwise.models.kmeans.small_table.EFFORTS", {})
+    monkeypatch.setattr("foldwise.models.kmeans.brief_starts._TOO_MUCH", 0)

@@ -520,6 +520,17 @@ def search_small_table(
     threads: int,
     out: NDArray[np.float64],
 ) -> None: ...
+def brief_starts(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    scale: float,
+    seed: int,
+    starts: int,
+    steps: int,
+    further: int,
+    threads: int,
+    out: NDArray[np.float64],
+) -> float: ...
 def digest(data: NDArray[np.uint8], from_: int, to: int) -> str: ...
 def dither(pixels: NDArray[Any], palette: NDArray[np.float32], unit: float, labels: NDArray[Any]) -> None: ...
 

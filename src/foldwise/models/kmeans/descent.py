@@ -20,6 +20,8 @@ from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Labels
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.brief_starts import STARTS as BRIEF_STARTS
+from foldwise.models.kmeans.brief_starts import BriefStart, brief_sample_size
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
 from foldwise.models.kmeans.label_order import ordered
@@ -99,7 +101,7 @@ class Clusters:
     outcome: Outcome
     resumed_at: int = 0
     iterations: int = 0
-    searched: bool = False  # as a small table, before the first step
+    searched: str = ""  # how a start was looked for before the first step
 
     @property
     def labels(self) -> Labels:
@@ -136,11 +138,14 @@ def find_clusters(
     last pass finds the inertias instead.
     """
     data = assignment.data
+    brief: BriefStart | None = None
     kind = SEARCHES[search] if k > 1 and data.n > k + 1 else None
     effort = effort_for(search, data, k)
     if effort is not None:
         make_start = best_start(data, k, effort, seed, geometry, None if plusplus else make_start)
         kind = None
+    elif search == "auto" and plusplus and geometry.project is None and (size := brief_sample_size(data, k)):
+        make_start = brief = BriefStart(data, k, size, seed, make_start)
     descent = KMeansDescent(assignment, k, tol * data.mean_variance, make_start, geometry)
     then = None if kind is None else kind(assignment, k, seed)
     best = best_of(descent, starts, max_iter, then=then, time_budget=time_budget, checkpoint=checkpoint)
@@ -152,7 +157,10 @@ def find_clusters(
         except KeyboardInterrupt:  # only this pass remains; a second Ctrl-C aborts it
             outcome = replace(outcome, reason=Reason.INTERRUPTED)
             assign(centres)
-    return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations, effort is not None)
+    searched = "searched in memory" if effort is not None else ""
+    if brief is not None and brief.suits:
+        searched = f"best of {BRIEF_STARTS} brief starts"
+    return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations, searched)
 
 
 @dataclass(frozen=True)
