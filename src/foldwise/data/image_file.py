@@ -94,7 +94,9 @@ def opened_image(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise DataError("the image does not fit in memory", where=name, advice="Make it smaller") from None
     except pillow().DecompressionBombError:
         raise DataError(
-            "the image has more pixels than Pillow reads of this format", where=name, advice="Save it as a PNG or JPEG file"
+            "the image has more pixels than Pillow reads of this format",
+            where=name,
+            advice="Save it as a PNG or JPEG file",
         ) from None
     except Exception as problem:  # readers of damaged files raise many kinds, also warnings if these are errors
         raise DataError(

@@ -95,9 +95,7 @@ def _by_share(
     return np.ascontiguousarray(palette[order[pixels[order] > 0]])
 
 
-def mean_colours(
-    colours: NDArray[Any], weights: NDArray[np.float64], labels: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def mean_colours(colours: NDArray[Any], weights: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.float64]:
     """Mean colours of clusters that have members; with opacity (4 channels), each colour counts in proportion to it."""
     total = np.bincount(labels, weights)
     seen, counted = total, weights
