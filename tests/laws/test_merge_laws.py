@@ -40,8 +40,8 @@ def of(kind: str, case: Case) -> Callable[[Any], Any]:
     if kind == "product":
         d = case.x.shape[1]
         basis = np.random.default_rng(5).standard_normal((d, 2))
-        centre, scale = np.full(d, case.offset + 0.25 * case.spread), np.linspace(1.0, 2.0, d)
-        return lambda block: ScatterProduct.of(block, basis=basis, centre=centre, scale=scale)
+        centre = np.vstack([np.full(d, case.offset + 0.25 * case.spread), np.zeros(d)])
+        return lambda block: ScatterProduct.of(block, basis=basis, centre=centre, factor=np.linspace(0.5, 1.0, d))
     return {"moments": Moments, "columns": ColumnMoments, "triangle": QRFactor}[kind].of
 
 

@@ -68,7 +68,8 @@ def pca_report(pca: Any, source: Source, choice: ComponentChoice | None = None) 
         else "Orange: the columns with the largest loadings; the longer the arrow, the larger the loading.",
         alt=_seen(pca, names),
     )
-    residual = f"{float(pca.residuals_.max(initial=0.0)):.1e}"
+    off = getattr(pca, "variance_errors_", pca.residuals_)  # older saved models have only the latter
+    residual = f"{float(off.max(initial=0.0)):.1e}"
     advice = number_of_components(pca, source, choice)
     return Report(
         "Principal components",

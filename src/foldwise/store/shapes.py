@@ -37,7 +37,13 @@ _SHAPES: dict[str, dict[str, str]] = {
     "LinearAutoencoder": _COLUMNS | {"encoder_weights_": "f k d", "decoder_weights_": "f d k", "n_components_": "k"},
     "MiniBatchKMeans": _CENTRES,
     "PCA": _COLUMNS
-    | {"components_": "f k d", "n_components_": "k", "column_variances_": "f d", "residuals_": "f k", "variance_errors_": "f k"}
+    | {
+        "components_": "f k d",
+        "n_components_": "k",
+        "column_variances_": "f d",
+        "residuals_": "f k",
+        "variance_errors_": "f k",
+    }
     | {"fill_scale_": "f d", "fill_precision_": "f d d"}
     | dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "f k"),
     "SoftKMeans": _CENTRES,

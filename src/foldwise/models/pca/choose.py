@@ -12,6 +12,7 @@ from foldwise.models.pca.costs import FEW_COLUMNS, cheapest, decisive_rows
 from foldwise.models.pca.solver import Solver
 from foldwise.models.pca.solvers import BY_PARAMETER, SOLVERS
 
+
 def solver_for(asked: str, n_components: Any, source: Source) -> Solver:
     """The solver that a PCA with svd_solver=`asked` runs on these data."""
     d = source.n_columns

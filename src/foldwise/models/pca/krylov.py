@@ -38,7 +38,8 @@ _RESIDUAL = 1e-10
 # Chosen by "auto": error of a variance relative to itself.
 _ERROR = 5e-7
 _MAX_ITER = 300
-_TRIAL = 3  # steps before it may give up,
+_TRIAL = 0.12  # of what another solver costs: it may give up after as many steps,
+_LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
@@ -222,7 +223,8 @@ class _Search:
     def hopeless(self, state: State) -> bool:
         """Whether the variances are so alike that, at the pace of the last step, another solver is quicker."""
         now, before, values = state["errors"], state["before"], state["values"]
-        if self.patience == np.inf or state["steps"] < _TRIAL or len(now) != len(before) or len(values) < self.k:
+        trial = max(_LEAST_TRIAL - (self.first is not None), _TRIAL * self.patience)
+        if self.patience == np.inf or state["steps"] < trial or len(now) != len(before) or len(values) < self.k:
             return False
         worst, last = float((now / np.abs(values)).max(initial=0.0)), float((before / np.abs(values)).max(initial=0.0))
         if not worst > _ERROR or not np.isfinite(last):
@@ -241,9 +243,8 @@ class _Search:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
         ritz = Ritz.of(state)
         k = min(self.k, len(ritz.values))
-        enough = self._known(ritz.values[:k], ritz.errors(k)).all(axis=1)
-        enough[: k - 1] = False
-        count = int(np.argmax(enough)) + 1 if enough.any() else k
+        enough = np.flatnonzero(self._known(ritz.values[:k], ritz.errors(k)).all(axis=1)[max(k - 1, 0) :])
+        count = k + int(enough[0]) if len(enough) else k
         block = self.early.directions(state["basis"] @ ritz.vectors[:, :count])
         beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
         return {**state, **empty(block, float(beyond)), "early": np.array(False)}
@@ -252,7 +253,9 @@ class _Search:
         """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
         largest = float(values.max(initial=0.0))
         rounding = floor_of_products(np.float32 if isinstance(self.early, _InFloat32) else np.float64, 16, largest)
-        return np.asarray((errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding))
+        return np.asarray(
+            (errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
+        )
 
     def _good(self, state: State) -> bool:
         values = state["values"]
@@ -276,9 +279,7 @@ def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> 
     return np.hstack([each.value for each in passes.fold_each([partial(product, basis=strip) for strip in strips])])
 
 
-def _early(
-    passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool
-) -> _Early | None:
+def _early(passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool) -> _Early | None:
     if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
         return RowSide(passes, columns.centre, product.keywords["factor"])
     return _InFloat32(passes, product) if narrow else None

@@ -6,6 +6,7 @@ vectors is several times smaller, and so is the work of keeping it orthonormal.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import partial
 
@@ -66,7 +67,7 @@ def shared_out(passes: Passes, block: Floats) -> list[NDArray[np.float64]]:
     blocks, threads = n_blocks(passes.source) or 1, passes.n_threads
     parts = 1 if blocks >= 2 * threads or not passes.source.in_memory else min(2 * threads, block.shape[1] // _STRIP)
     edges = np.arange(max(parts, 1) + 1) * block.shape[1] // max(parts, 1)
-    return [np.ascontiguousarray(block[:, a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [np.ascontiguousarray(block[:, a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _back(block: Block, codes: Floats, *, centre: Floats, factor: Floats | None) -> ScatterProduct:

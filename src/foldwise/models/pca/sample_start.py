@@ -27,7 +27,9 @@ _RANDOM = 4  # vectors of the block that do not come from the sample: a guard ag
 def worth_it(passes: Passes, columns: ColumnMoments) -> bool:
     """Whether rows are dense, many, and of weight one: a sample by number would not do justice to weights."""
     n = passes.source.n_rows
-    return bool(not passes.source.sparse and n is not None and n >= _WORTH * _ROWS and columns.weight == n == columns.rows)
+    return bool(
+        not passes.source.sparse and n is not None and n >= _WORTH * _ROWS and columns.weight == n == columns.rows
+    )
 
 
 def directions(
