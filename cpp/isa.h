@@ -58,6 +58,7 @@ struct Kernels {
                           double *high);
     ptrdiff_t (*finite_f32)(const float *x, size_t n);
     ptrdiff_t (*finite_f64)(const double *x, size_t n);
+    float (*smallest)(const float *x, size_t n);
     void (*centred_f32)(const float *x, const double *c, const double *s, size_t n, size_t d, float *out);
     void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
     SparseTable<float> sparse_f32;

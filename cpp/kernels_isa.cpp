@@ -51,7 +51,7 @@ extern const Kernels kernels = {
     row_kernels<float, true>, row_kernels<double, true>,
     scatter_f32, scatter_f64, merge_moments,
     columns<float>, columns<double>,
-    finite<float>, finite<double>,
+    finite<float>, finite<double>, smallest,
     centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,

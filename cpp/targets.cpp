@@ -343,21 +343,30 @@ public:
     }
 };
 
-// The smallest coordinate of the means of some sums, other than 0, in absolute value and in units of the rescaled data.
-double least_coordinate(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot) {
+// The smallest coordinate of the means of some sums, other than 0, in absolute value and in units of the rescaled data; and
+// whether one is 0.
+std::tuple<double, bool> least_coordinate(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights,
+                                          Doubles pivot) {
     const size_t k = high.shape(0), d = high.shape(1);
     require(low.shape(0) == k && low.shape(1) == d && weights.shape(0) == k && pivot.shape(0) == d, "sums must be clusters by columns");
     double least = INFINITY;
+    bool zero = false;
     for (size_t c = 0; c < k; ++c) {
         const double weight = weights.data()[c];
         if (!(weight > 0)) continue;
         const double *h = high.data() + c * d, *l = low.data() + c * d, *p = pivot.data();
         for (size_t j = 0; j < d; ++j) {
             const double value = std::fabs((h[j] + l[j]) / weight + p[j]);
+            zero |= value == 0;
             least = value > 0 && value < least ? value : least;
         }
     }
-    return least;
+    return {least, zero};
+}
+
+float smallest(Array<const float> x) {
+    nb::gil_scoped_release released;
+    return fw::active_kernels().smallest(x.data(), x.size());
 }
 
 }  // namespace
@@ -393,6 +402,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("each").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
+    m.def("smallest", &smallest, nb::arg("x").noconvert());
     m.def("least_coordinate", &least_coordinate, nb::arg("high").noconvert(), nb::arg("low").noconvert(),
           nb::arg("weights").noconvert(), nb::arg("pivot").noconvert());
 }

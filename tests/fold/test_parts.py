@@ -127,3 +127,13 @@ def test_fixed_point_and_two_parts_agree(d: int) -> None:
     parts = fw.KMeans(7, init=x[:7], n_init=1, max_iter=1000, tol=0).fit(x, sample_weight=np.ones(len(x)))
     assert (plain.labels_ == parts.labels_).all()
     np.testing.assert_array_equal(plain.cluster_centers_, parts.cluster_centers_)
+
+
+def test_zeros_beside_tiny_values() -> None:
+    """A cluster of tiny values has a tiny mean, though others in its column are large; one of zeros has 0."""
+    x = np.zeros((3000, 2), np.float32)
+    x[:1000, 0] = 1e-14 * (1 + np.arange(1000) % 3)
+    x[1000:2000, 0] = 1.0
+    x[2000:, 1] = 1.0
+    model = fw.KMeans(3, init=x[[0, 1000, 2000]], n_init=1, max_iter=10, tol=0).fit(x)
+    np.testing.assert_allclose(model.cluster_centers_, [[x[:1000, 0].mean(dtype=float), 0], [1, 0], [0, 1]], rtol=1e-6)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from foldwise.kernels._core import least_coordinate
+from foldwise.kernels._core import least_coordinate, smallest
 from foldwise.kernels.targets import CentreGroups, DenseTargets, Grid, Moved, Rescaling, rescaling_within
 from foldwise.stats.cluster_sums import ClusterSums
 
@@ -160,8 +160,20 @@ def test_zeros_stay_zero() -> None:
 def test_the_smallest_coordinate() -> None:
     high, low = np.array([[4.0, -2.0], [0.0, 1.0]]), np.array([[0.0, 0.5], [0.0, 0.0]])
     weights, pivot = np.array([2.0, 0.0]), np.array([-2.0, 0.5])
-    assert least_coordinate(high, low, weights, pivot) == 0.25  # the other is 0, and the second cluster is empty
-    assert least_coordinate(high[1:], low[1:], weights[1:], pivot) == np.inf
+    assert least_coordinate(high, low, weights, pivot) == (0.25, True)  # the other is 0, and the second cluster is empty
+    assert least_coordinate(high[1:], low[1:], weights[1:], pivot) == (np.inf, False)
+    assert least_coordinate(high, low, weights, pivot + 1) == (0.75, False)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 63, 64, 65, 1000])
+def test_the_smallest_value(n: int) -> None:
+    x = table(n, 1, n).ravel()
+    x[::3] = 0.0
+    expected = np.abs(x[x != 0]).min(initial=np.inf)
+    assert smallest(x) == expected
+    if n > 1:
+        x[1] = -1e-40  # subnormal
+        assert smallest(x) == np.float32(1e-40)
 
 
 def test_what_is_refused() -> None:

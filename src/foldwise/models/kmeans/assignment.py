@@ -82,10 +82,15 @@ class Assignment:
         return done
 
     def _too_coarse(self) -> bool:
-        """Whether a coordinate of a mean is so small that sums in fixed point are not accurate to its last digits."""
+        """Whether a coordinate of a mean is so small that sums in fixed point are not accurate to its last digits.
+
+        A mean of 0 is right if no value is so small.
+        """
         data, sums = self.data, self._sums
         pivot = data.rescaling.pivot * data.rescaling.scale
-        return _core.least_coordinate(sums.high, sums.low, sums.weights, pivot) < _ACCURATE * 2.0**-data.grid.fixed_bits
+        limit = _ACCURATE * 2.0**-data.grid.fixed_bits
+        least, zero = _core.least_coordinate(sums.high, sums.low, sums.weights, pivot)
+        return least < limit or (zero and data.smallest * data.rescaling.scale < limit)
 
     def assign_last(self, centres: NDArray[Any]) -> None:
         """`assign`, for centres that stay: finds the inertias in the same pass, and sums only if they are asked for."""

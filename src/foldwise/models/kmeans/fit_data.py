@@ -17,6 +17,7 @@ from foldwise.data.scan import scan
 from foldwise.data.source import Source, column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
+from foldwise.kernels import _core
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
@@ -89,6 +90,11 @@ class KMeansData:
             return False
         apply = self.rescaling.apply
         return bool(np.maximum(apply(self.extent.high), -apply(self.extent.low)).max() <= 1.0)
+
+    @cached_property
+    def smallest(self) -> float:
+        """The smallest absolute value other than 0, of dense float32 rows; takes a pass."""
+        return min(self.passes.each(_smallest))
 
     @property
     def counted(self) -> int:
@@ -200,6 +206,10 @@ def _farthest_value(block: Block, column: int, middle: float) -> tuple[float, fl
         away = np.where(block.weights > 0, away, -1.0)
     place = int(np.argmax(away))
     return float(away[place]), float(values[place]), block.start + place
+
+
+def _smallest(block: Block) -> float:
+    return _core.smallest(block.unchecked)
 
 
 def _distance(found: tuple[float, float, int]) -> float:
