@@ -1,4 +1,4 @@
-// Kernels that visit every value once: is it finite, how small is it, and its difference from a centre.
+// Kernels that visit every value once: is it finite, and its difference from a centre.
 
 template <class T> ptrdiff_t finite(const T *x, size_t n) {
     using V = Vec<T>;
@@ -19,39 +19,6 @@ template <class T> ptrdiff_t finite(const T *x, size_t n) {
     for (; from < n; ++from)
         if (x[from] * T(0) != 0) return ptrdiff_t(from);
     return -1;
-}
-
-// The smallest absolute value other than 0; infinity if there is none. Absolute values are ordered like the integers with the
-// same bits, and 0 minus 1 is the largest of all.
-inline float smallest(const float *x, size_t n) {
-    using U = Vec<unsigned>;
-    constexpr size_t L = lanes<float>, ways = 4;
-    U found[ways];
-    for (size_t v = 0; v < ways; ++v) found[v] = ~U{};
-    size_t from = 0;
-    for (; from + ways * L <= n; from += ways * L) {
-        __builtin_prefetch(x + from + 2048, 0, 1);
-        __builtin_prefetch(x + from + 2048 + 2 * L, 0, 1);
-        FW_UNROLL(4)
-        for (size_t v = 0; v < ways; ++v) {
-            const U bits = ((U)load<Vec<float>>(x + from + v * L) & 0x7fffffffu) - 1u;
-            found[v] = bits < found[v] ? bits : found[v];
-        }
-    }
-    unsigned least_found = ~0u;
-    for (size_t v = 0; v < ways; ++v)
-        for (size_t i = 0; i < L; ++i) least_found = found[v][i] < least_found ? found[v][i] : least_found;
-    for (; from < n; ++from) {
-        unsigned bits;
-        __builtin_memcpy(&bits, x + from, sizeof bits);
-        bits = (bits & 0x7fffffffu) - 1u;
-        least_found = bits < least_found ? bits : least_found;
-    }
-    if (least_found == ~0u) return __builtin_inff();
-    ++least_found;
-    float value;
-    __builtin_memcpy(&value, &least_found, sizeof value);
-    return value;
 }
 
 // (x - centre) / scale in float64, rounded once. Short centres and scales are repeated until the inner loop is long

@@ -1,5 +1,6 @@
 // Moves rows between the sums of clusters in fixed point (FixedSums, targets.h). A row is moved right after its panel was
-// compared, while it is in the cache.
+// compared, while it is in the cache. Only rows whose values are numbers in fixed point exactly are moved in this way, all
+// but a few as a rule; the others go to the sums in two parts directly. So the sums are the same as without fixed point.
 
 // After so many moves the integers go to the sums in two parts: so few values leave room for more bits behind the point.
 constexpr size_t fixed_moves = 8192;
@@ -23,10 +24,51 @@ template <class T> inline long long in_fixed_point_one(const T *x, const FixedSu
     return bits;
 }
 
+// Whether all values of a row are 0 or at least `least` in absolute value. Absolute values are ordered like the integers with
+// the same bits, and 0 minus 1 is the largest of all.
+inline bool is_fixed(const float *x, size_t d, float least) {
+    using U = Vec<unsigned>;
+    constexpr size_t L = lanes<float>;
+    unsigned limit, found = ~0u;
+    __builtin_memcpy(&limit, &least, sizeof limit);
+    size_t j = 0;
+    if (d >= L) {
+        U lowest = ~U{};
+        for (; j + L <= d; j += L) {
+            const U bits = ((U)load<Vec<float>>(x + j) & 0x7fffffffu) - 1u;
+            lowest = bits < lowest ? bits : lowest;
+        }
+        const auto large = lowest >= limit - 1u;
+        if (!all_true(large)) return false;
+    }
+    for (; j < d; ++j) {
+        unsigned bits;
+        __builtin_memcpy(&bits, x + j, sizeof bits);
+        bits = (bits & 0x7fffffffu) - 1u;
+        found = bits < found ? bits : found;
+    }
+    return found >= limit - 1u;
+}
+inline bool is_fixed(const double *, size_t, float) { return false; }
+
+// The same for a row that is no number in fixed point.
+template <class T>
+__attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets<T> &t, const FixedSums &to, int before, int after) {
+    double *high = to.parts, *low = high + round_up(d, 8);
+    split_row(x, d, t.wide_scale, t.wide_pivot, 1.0, to.grid, high, low);
+    double *to_high = to.high + size_t(after) * d, *to_low = to.low + size_t(after) * d;
+    to.weight[after] += 1;
+    if (before < 0) return add_parts<false>(high, low, d, to_high, to_low, nullptr, nullptr);
+    to.weight[before] -= 1;
+    add_parts<true>(high, low, d, to_high, to_low, to.high + size_t(before) * d, to.low + size_t(before) * d);
+}
+
 // Adds a row to the sums of cluster `after` and subtracts it from those of `before`, unless that is negative.
-template <class T> inline void move_fixed(const T *x, size_t d, const FixedSums &to, int before, int after) {
+template <class T> inline void move_fixed(const T *x, const Targets<T> &t, const FixedSums &to, int before, int after) {
     using I = Vec<long long>;
     constexpr size_t L = lanes<long long>;
+    const size_t d = t.d;
+    if (!is_fixed(x, d, to.least)) return move_in_parts(x, d, t, to, before, after);
     long long *sums = to.sums + size_t(after) * d;
     ++to.counts[after];
     to.touched[after] = 1;
@@ -90,7 +132,7 @@ bool move_rows_fixed(const T *x, size_t n, const Targets<T> &t, const int *which
             known = false;
             continue;
         }
-        move_fixed(x + row * t.d, t.d, to, was, after[row]);
+        move_fixed(x + row * t.d, t, to, was, after[row]);
         if (++held < fixed_moves) continue;
         empty_fixed(to, t.k, t.d);
         held = 0;

@@ -13,11 +13,6 @@ namespace fw {
 using std::ptrdiff_t;
 using std::size_t;
 
-// How values are split for exact sums (exact_sums.h): 1.5 * 2^52 times the unit of each part.
-struct Grid {
-    double coarse, fine;
-};
-
 // The k-means kernels for rows of one dtype.
 template <class T> struct RowKernels {
     AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
@@ -58,7 +53,6 @@ struct Kernels {
                           double *high);
     ptrdiff_t (*finite_f32)(const float *x, size_t n);
     ptrdiff_t (*finite_f64)(const double *x, size_t n);
-    float (*smallest)(const float *x, size_t n);
     void (*centred_f32)(const float *x, const double *c, const double *s, size_t n, size_t d, float *out);
     void (*centred_f64)(const double *x, const double *c, const double *s, size_t n, size_t d, double *out);
     SparseTable<float> sparse_f32;

@@ -19,10 +19,10 @@ namespace {
 #include "panel.h"
 #include "observed.h"
 #include "exact_ties.h"
+#include "exact_sums.h"
 #include "fixed_sums.h"
 #include "nearest.h"
 #include "bounded.h"
-#include "exact_sums.h"
 #include "seeding.h"
 #include "update_centres.h"
 #include "unit_rows.h"
@@ -51,7 +51,7 @@ extern const Kernels kernels = {
     row_kernels<float, true>, row_kernels<double, true>,
     scatter_f32, scatter_f64, merge_moments,
     columns<float>, columns<double>,
-    finite<float>, finite<double>, smallest,
+    finite<float>, finite<double>,
     centred<float>, centred<double>,
     sparse_table<float>, sparse_table<double>,
     mixture_kernels<float>, mixture_kernels<double>,

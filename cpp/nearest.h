@@ -94,28 +94,20 @@ template <class T, bool observed = false> struct TieMargin {
     }
 };
 
-// Whether all lanes of a comparison are true.
-template <class M> inline bool all_true(M mask) {
-    unsigned long long words[sizeof(M) / 8], all = ~0ull;
-    __builtin_memcpy(words, &mask, sizeof mask);
-    for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
-    return all == ~0ull;
-}
-
 // Counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
 template <class T> struct ChangeLog {
     static constexpr size_t room = 2 * panel_rows<T>;
     Changes to;
     const FixedSums *sums;
     const T *x;
-    size_t d, k;
+    const Targets<T> &t;
     int *labels;
     size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all; moves that the integers hold
     bool unknown = false;         // whether a previous label was no target
     int rows[room], before[room];
 
-    ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t, int *labels_)
-        : to(changes), sums(fixed), x(x_), d(t.d), k(t.k), labels(labels_) {
+    ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t_, int *labels_)
+        : to(changes), sums(fixed), x(x_), t(t_), labels(labels_) {
         if (sums) to = {rows, before};
     }
     ChangeLog(const ChangeLog &) = delete;  // it points into itself
@@ -159,8 +151,8 @@ template <class T> struct ChangeLog {
         if (!sums) return;
         for (size_t i = 0; i < count; ++i) {
             const int row = rows[i], was = before[i];
-            if (was >= int(k)) unknown = true;
-            else if (labels[row] >= 0) move_fixed(x + size_t(row) * d, d, *sums, was, labels[row]);
+            if (was >= int(t.k)) unknown = true;
+            else if (labels[row] >= 0) move_fixed(x + size_t(row) * t.d, t, *sums, was, labels[row]);
         }
         moved += count;
         held += count;
@@ -168,7 +160,7 @@ template <class T> struct ChangeLog {
         if (held + room > fixed_moves) empty();
     }
     void empty() {
-        if (held) empty_fixed(*sums, k, d);
+        if (held) empty_fixed(*sums, t.k, t.d);
         held = 0;
     }
     // Ends the pass; returns the number of rows that changed, or all ones if a previous label was no target.

@@ -165,7 +165,7 @@ class Targets {
         require(bits > 0 && bits < 50 && coarse_bits > 0 && bits <= 2 * coarse_bits, "bits must be between 1 and 49");
         static thread_local std::vector<long long> integers;
         static thread_local std::vector<unsigned char> touched;
-        static thread_local std::vector<double> start;
+        static thread_local std::vector<double> room;
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
         const size_t needed = k_ * d_ + k_;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
@@ -173,11 +173,16 @@ class Targets {
             integers.shrink_to_fit();
         }
         if (touched.size() < k_) touched.assign(k_, 0);
-        start.resize(d_);
+        const size_t wide = (d_ + 7) / 8 * 8;
+        room.resize(3 * wide);
         const double magic = std::ldexp(1.5, 52 - bits);
-        for (size_t j = 0; j < d_; ++j) start[j] = magic - t.wide_pivot[j];
-        view = {integers.data(), integers.data() + k_ * d_, touched.data(), start.data(), t.wide_scale, bits, coarse_bits,
-                high.data(),     low.data(),                weight.data()};
+        for (size_t j = 0; j < d_; ++j) room[j] = magic - t.wide_pivot[j];
+        const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
+        // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
+        const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
+        view = {integers.data(), integers.data() + k_ * d_, touched.data(), room.data(),   t.wide_scale, bits,
+                coarse_bits,     high.data(),               low.data(),     weight.data(), least,        grid,
+                room.data() + wide};
         return &view;
     }
 
@@ -343,32 +348,6 @@ public:
     }
 };
 
-// The smallest coordinate of the means of some sums, other than 0, in absolute value and in units of the rescaled data; and
-// whether one is 0.
-std::tuple<double, bool> least_coordinate(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights,
-                                          Doubles pivot) {
-    const size_t k = high.shape(0), d = high.shape(1);
-    require(low.shape(0) == k && low.shape(1) == d && weights.shape(0) == k && pivot.shape(0) == d, "sums must be clusters by columns");
-    double least = INFINITY;
-    bool zero = false;
-    for (size_t c = 0; c < k; ++c) {
-        const double weight = weights.data()[c];
-        if (!(weight > 0)) continue;
-        const double *h = high.data() + c * d, *l = low.data() + c * d, *p = pivot.data();
-        for (size_t j = 0; j < d; ++j) {
-            const double value = std::fabs((h[j] + l[j]) / weight + p[j]);
-            zero |= value == 0;
-            least = value > 0 && value < least ? value : least;
-        }
-    }
-    return {least, zero};
-}
-
-float smallest(Array<const float> x) {
-    nb::gil_scoped_release released;
-    return fw::active_kernels().smallest(x.data(), x.size());
-}
-
 }  // namespace
 
 void register_targets(nb::module_ &m) {
@@ -402,7 +381,4 @@ void register_targets(nb::module_ &m) {
              nb::arg("each").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
-    m.def("smallest", &smallest, nb::arg("x").noconvert());
-    m.def("least_coordinate", &least_coordinate, nb::arg("high").noconvert(), nb::arg("low").noconvert(),
-          nb::arg("weights").noconvert(), nb::arg("pivot").noconvert());
 }

