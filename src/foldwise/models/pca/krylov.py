@@ -243,8 +243,8 @@ class _Search:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
         ritz = Ritz.of(state)
         k = min(self.k, len(ritz.values))
-        known = np.asarray(self._known(ritz.values[:k], ritz.errors(k)).all(axis=1))
-        enough = np.flatnonzero(known[max(k - 1, 0) :])
+        good = np.asarray(self._known(ritz.values[:k], ritz.errors(k)).all(axis=1))
+        enough = np.flatnonzero(good[max(k - 1, 0) :])
         count = k + int(enough[0]) if len(enough) else k
         block = self.early.directions(state["basis"] @ ritz.vectors[:, :count])
         beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
