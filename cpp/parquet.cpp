@@ -201,7 +201,8 @@ class Reader {
     places_.assign(places.data(), places.data() + groups * columns.size() * 3);
     ends_.push_back(0);
     for (size_t g = 0; g < groups; ++g) {
-      if (files(g) < 0 || files(g) >= int64_t(paths_.size()) || rows(g) < 0) throw nb::value_error("no such file");
+      if (files(g) < 0 || files(g) >= int64_t(paths_.size())) throw nb::value_error("no such file");
+      if (rows(g) < 0 || rows(g) > most_rows - ends_.back()) throw nb::value_error("no such number of rows");
       files_.push_back(files(g));
       ends_.push_back(ends_.back() + rows(g));
     }
@@ -313,6 +314,7 @@ class Reader {
   }
 
   std::vector<std::string> paths_;
+  static constexpr int64_t most_rows = int64_t(1) << 48;  // of a source: no place within a file overflows
   std::vector<int64_t> files_, ends_, places_;
   std::vector<Numbers> columns_;
   std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();

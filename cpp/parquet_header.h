@@ -63,6 +63,8 @@ class HeaderReader {
   int64_t integer(int type) {
     if (type < i16 || type > i64) throw Refused("a page header holds something else than a number");
     const uint64_t value = varint();
+    // All numbers of a page header that count something have 32 bits: larger ones would overflow in products.
+    if (value > UINT32_MAX) throw Refused("a number in a page header is too large");
     return int64_t(value >> 1) ^ -int64_t(value & 1);
   }
 

@@ -205,6 +205,22 @@ def test_places_outside_the_file_are_refused(file):
         read(path, 2, start=1, stop=5)
 
 
+@pytest.mark.parametrize("count", [2**31, 2**61, 2**63 - 1])
+def test_a_count_that_overflows_is_refused(file, count):
+    """Times the size of a value, it would be 0 in 64 bits, and every index would lie in the dictionary."""
+    body = np.arange(4.0).tobytes()
+    about = struct_of({1: 2, 2: len(body), 3: len(body), 7: {1: 4, 2: PLAIN}})
+    wrong = about.replace(i32(4), varint(count << 1), 1) if i32(4) in about else about
+    index = bytes([32]) + varint(1 << 1) + struct.pack("<I", 0xF0000000)
+    with pytest.raises(RuntimeError, match="too large|not understood|cut off|fit"):
+        read(file(wrong + body + page(1, index, encoding=DICTIONARY)), 1, "DOUBLE")
+
+
+def test_numbers_of_rows_that_overflow_are_refused(file):
+    with pytest.raises(ValueError, match="no such number of rows"):
+        read(file(page(2, struct.pack("<2f", 1, 2))), 2**61, stop=1)
+
+
 def test_no_damage_is_followed_into_memory(tmp_path):
     """Bytes changed at random: either refused, or numbers come out; never anything else."""
     rng, dice = np.random.default_rng(0), random.Random(0)
