@@ -263,7 +263,8 @@ class PageDecoder {
       };
       each_run(at + 4, at + 4 + length, 1, n, repeat, packed);
     } else if (header.encoding == byte_stream_split && !stored_.is_bool) {
-      if (n * width > left) throw Refused("a page has too few values");
+      // The number of values is the distance between the bytes of each: a wrong one would make numbers of anything.
+      if (n * width != left) throw Refused("a page has too few values or too many");
       for (uint64_t i = 0; i < n; ++i)
         for (uint64_t b = 0; b < width; ++b) out[i * width + b] = at[b * n + i];
     } else if ((header.encoding == rle_dictionary || header.encoding == plain_dictionary) && !stored_.is_bool) {

@@ -64,6 +64,7 @@ template <class X, class F> void by_dtype(const X &x, F f) {
 void scatter_product(Matrix x, Doubles weights, Square centre, Doubles factor, Square basis, bool wide, MatrixOut out) {
     const size_t n = x.shape(0);
     require_shapes(basis, x.shape(1), out, x.shape(1));
+    if (basis.shape(1) == 0) return;  // nothing to multiply with
     const fw::ProductTerms terms = terms_of(n, x.shape(1), weights, centre, factor, basis);
     by_dtype(x, [&](auto *values) {
         using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;

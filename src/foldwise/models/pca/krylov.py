@@ -26,7 +26,7 @@ from foldwise.fold.passes import Passes
 from foldwise.models.pca import costs, sample_start, sparse_start
 from foldwise.models.pca.covariance import CovarianceEigh
 from foldwise.models.pca.gram import Gram
-from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block
+from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block, refilled
 from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
@@ -194,6 +194,8 @@ class _Search:
         with blas.single():
             if state["early"] and self._good(state):
                 state = self._over_columns(state)
+            if state["block"].shape[1] == 0:  # the rank is below k
+                state = refilled(state, max(self.k - state["basis"].shape[1], 1), self.seed)
             early = self.early if state["early"] else None
             new = enlarged(state, self._times if early is None else lambda block: early.times(block) / self.divisor)
             ritz = Ritz.of(new)

@@ -82,6 +82,15 @@ def enlarged(state: State, times: Callable[[Floats], Floats]) -> State:
     return {"basis": basis, "small": small, "block": block, "coupling": coupling, "beyond": state["beyond"]}
 
 
+def refilled(state: State, width: int, seed: int) -> State:
+    """The same with random vectors as the next block, for a basis that the matrix maps into itself but that is too small."""
+    d, m = state["basis"].shape
+    block = np.random.default_rng((seed, m)).standard_normal((d, min(width, d - m)))
+    for _ in range(2):  # the second time makes good what rounding has left
+        block = np.linalg.qr(block - state["basis"] @ (state["basis"].T @ block))[0]
+    return {**state, "block": block, "coupling": np.zeros((block.shape[1], m))}
+
+
 def condensed(state: State, ritz: Ritz, kept: int) -> State:
     """The same with the basis cut to its best approximations, once it has become large."""
     m, b = state["basis"].shape[1], state["block"].shape[1]

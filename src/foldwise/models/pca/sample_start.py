@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
@@ -38,7 +39,7 @@ def directions(
     """Orthonormal columns: leading directions of the sample, and a few random ones."""
     n = passes.source.n_rows
     assert n is not None
-    rows = passes.take(np.arange(_ROWS) * n // _ROWS)
+    rows = passes.take(_spread(n, seed))
     sample = passes.over(ArraySource(rows), here=True)
     product = partial(ScatterProduct.of, centre=columns.centre, factor=factor, wide=wide)
 
@@ -55,3 +56,10 @@ def directions(
         found = state["basis"] @ Ritz.of(state).vectors[:, : width - _RANDOM]
         guard = np.random.default_rng((seed, 1)).standard_normal((d, width - found.shape[1]))
         return orthonormal(np.hstack([found, guard]))
+
+
+def _spread(n: int, seed: int) -> NDArray[np.intp]:
+    """One row of each of as many equal stretches, at random: every tenth or so would show one kind where kinds alternate."""
+    edges = np.arange(_ROWS + 1) * n // _ROWS
+    places = np.random.default_rng((seed, 2)).random(_ROWS)
+    return np.asarray(edges[:-1] + (places * np.diff(edges)).astype(np.intp))
