@@ -209,18 +209,21 @@ inline void add_residual(const T *x, double scale, const double *target, size_t 
 
 template <bool weighted, class T, bool observed>
 void residual_sums(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total, double *counts) {
-    constexpr size_t step = 16;  // 9 sums, and how many rows
-    double *sums = (double *)scratch(t.k * step * sizeof(double));
-    for (size_t i = 0; i < t.k * step; ++i) sums[i] = 0;
+    // 9 sums and the number of rows, in two copies for even and odd rows: a processor waits for the sums of the row before
+    // if it cannot tell that they are others.
+    constexpr size_t step = 16, copies = 2;
+    double *sums = (double *)scratch(t.k * copies * step * sizeof(double));
+    for (size_t i = 0; i < t.k * copies * step; ++i) sums[i] = 0;
     for (size_t i = 0; i < n; ++i) {
         if (observed && labels[i] < 0) continue;
         const size_t c = size_t(labels[i]);
-        double *own = sums + c * step;
+        double *own = sums + (copies * c + i % copies) * step;
         add_residual<weighted, observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d, weighted ? w[i] : 1.0, own);
         own[9] += 1;
     }
     for (size_t c = 0; c < t.k; ++c) {
-        const double *own = sums + c * step;
+        double *own = sums + copies * c * step;
+        for (size_t i = 0; i < step; ++i) own[i] += own[step + i];
         Vec<double> s[8 / lanes<double>];
         __builtin_memcpy(s, own, sizeof s);
         total[c] += sum_of_eight(s) + own[8];

@@ -97,9 +97,8 @@ class GroupMoments:
             return self._whole_observed(self.cells)
         total = ColumnMoments.empty(self.squares.shape[1])
         for i in range(len(self.weight)):
-            total = total.merge(
-                ColumnMoments(float(self.weight[i]), int(self.rows[i]), self.centre[:, i], np.asarray(self.squares[i]))
-            )
+            centre = np.ascontiguousarray(self.centre[:, i])
+            total = total.merge(ColumnMoments(float(self.weight[i]), int(self.rows[i]), centre, self.squares[i]))
         return total
 
     def _whole_observed(self, cells: Floats) -> ObservedColumns:
