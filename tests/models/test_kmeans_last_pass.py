@@ -144,3 +144,15 @@ def test_whole_fits_agree_with_themselves(rows: NDArray[Any], kind: str) -> None
             assert np.isclose(km.cluster_weights_[cluster], counted[mine].sum(), rtol=1e-12)
             assert np.isclose(km.cluster_inertias_[cluster], each[mine].sum(), rtol=1e-10)
         assert np.isclose(km.inertia_, each.sum(), rtol=1e-10)
+
+
+def test_a_cluster_dropped_after_the_last_pass() -> None:
+    """Sums that were never formed cannot be made up for rows in no cluster: all rows are assigned anew."""
+    x = np.random.default_rng(0).standard_normal((60_000, 20)).astype(np.float32)
+    data = KMeansData(Passes(cached(scan(x)), n_threads=2))
+    assignment = Assignment(data)
+    assignment.assign_last(x[:5].copy())
+    assignment.relabel([0, 1, 2, 3, -1], 4)
+    assert not assignment.sums.weights.any()
+    assignment.assign(x[:4].copy())
+    assert assignment.sums.weights.sum() == len(x)

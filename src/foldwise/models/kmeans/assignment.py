@@ -145,6 +145,8 @@ class Assignment:
             self._weights_only = False
             return
         self._whole = False
+        if self._weights_only and (mapping < 0).any():  # sums cannot be made up later for rows in no cluster
+            return self.relabel(new, k)
         self._sums = old.renumbered(mapping, k)
         if inertias is not None and np.array_equal(np.sort(mapping), np.arange(k)):
             self._inertias = np.empty(k)
