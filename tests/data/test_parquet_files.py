@@ -188,7 +188,8 @@ def test_a_range_of_blocks_and_pieces_that_are_not_loaded(tmp_path):
     assert is_read_here(source)
     blocks = [piece.load() for piece in source.pieces()]
     some = [piece.load() for piece in source.pieces(1, 2)]
-    assert len(blocks) > 1 and len(some) == 1
+    assert len(blocks) > 1
+    assert len(some) == 1
     np.testing.assert_array_equal(some[0].values, blocks[1].values)
     every = list(source.pieces())
     for k in (1, 0):

@@ -98,7 +98,7 @@ def _simple_columns(
             continue
         start = dictionary if dictionary and 0 < dictionary < data else data
         places[place[file, group], j] = start, size, COMPRESSIONS[compression]
-    complete = (places[:, :, 1] >= 0).all(axis=0)
+    complete = np.asarray((places[:, :, 1] >= 0).all(axis=0))
     columns = {name: (j, *kinds[name]) for name, j in position.items() if complete[j]}
     files = np.array([number[file] for file, _ in order], np.int64)
     return ParquetFiles(paths, files, np.array([groups[one] for one in order], np.int64), places, columns)
