@@ -14,6 +14,7 @@ _ALL = (
     "benchmarks.speed.pca",
     "benchmarks.speed.famd",
     "benchmarks.memory.pca",
+    "benchmarks.speed.files",
     "benchmarks.accuracy.missing",
     "benchmarks.accuracy.missing_clusters",
     "benchmarks.speed.pca_missing",

@@ -331,5 +331,5 @@ void register_parquet(nb::module_ &m) {
       .def(nb::init<const std::vector<nb::bytes> &, List, List, Table, const std::vector<std::tuple<std::string, bool>> &>(),
            nb::arg("paths"), nb::arg("files"), nb::arg("rows"), nb::arg("places"), nb::arg("columns"))
       .def("range", &Reader::range, nb::arg("start"), nb::arg("stop"))
-      .def("read", &Reader::read, nb::arg("range"));
+      .def("read", &Reader::read, nb::arg("rows"));
 }

@@ -22,7 +22,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Bytes take(size_t size) {
     size += slack;
     std::unique_ptr<uint8_t[]> found;
-    size_t room = size + size / 8;
+    size_t step = 4096;  // rooms of few different sizes, so that they fit again, at most an eighth too large
+    while (16 * step < size) step *= 2;
+    size_t room = (size + step - 1) / step * step;
     {
       std::lock_guard<std::mutex> turn(lock_);
       for (size_t i = kept_.size(); i-- > 0;)
@@ -52,7 +54,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     total_ += room;
   }
 
-  static constexpr size_t most = 32 << 20;
+  static constexpr size_t most = 48 << 20;
   std::mutex lock_;
   std::vector<std::pair<std::unique_ptr<uint8_t[]>, size_t>> kept_;
   size_t total_ = 0;

@@ -223,7 +223,7 @@ class _Batches:
 
 
 class _Pages:
-    """A piece of Parquet files whose pages are decoded by whoever loads it, unless another piece with them was first."""
+    """A piece of Parquet files; its pages are decoded when it is loaded, unless another piece with the same ones was first."""
 
     __slots__ = ("_range", "_reader", "_source", "_start")
 

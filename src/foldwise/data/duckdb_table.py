@@ -105,16 +105,17 @@ class DuckDBTable:
         text = None if self.reader is None else self.reader.text_files
         if text is None:
             return False
-        return text.fall_back(problem) or ("converting column" in str(problem) and self._slow_down())
+        return text.fall_back(problem) or ("converting column" in str(problem) and self.slow_down())
 
-    def _slow_down(self) -> bool:
+    def slow_down(self) -> bool:
+        """Read text files by SQL that knows more of what is missing from now on; False if there is no other way."""
         from foldwise.data.typed_text import judged_again
 
         if self.pace.slow is None:
             self.pace.slow = judged_again(self)
             return self.pace.slow is not None
         if self.pace.slow.slower is not None:
-            return self.pace.slow._slow_down()
+            return self.pace.slow.slow_down()
         return True  # which reads nothing but text: the error is of a read that began before, in another thread
 
     def ask(self, query: Callable[[Any], T]) -> T:

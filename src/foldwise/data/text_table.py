@@ -39,15 +39,19 @@ from foldwise.data.files import Files
 from foldwise.data.notes import Note
 from foldwise.data.reading import Reading
 from foldwise.data.text_cells import is_total
-from foldwise.data.text_dialect import Tokens
+from foldwise.data.text_dialect import Dialect, Tokens
+from foldwise.data.text_edges import STRETCH, rows_fit
 from foldwise.data.text_layout import Layout
 from foldwise.data.unpack_text import is_compressed, unpack
 from foldwise.errors import DataError, ReadingWarning, warn
 
 _COMPARED = 100  # rows of which DuckDB must give the same cells as the rules do
 _LONG = 500_000  # bytes of a line, above which DuckDB is told to expect long ones
-_BUFFER = 8_000_000  # bytes that DuckDB reads at a time; with its own 32 MB it is no faster, and takes 100 MB more memory
-_CLEAN = "auto_detect=false, delim=',', quote='\"', escape='\"', header=false, skip=0, new_line='\\n'"
+_CLEAN = (
+    "auto_detect=false, delim=',', quote='\"', escape='\"', header=false, skip=0, new_line='\\n', "
+    f"buffer_size={STRETCH}"
+)
+_OF_COPIES = Dialect(",", '"', '"')
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,10 @@ class TextFiles:
         if self._normalise:
             self._make_copies()
 
+        if not self._normalise and not self.fit_at_edges(["VARCHAR"] * len(columns)):
+            self._normalise = True
+            self._make_copies()
+
     def _agrees(self, path: str, rows: list[list[str]], columns: Sequence[Column]) -> bool:
         query = f"FROM {self.clause([path], dict.fromkeys((c.sql for c in columns), 'VARCHAR'))} LIMIT {_COMPARED}"
         try:
@@ -199,6 +207,14 @@ class TextFiles:
         options = _CLEAN if self._normalise else self._options
         missing = f", nullstr=[{', '.join(map(literal, dict.fromkeys(('', *nulls))))}]" if nulls else ""
         return f"read_csv([{listed}], {options}{missing}, columns={{{columns}}}, hive_partitioning=false)"
+
+    def fit_at_edges(self, kinds: Sequence[str], nulls: Sequence[str] = ()) -> bool:
+        """Whether rows that DuckDB might pass over in silence can be read as these types."""
+        for path, place in zip(self.files.paths, self._places(self.files.paths), strict=True):
+            layout = self.layouts[self.files.paths.index(path)]
+            if not rows_fit(place, _OF_COPIES if self._normalise else layout.dialect, kinds, nulls):
+                return False
+        return True
 
     def _places(self, paths: Sequence[str]) -> list[str]:
         with self._lock:
@@ -328,7 +344,7 @@ def _options(layout: Layout, head: str) -> str | None:
     }
     listed = ", ".join(f"{key}={literal(value)}" for key, value in options.items())
     longest = max(map(len, head.splitlines()), default=0)
-    size = f", max_line_size={4 * longest}" if longest > _LONG else f", buffer_size={_BUFFER}"
+    size = f", max_line_size={4 * longest}" if longest > _LONG else f", buffer_size={STRETCH}"
     return f"auto_detect=false, {listed}, header=false, skip={layout.first - 1}, strict_mode=true{size}"
 
 

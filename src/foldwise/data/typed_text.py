@@ -49,8 +49,19 @@ def typed_text(table: DuckDBTable) -> DuckDBTable:
         if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):
             raise problem
     if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
+        return _checked(table)
+    return _checked(_typed(text, found))
+
+
+def _checked(table: DuckDBTable) -> DuckDBTable:
+    """The table, which is read more slowly if rows that DuckDB might pass over do not have the types of the others."""
+    files = None if table.reader is None else table.reader.text_files
+    if files is None or table.reader is None:
         return table
-    return _typed(text, found)
+    kinds = [column.type for column in table.reader.columns]
+    if not files.fit_at_edges(kinds, table.reader.nulls) and not table.slow_down():
+        table.find_bad(list(table.columns), None)
+    return table
 
 
 def _types(files: TextFiles | None, j: int) -> list[str]:

@@ -362,6 +362,7 @@ def batch_of(arrays: list[NDArray[Any]]) -> Batch: ...
 def copy_into(
     batch: Batch, first: int, start: int, stop: int, out: NDArray[Any], out_row: int
 ) -> tuple[int, int] | None: ...
+
 class RowRange:
     """Rows of a `ParquetReader` that are going to be read; as long as it exists, pages with them are kept once decoded."""
 
@@ -377,7 +378,7 @@ class ParquetReader:
         columns: list[tuple[str, bool]],
     ) -> None: ...
     def range(self, start: int, stop: int) -> RowRange: ...
-    def read(self, range: RowRange) -> list[Batch]: ...  # noqa: A002
+    def read(self, rows: RowRange) -> list[Batch]: ...
 
 def kmeans_seed(
     xt: NDArray[np.float64],

@@ -36,4 +36,5 @@ def reader_of(
     group g. `columns` are the SQL type of each column and whether cells may be missing. `reader.read(range)` raises
     RuntimeError for whatever is damaged or not understood.
     """
-    return ParquetReader([os.fsencode(path) for path in paths], files, rows, np.ascontiguousarray(places), list(columns))
+    names = [os.fsencode(path) for path in paths]
+    return ParquetReader(names, files, rows, np.ascontiguousarray(places), list(columns))
