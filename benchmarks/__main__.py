@@ -19,7 +19,6 @@ _ALL = (
     "benchmarks.accuracy.missing_clusters",
     "benchmarks.speed.pca_missing",
     "benchmarks.speed.kmeans_missing",
-    "benchmarks.speed.files",
     "benchmarks.speed.tables",
     "benchmarks.accuracy.kmeans_optima",
     "benchmarks.accuracy.soft_kmeans",

@@ -146,7 +146,8 @@ class Assignment:
             return
         self._whole = False
         if self._weights_only and (mapping < 0).any():  # sums cannot be made up later for rows in no cluster
-            return self.relabel(new, k)
+            self.relabel(new, k)
+            return
         self._sums = old.renumbered(mapping, k)
         if inertias is not None and np.array_equal(np.sort(mapping), np.arange(k)):
             self._inertias = np.empty(k)
