@@ -70,16 +70,18 @@ CASES = (
     blobs("500k", 500_000, 16, 100, 5),
     blobs("1M", 1_000_000, 32, 20, 4),
     blobs("200k", 200_000, 64, 256, 3.5),
-    Case("70k x 784 digits", partial(data.digits, "train", "t10k"), 10, 20, 2.5),
+    Case("70k x 784 digits", partial(data.digits, "train", "t10k"), 10, 20, 3),
     blobs("100k", 100_000, 128, 1000, 2.7, seconds=75),
     blobs("50k", 50_000, 768, 1000, 2, steps=8, seconds=60),  # 8: a step takes a second, and all steps are alike
     # Without any groups bounds help least.
     Case("500k x 16 noise", partial(data.blobs, 500_000, 16, 1, spread=0.0), 100, 20, 0),
     Case("100k x 128 noise", partial(data.blobs, 100_000, 128, 1, spread=0.0), 1000, 20, 0, 60),
-    Case("60k x 784 digits", partial(data.digits, "train"), 10, _TO_THE_END, 2),
+    Case("60k x 784 digits", partial(data.digits, "train"), 10, _TO_THE_END, 3),
     Case("60k x 784 digits", partial(data.digits, "train"), 200, _TO_THE_END, 3, 60),
-    Case("11k x 384 texts", data.embeddings, 20, _TO_THE_END, 2),
-    Case("11k x 384 texts", data.embeddings, 500, _TO_THE_END, 2),
+    Case("11k x 384 texts", data.embeddings, 20, _TO_THE_END, 3),
+    Case("11k x 384 texts", data.embeddings, 500, _TO_THE_END, 3),
+    blobs("1M", 1_000_000, 16, 100, 3, steps=_TO_THE_END, seconds=60),
+    blobs("100k", 100_000, 128, 1000, 3, steps=_TO_THE_END, seconds=90),
 )
 
 
