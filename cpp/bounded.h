@@ -94,8 +94,10 @@ template <class T, bool observed = false> class BoundedPass {
     int *labels;
     const Bounds<T> &b;
     const size_t G;
+    const bool few;
     char *memory = nullptr;
     PanelWorkspace<T, observed> work;
+    FewTargets<T> few_way;
     const TieMargin<T, observed> margin;
     // Relative error of a squared distance: twice that of the score with its tag, plus that of the row's squared length (a sum
     // over d).
@@ -109,14 +111,17 @@ template <class T, bool observed = false> class BoundedPass {
     size_t products = 0;  // number of products of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
-    static size_t extra(size_t n, const Targets<T> &t) {
-        return ints(n, t) + round_up(sizeof(BestTwo<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
+    static size_t by_group(const Targets<T> &t) {
+        return round_up(sizeof(BestTwo<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
     }
+    static size_t extra(size_t n, const Targets<T> &t) { return ints(n, t) + by_group(t) + FewTargets<T>::bytes(t); }
 
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes,
                 const FixedSums *sums)
-        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups), work(x_, n_, t_, extra(n_, t_), &memory), margin(t_),
+        : x(x_), n(n_), t(t_), labels(labels_), b(b_), G(t_.groups),
+          few(!observed && G == 1 && FewTargets<T>::suit(t_)), work(x_, n_, t_, extra(n_, t_), &memory),
+          few_way(t_, memory + ints(n_, t_) + by_group(t_)), margin(t_),
           relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
           farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_) {
         rows = (int *)memory;
@@ -144,8 +149,8 @@ public:
             }
         } else {
             alive = find_doubtful<observed>(n, labels, b, rows);
-            // With few, short targets a full comparison is cheaper than tightening the bounds first.
-            const bool tighten = t.k * t.d >= 1000;
+            // With few or short targets a full comparison is cheaper than tightening the bounds first.
+            const bool tighten = t.k * t.d >= 1000 && t.k > few_most;
             members = rows;
             if (tighten && G == 1) {
                 tighten_and_compare(alive);
@@ -154,7 +159,7 @@ public:
                 members = sorted(tighten ? alive = tighten_bounds(alive) : alive);
             }
         }
-        for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first));
+        for (size_t first = 0; first < alive; first += N) compare(members + first, least(N, alive - first), alive - first);
         result.moved = log.total();
         result.computed = (products + t.k - 1) / t.k;
         return result;
@@ -214,10 +219,10 @@ private:
             panel[waiting] = rows[i];
             waiting += still_doubtful(size_t(rows[i]));  // branch-free, because the outcome is hard to predict
             if (waiting < N) continue;
-            compare(panel, N);
+            compare(panel, N, N);
             waiting = 0;
         }
-        if (waiting) compare(panel, waiting);
+        if (waiting) compare(panel, waiting, waiting);
     }
 
     // Sorts by label, so that the rows of a panel are close to the same groups.
@@ -240,7 +245,8 @@ private:
         }
     }
 
-    void compare(const int *members, size_t count) {
+    // `known` is the number of members that are to be compared, now or later.
+    void compare(const int *members, size_t count, size_t known) {
         for (size_t i = 0; i < count; ++i) work.rows[i] = x + size_t(members[i]) * t.d;
         work.use_rows(count, t);
         choose_groups(members, count);
@@ -249,8 +255,16 @@ private:
                 leaders[g].clear();
                 products += count * size_t(t.ends[g] - (g ? t.ends[g - 1] : 0));
             }
-        score_groups<T>(work, t, [&](size_t g) { return wanted[g] != 0; },
-                        [&](size_t g, size_t slot, auto &sum) { leaders[g].update(slot, sum); });
+        if (few) {
+            if constexpr (!observed) {
+                const T *after[L];
+                for (size_t i = 0; i < L; ++i) after[i] = x + size_t(members[least(count + i, known - 1)]) * t.d;
+                few_way.compare(work, after, leaders[0]);
+            }
+        } else {
+            score_groups<T>(work, t, [&](size_t g) { return wanted[g] != 0; },
+                            [&](size_t g, size_t slot, auto &sum) { leaders[g].update(slot, sum); });
+        }
         BestTwo<T> all;
         all.clear();
         for (size_t g = 0; g < G; ++g) {

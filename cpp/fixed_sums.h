@@ -24,30 +24,35 @@ template <class T> inline long long in_fixed_point_one(const T *x, const FixedSu
     return bits;
 }
 
-// Whether all values of a row are 0 or at least `least` in absolute value. Absolute values are ordered like the integers with
-// the same bits, and 0 minus 1 is the largest of all.
-inline bool is_fixed(const float *x, size_t d, float least) {
-    using U = Vec<unsigned>;
-    constexpr size_t L = lanes<float>;
-    unsigned limit, found = ~0u;
-    __builtin_memcpy(&limit, &least, sizeof limit);
-    size_t j = 0;
-    if (d >= L) {
-        U lowest = ~U{};
-        for (; j + L <= d; j += L) {
-            const U bits = ((U)load<Vec<float>>(x + j) & 0x7fffffffu) - 1u;
-            lowest = bits < lowest ? bits : lowest;
-        }
-        const auto large = lowest >= limit - 1u;
-        if (!all_true(large)) return false;
+// The least of the absolute values of `count` numbers, as integers with the same bits, minus 1: absolute values are ordered
+// like these, and 0 minus 1 is the largest of all. The last vector overlaps the one before.
+template <size_t bytes> inline auto least_magnitude(const float *x, size_t count) {
+    using U = typename VecOf<unsigned, bytes>::type;
+    constexpr size_t L = bytes / sizeof(float);
+    const auto of = [&](size_t j) { return (load<U>(x + j) & 0x7fffffffu) - 1u; };
+    U lowest = of(count - L);
+    for (size_t j = 0; j + L < count; j += L) {
+        const U here = of(j);
+        lowest = here < lowest ? here : lowest;
     }
-    for (; j < d; ++j) {
+    return lowest;
+}
+
+// Whether all values of a row are 0 or at least `least` in absolute value.
+inline bool is_fixed(const float *x, size_t d, float least) {
+    unsigned limit;
+    __builtin_memcpy(&limit, &least, sizeof limit);
+    limit -= 1;
+    if (d >= lanes<float>) return all_true(least_magnitude<FW_BYTES>(x, d) >= limit);
+    if (FW_BYTES > 32 && d >= 8) return all_true(least_magnitude<32>(x, d) >= limit);
+    if (FW_BYTES > 16 && d >= 4) return all_true(least_magnitude<16>(x, d) >= limit);
+    bool fixed = true;
+    for (size_t j = 0; j < d; ++j) {
         unsigned bits;
         __builtin_memcpy(&bits, x + j, sizeof bits);
-        bits = (bits & 0x7fffffffu) - 1u;
-        found = bits < found ? bits : found;
+        fixed &= (bits & 0x7fffffffu) - 1u >= limit;
     }
-    return found >= limit - 1u;
+    return fixed;
 }
 inline bool is_fixed(const double *, size_t, float) { return false; }
 
@@ -63,24 +68,12 @@ __attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets
     add_parts<true>(high, low, d, to_high, to_low, to.high + size_t(before) * d, to.low + size_t(before) * d);
 }
 
-// Adds a row to the sums of cluster `after` and subtracts it from those of `before`, unless that is negative.
-template <class T> inline void move_fixed(const T *x, const Targets<T> &t, const FixedSums &to, int before, int after) {
+// Adds a row to the sums of cluster `after` and subtracts it from those of `before`.
+template <class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
     using I = Vec<long long>;
     constexpr size_t L = lanes<long long>;
-    const size_t d = t.d;
-    if (!is_fixed(x, d, to.least)) return move_in_parts(x, d, t, to, before, after);
-    long long *sums = to.sums + size_t(after) * d;
-    ++to.counts[after];
-    to.touched[after] = 1;
+    long long *sums = to.sums + size_t(after) * d, *old = to.sums + size_t(before) * d;
     size_t j = 0;
-    if (before < 0) {
-        for (; j + L <= d; j += L) store(sums + j, load<I>(sums + j) + in_fixed_point(x, to, j));
-        for (; j < d; ++j) sums[j] = (long long)((unsigned long long)sums[j] + (unsigned long long)in_fixed_point_one(x, to, j));
-        return;
-    }
-    long long *old = to.sums + size_t(before) * d;
-    --to.counts[before];
-    to.touched[before] = 1;
     for (; j + L <= d; j += L) {
         const I y = in_fixed_point(x, to, j);
         store(sums + j, load<I>(sums + j) + y);
@@ -91,6 +84,83 @@ template <class T> inline void move_fixed(const T *x, const Targets<T> &t, const
         sums[j] = (long long)((unsigned long long)sums[j] + y);
         old[j] = (long long)((unsigned long long)old[j] - y);
     }
+}
+
+// Adds up some rows of a cluster before they are added to its sums, a few vectors of columns at a time.
+template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster) {
+    using I = Vec<long long>;
+    constexpr size_t L = lanes<long long>, vectors = 4;
+    long long *sums = to.sums + size_t(cluster) * d;
+    size_t j = 0;
+    for (; j + vectors * L <= d; j += vectors * L) {
+        I sum[vectors];
+        FW_UNROLL(4)
+        for (size_t v = 0; v < vectors; ++v) sum[v] = load<I>(sums + j + v * L);
+        for (size_t i = 0; i < count; ++i) {
+            FW_UNROLL(4)
+            for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(x + size_t(rows[i]) * d, to, j + v * L);
+        }
+        FW_UNROLL(4)
+        for (size_t v = 0; v < vectors; ++v) store(sums + j + v * L, sum[v]);
+    }
+    for (; j + L <= d; j += L) {
+        I sum = load<I>(sums + j);
+        for (size_t i = 0; i < count; ++i) sum += in_fixed_point(x + size_t(rows[i]) * d, to, j);
+        store(sums + j, sum);
+    }
+    for (; j < d; ++j) {
+        unsigned long long sum = (unsigned long long)sums[j];
+        for (size_t i = 0; i < count; ++i) sum += (unsigned long long)in_fixed_point_one(x + size_t(rows[i]) * d, to, j);
+        sums[j] = (long long)sum;
+    }
+}
+
+// Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row] (none if it is negative).
+// Returns false if a previous label is no target.
+template <class T>
+bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
+                const int *after) {
+    constexpr size_t most = 320, few = 64;  // rows; clusters of which several rows are to be expected
+    const FixedSums to = sums;  // a copy: no store can change it
+    const size_t k = t.k, d = t.d;
+    int joining[most], ends[few + 1];
+    size_t joins = 0;
+    bool known = true;
+    const bool group = k <= few && count <= most && d > 2 * lanes<long long>;
+    if (group)
+        for (size_t c = 0; c <= k; ++c) ends[c] = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const int row = rows[i], was = before[i], now = after[row];
+        if (was >= int(k) || now >= int(k)) {
+            known = false;
+            continue;
+        }
+        if (now < 0) continue;
+        const T *values = x + size_t(row) * d;
+        if (!is_fixed(values, d, to.least)) {
+            move_in_parts(values, d, t, to, was, now);
+            continue;
+        }
+        ++to.counts[now];
+        to.touched[now] = 1;
+        if (was >= 0) {
+            --to.counts[was];
+            to.touched[was] = 1;
+            move_fixed_row(values, d, to, was, now);
+        } else if (group) {
+            joining[joins++] = row;
+            ++ends[now + 1];
+        } else {
+            add_fixed_rows(x, d, to, rows + i, 1, now);
+        }
+    }
+    if (!joins) return known;
+    int order[most];
+    for (size_t c = 0; c < k; ++c) ends[c + 1] += ends[c];
+    for (size_t i = 0; i < joins; ++i) order[ends[after[joining[i]]]++] = joining[i];
+    for (size_t c = 0, from = 0; c < k; from = size_t(ends[c++]))
+        if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
+    return known;
 }
 
 // Adds the integers to the sums in two parts, exactly, and clears them. `k` clusters, `d` columns.
@@ -123,19 +193,23 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
 template <class T>
 bool move_rows_fixed(const T *x, size_t n, const Targets<T> &t, const int *which, size_t count, const int *before, const int *after,
                      const FixedSums &to) {
+    constexpr size_t together = 256;
+    static_assert(fixed_moves % together == 0);
+    int rows[together], was[together];
     bool known = true;
-    size_t held = 0;
-    for (size_t i = 0; i < count; ++i) {
-        const size_t row = which ? size_t(which[i]) : i;
-        const int was = before ? before[i] : -1;
-        if (row >= n || after[row] < 0 || after[row] >= int(t.k) || was >= int(t.k)) {
-            known = false;
-            continue;
+    for (size_t first = 0; first < count; first += together) {
+        size_t some = 0;
+        for (size_t i = first; i < least(first + together, count); ++i) {
+            const size_t row = which ? size_t(which[i]) : i;
+            if (row >= n || after[row] < 0) {
+                known = false;
+                continue;
+            }
+            rows[some] = int(row);
+            was[some++] = before ? before[i] : -1;
         }
-        move_fixed(x + row * t.d, t, to, was, after[row]);
-        if (++held < fixed_moves) continue;
-        empty_fixed(to, t.k, t.d);
-        held = 0;
+        known &= move_fixed(x, t, to, rows, was, some, after);
+        if ((first + together) % fixed_moves == 0) empty_fixed(to, t.k, t.d);
     }
     empty_fixed(to, t.k, t.d);
     return known;

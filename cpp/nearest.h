@@ -94,17 +94,18 @@ template <class T, bool observed = false> struct TieMargin {
     }
 };
 
-// Counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
+// Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
 template <class T> struct ChangeLog {
-    static constexpr size_t room = 2 * panel_rows<T>;
+    static constexpr size_t room = 64, most = 4 * 64;  // rows that change in one call; rows that wait to be moved
+    static constexpr size_t waiting_bytes = 256 << 10;  // from the first of these rows on: all are still in the cache
     Changes to;
     const FixedSums *sums;
     const T *x;
     const Targets<T> &t;
     int *labels;
-    size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all; moves that the integers hold
-    bool unknown = false;         // whether a previous label was no target
-    int rows[room], before[room];
+    size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all that were moved; moves that the integers hold
+    bool unknown = false;                   // whether a previous label was no target
+    int rows[most + room], before[most + room];
 
     ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t_, int *labels_)
         : to(changes), sums(fixed), x(x_), t(t_), labels(labels_) {
@@ -112,60 +113,69 @@ template <class T> struct ChangeLog {
     }
     ChangeLog(const ChangeLog &) = delete;  // it points into itself
 
-    void record(size_t row, int was) {
-        if (to.row) {
-            to.row[count] = int(row);
-            to.before[count] = was;
-        }
-        ++count;
-    }
-    // Writes the labels of whole vectors of rows, starting at row `first`. There is no branch per row, because
-    // changes are hard to predict.
-    template <class I, size_t vectors> void write_labels(const I (&label)[vectors], size_t first) {
+    // Writes the labels of whole vectors of rows, starting at row `first`.
+    template <class I, size_t vectors> inline void write_labels(const I (&label)[vectors], size_t first) {
         constexpr size_t L = sizeof(I) / sizeof(int);
+        static_assert(vectors * L <= room);
         int *at = labels + first;
-        I same = load<I>(at) == label[0];
+        unsigned long long changed = 0;
         FW_UNROLL(4)
-        for (size_t v = 1; v < vectors; ++v) same &= load<I>(at + v * L) == label[v];
-        if (all_true(same)) return;
+        for (size_t v = 0; v < vectors; ++v) changed |= different(load<I>(at + v * L), label[v]) << v * L;
+        if (!changed) return;
         int old[vectors * L];
         FW_UNROLL(4)
         for (size_t v = 0; v < vectors; ++v) {
             store(old + v * L, load<I>(at + v * L));
             store(at + v * L, label[v]);
         }
-        for (size_t i = 0; i < vectors * L; ++i) {
-            if (to.row) {
-                to.row[count] = int(first + i);
-                to.before[count] = old[i];
-            }
-            count += size_t(old[i] != at[i]);
+        if (!to.row) {
+            count += size_t(__builtin_popcountll(changed));
+            return;
         }
+        size_t place = count;
+        constexpr unsigned long long every = ~0ull >> (64 - vectors * L);
+        if (changed == every) {  // as in a first pass
+            for (size_t i = 0; i < vectors * L; ++i) to.row[place + i] = int(first + i);
+            __builtin_memcpy(to.before + place, old, sizeof old);
+            place += vectors * L;
+            changed = 0;
+        }
+        for (; changed; changed &= changed - 1) {
+            const size_t i = size_t(__builtin_ctzll(changed));
+            to.row[place] = int(first + i);
+            to.before[place++] = old[i];
+        }
+        count = place;
     }
-    void write_label(size_t row, int label) {
-        if (labels[row] != label) record(row, labels[row]);
+    inline void write_label(size_t row, int label) {
+        const int was = labels[row];
+        if (was == label) return;
         labels[row] = label;
-    }
-    // Moves what was recorded; to be called after every panel.
-    void move() {
-        if (!sums) return;
-        for (size_t i = 0; i < count; ++i) {
-            const int row = rows[i], was = before[i];
-            if (was >= int(t.k)) unknown = true;
-            else if (labels[row] >= 0) move_fixed(x + size_t(row) * t.d, t, *sums, was, labels[row]);
+        if (to.row) {
+            to.row[count] = int(row);
+            to.before[count] = was;
         }
+        ++count;
+    }
+    // To be called after every panel, with a row of it: moves what was recorded while it is still in the cache.
+    inline void after_panel(size_t row) {
+        if (sums && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
+    }
+    __attribute__((noinline)) void move() {
+        if (!sums || !count) return;
+        if (held + count > fixed_moves) {
+            empty_fixed(*sums, t.k, t.d);
+            held = 0;
+        }
+        unknown |= !move_fixed(x, t, *sums, rows, before, count, labels);
         moved += count;
         held += count;
         count = 0;
-        if (held + room > fixed_moves) empty();
-    }
-    void empty() {
-        if (held) empty_fixed(*sums, t.k, t.d);
-        held = 0;
     }
     // Ends the pass; returns the number of rows that changed, or all ones if a previous label was no target.
     size_t total() {
-        if (sums) empty();
+        move();
+        if (held) empty_fixed(*sums, t.k, t.d);
         return unknown ? ~size_t(0) : moved + count;
     }
 };
@@ -208,6 +218,7 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 }
 
 #include "nearest_short.h"
+#include "nearest_few.h"
 
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
@@ -224,7 +235,10 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         if (plain && t.d > low_dim_columns && t.d <= short_columns) return nearest_short_of<short_columns>(x, n, t, log);
 #endif
     }
-    PanelWorkspace<T, observed> work(x, n, t);
+    const bool few = !observed && FewTargets<T>::suit(t);
+    char *extra;
+    PanelWorkspace<T, observed> work(x, n, t, few ? FewTargets<T>::bytes(t) : 0, &extra);
+    FewTargets<T> few_way(t, extra);
     const TieMargin<T, observed> margin(t);
     AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
@@ -232,11 +246,19 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
         work.use_rows_from(x + first * t.d, count, t);
         BestTwo<T> leaders;
         leaders.clear();
-        score_groups<T>(work, t, [](size_t) { return true; },
-                        [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
+        if (few) {
+            if constexpr (!observed) {
+                const T *after[L];
+                for (size_t i = 0; i < L; ++i) after[i] = x + (first + N + i) * t.d;
+                few_way.compare(work, after, leaders);
+            }
+        } else {
+            score_groups<T>(work, t, [](size_t) { return true; },
+                            [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
+        }
         const bool some_empty = observed && work.missing.empty;
         if (plain && count == N && !some_empty && write_sure_labels(leaders, work.squares, margin, first, log)) {
-            log.move();
+            log.after_panel(first);
             continue;
         }
         for (size_t i = 0; i < count; ++i) {
@@ -257,7 +279,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
             if (near) near[row] = larger<T>(work.squares[i] - 2 * best, 0);
             if (next) next[row] = larger<T>(work.squares[i] - 2 * second, 0);
         }
-        log.move();
+        log.after_panel(first);
     }
     result.moved = log.total();
     return result;

@@ -55,7 +55,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
         }
         if (count == N && all_true(sure)) {
             log.write_labels(label, first);
-            log.move();
+            log.after_panel(first);
             continue;
         }
         for (size_t i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ template <size_t d> AssignCounts nearest_low_dim(const float *x, size_t n, const
             }
             log.write_label(first + i, found);
         }
-        log.move();
+        log.after_panel(first);
     }
     result.moved = log.total();
     return result;

@@ -1,6 +1,6 @@
 // The nearest target of rows with few columns: a vector of rows stays in registers while all targets pass by. With a tile of
 // several targets, as for longer rows, finding the best would take as long as the products, and not beside them. It takes
-// more registers than other instruction sets have.
+// more registers than other instruction sets have: with AVX2 it is slower, also for 8 columns.
 
 #if FW_BYTES == 64
 constexpr size_t short_columns = 16;
@@ -68,7 +68,7 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
                 log.write_label(first + i, label);
             }
         }
-        log.move();
+        log.after_panel(first);
     }
     result.moved = log.total();
     return result;

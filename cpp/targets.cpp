@@ -55,7 +55,7 @@ template <class T> struct Storage {
             wide_pivot[j] = given_pivot[j] * scale;
             pivot[j] = T(wide_pivot[j]);
         }
-        shifted.resize(k * d);
+        shifted.resize(k * d + 16);  // as above
         exact.resize(k * d);
         packed.resize(k * d);
         minus_half.resize(k);

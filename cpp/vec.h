@@ -97,3 +97,28 @@ template <class M> inline bool all_true(M mask) {
     for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
     return all == ~0ull;
 }
+
+// Which lanes of two vectors of 32-bit numbers differ, as bits.
+template <class I> inline unsigned long long different(I a, I b) {
+#if defined(__x86_64__)
+    if constexpr (sizeof(I) == 64) {
+        unsigned short bits;
+        __asm__("vpcmpneqd %2, %1, %0" : "=Yk"(bits) : "v"(a), "v"(b));
+        return bits;
+    } else {
+        const I same = a == b;
+        unsigned bits;
+        constexpr unsigned all = (1u << sizeof(I) / 4) - 1;
+#if FW_BYTES >= 32
+        __asm__("vmovmskps %1, %0" : "=r"(bits) : "x"(same));
+#else
+        __asm__("movmskps %1, %0" : "=r"(bits) : "x"(same));
+#endif
+        return bits ^ all;
+    }
+#else
+    unsigned long long bits = 0;
+    for (size_t i = 0; i < sizeof(I) / 4; ++i) bits |= (unsigned long long)(a[i] != b[i]) << i;
+    return bits;
+#endif
+}
