@@ -6,6 +6,13 @@
 // lower bound has the total movement of the targets added. A pass therefore reads all bounds but writes only the ones
 // it recomputes.
 
+// The square root of a sum of squared differences between a row and a target, in chains of two vectors, plus what covers
+// the rounding of the sum and of the row and the target themselves.
+template <class T> inline T rounded_up_distance(T sum, const Targets<T> &t) {
+    const T about = square_root(sum);
+    return about * T(1 + unit_roundoff<T> * (double(t.d) / (2 * lanes<T>) + 16)) + T(4 * unit_roundoff<T>) * (about + T(2 * t.longest));
+}
+
 // An upper bound on the distance between a row and a target, computed from differences in T.
 template <bool observed = false, class T> inline T distance_upper_bound(const T *x, const Targets<T> &t, size_t target) {
     using V = Vec<T>;
@@ -29,9 +36,7 @@ template <bool observed = false, class T> inline T distance_upper_bound(const T 
             if (a != a) continue;
         sum += a * a;
     }
-    const T about = square_root(sum);
-    // Covers the rounding of the sum and of the row and the target themselves.
-    return about * T(1 + unit_roundoff<T> * (double(t.d) / (2 * L) + 16)) + T(4 * unit_roundoff<T>) * (about + T(2 * t.longest));
+    return rounded_up_distance(sum, t);
 }
 
 // Writes to `left`, in order, the rows whose label the bounds do not confirm. Once the centres hardly move, most of
@@ -81,6 +86,11 @@ template <class T> inline T least_difference(const T *a, const T *b, size_t coun
     return result;
 }
 
+template <class T> inline T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
+template <class T> inline T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
+
+#include "bounded_groups.h"
+
 // Over observed cells a distance is that of a seminorm, at most as large as the norm; so a target's movement bounds the
 // change of such distances as well, and the same bounds serve rows with missing cells.
 template <class T, bool observed = false> class BoundedPass {
@@ -108,13 +118,17 @@ template <class T, bool observed = false> class BoundedPass {
     BestTwo<T> *leaders;
     AssignCounts result{0, 0, 0, 0};
     ChangeLog<T> log;
+    GroupedRows<T> grouped;
     size_t products = 0;  // number of products of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
+    static int *groups_at(char *memory, size_t n, const Targets<T> &t) { return (int *)memory + 2 * n + 64 + t.k + 1; }
     static size_t by_group(const Targets<T> &t) {
         return round_up(sizeof(BestTwo<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
     }
-    static size_t extra(size_t n, const Targets<T> &t) { return ints(n, t) + by_group(t) + FewTargets<T>::bytes(t); }
+    static size_t extra(size_t n, const Targets<T> &t) { 
+        return ints(n, t) + by_group(t) + FewTargets<T>::bytes(t) + GroupedRows<T>::bytes(t);
+    }
 
 public:
     BoundedPass(const T *x_, size_t n_, const Targets<T> &t_, int *labels_, const Bounds<T> &b_, Changes changes,
@@ -123,11 +137,13 @@ public:
           few(!observed && G == 1 && FewTargets<T>::suit(t_)), work(x_, n_, t_, extra(n_, t_), &memory),
           few_way(t_, memory + ints(n_, t_) + by_group(t_)), margin(t_),
           relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
-          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_) {
+          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_),
+          grouped(x_, t_, b_, groups_at(memory, n_, t_), relative,
+                  memory + ints(n_, t_) + by_group(t_) + FewTargets<T>::bytes(t_)) {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;
-        group_of = counts + t.k + 1;
+        group_of = groups_at(memory, n, t);
         slot_of = group_of + t.k;
         leaders = (BestTwo<T> *)(memory + ints(n, t));
         wanted = (I *)(memory + ints(n, t) + round_up(sizeof(BestTwo<T>) * G, 64));
@@ -154,6 +170,9 @@ public:
             members = rows;
             if (tighten && G == 1) {
                 tighten_and_compare(alive);
+                alive = 0;
+            } else if (G > 1 && !observed && GroupedRows<T>::suit(t)) {
+                tighten_and_compare_grouped(alive);
                 alive = 0;
             } else if (G > 1) {
                 members = sorted(tighten ? alive = tighten_bounds(alive) : alive);
@@ -182,21 +201,23 @@ private:
         return alive;
     }
 
+    // Improves the lower bound of a row by those of the groups; returns whether they still leave its label in doubt.
+    bool doubtful_by_groups(size_t row) {
+        const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
+        if (nearest_group > b.lower[row] - b.most_moved) b.lower[row] = nearest_group + b.most_moved - b.slack;
+        return !(b.upper[row] + b.moved[labels[row]] + b.slack < b.lower[row] - b.most_moved);
+    }
+
+    // Replaces the upper bound of a row; returns whether that still leaves its label in doubt.
+    bool doubtful_at(size_t row, T upper) {
+        b.upper[row] = upper < farthest ? upper - b.moved[labels[row]] + b.slack : T(__builtin_inff());
+        return !(upper < farthest && upper + b.slack < b.lower[row] - b.most_moved);
+    }
+
     // Tightens the bounds of one row; returns whether they still leave its label in doubt.
     bool still_doubtful(size_t row) {
-        const int own = labels[row];
-        T other = b.lower[row] - b.most_moved;
-        if (G > 1) {
-            const T nearest_group = least_difference(b.group_lower + row * G, b.group_moved, G);
-            if (nearest_group > other) {
-                other = nearest_group;
-                b.lower[row] = other + b.most_moved - b.slack;
-            }
-            if (b.upper[row] + b.moved[own] + b.slack < other) return false;
-        }
-        const T upper = distance_upper_bound<observed>(x + row * t.d, t, size_t(own));
-        b.upper[row] = upper < farthest ? upper - b.moved[own] + b.slack : T(__builtin_inff());
-        return !(upper < farthest && upper + b.slack < other);
+        if (G > 1 && !doubtful_by_groups(row)) return false;
+        return doubtful_at(row, distance_upper_bound<observed>(x + row * t.d, t, size_t(labels[row])));
     }
 
     // Moves those of the first `count` entries of `rows` that are still in doubt to the front, and returns their
@@ -225,6 +246,28 @@ private:
         if (waiting) compare(panel, waiting, waiting);
     }
 
+    // The same in chunks, for targets in groups. While a row is tightened, the one after the next is fetched.
+    void tighten_and_compare_grouped(size_t count) {
+        constexpr size_t line = 64 / sizeof(T);
+        size_t alive = 0, waiting = 0;
+        for (size_t i = 0; i < count; ++i) {
+            rows[alive] = rows[i];
+            alive += doubtful_by_groups(size_t(rows[i]));
+        }
+        for (size_t i = 0; i < alive; ++i) {
+            const T *later = x + size_t(rows[least(i + 2, alive - 1)]) * t.d;
+            for (size_t j = 0; j < t.d; j += line) __builtin_prefetch(later + j);
+            const size_t row = size_t(rows[i]);
+            grouped.take(waiting, x + row * t.d);
+            order[waiting] = int(row);
+            waiting += doubtful_at(row, grouped.upper_bound(waiting, slot_of[labels[row]]));
+            if (waiting < grouped.capacity()) continue;
+            compare_grouped(order, waiting);
+            waiting = 0;
+        }
+        if (waiting) compare_grouped(order, waiting);
+    }
+
     // Sorts by label, so that the rows of a panel are close to the same groups.
     const int *sorted(size_t alive) {
         for (size_t c = 0; c <= t.k; ++c) counts[c] = 0;
@@ -232,6 +275,30 @@ private:
         for (size_t c = 0; c < t.k; ++c) counts[c + 1] += counts[c];
         for (size_t i = 0; i < alive; ++i) order[counts[slot_of[labels[rows[i]]]]++] = rows[i];
         return order;
+    }
+
+    // A chunk of rows, each with the groups that it needs.
+    void compare_grouped(const int *members, size_t count) {
+        products += grouped.compare(members, count, labels);
+        const T shift = b.most_moved - b.slack;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t row = size_t(members[i]);
+            const T best = grouped.score(i), square = grouped.squared_length(i);
+            int label = t.ids[grouped.best_slot(i)];
+            T upper;
+            if (margin.decides(best, grouped.next_score(i), T(square_root(square)))) {
+                upper = upper_root<T>(square - 2 * best + grouped.error(i));
+            } else {
+                label = resolve_tie(x + row * t.d, t, work.y, work.scores, result);
+                upper = distance_upper_bound(x + row * t.d, t, size_t(label));
+            }
+            log.write_label(row, label);
+            b.upper[row] = upper < farthest ? upper - b.moved[label] + b.slack : T(__builtin_inff());
+            grouped.finish(i, row, label);
+            b.lower[row] = shift + least_difference(b.group_lower + row * G, b.group_moved, G);
+            if (i % 64 == 63) log.move();
+        }
+        log.move();
     }
 
     void choose_groups(const int *members, size_t count) {
@@ -286,7 +353,7 @@ private:
         int unclear = 0;
         for (size_t i = 0; i < N; ++i) length[i] = square_root(squares[i]);
         for (size_t i = 0; i < N; ++i) slack[i] = relative * (length[i] + longest) * (length[i] + longest);
-        for (size_t i = 0; i < N; ++i) upper[i] = upper_root(squares[i] - 2 * best[i] + slack[i]);
+        for (size_t i = 0; i < N; ++i) upper[i] = upper_root<T>(squares[i] - 2 * best[i] + slack[i]);
         for (size_t i = 0; i < N; ++i) unclear |= !margin.decides(best[i], second[i], length[i]);
         for (size_t i = 0; unclear && i < count; ++i) {
             if (margin.decides(best[i], second[i], length[i])) continue;
@@ -312,7 +379,7 @@ private:
             for (size_t v = 0; v < panel_vectors; ++v) store(mine + v * L, leaders[g].slot(v));
             for (size_t i = 0; i < N; ++i) {
                 const T score = mine[i] == slot[i] ? next[i] : first[i];
-                lower[i] = lower_root(squares[i] - 2 * score - slack[i]);
+                lower[i] = lower_root<T>(squares[i] - 2 * score - slack[i]);
             }
             if (G > 1) {
                 const T shift = b.group_moved[g] - b.slack;
@@ -326,9 +393,6 @@ private:
         }
         log.move();
     }
-
-    static T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
-    static T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
 };
 
 template <class T, bool observed = false>

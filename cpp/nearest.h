@@ -237,7 +237,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     }
     const bool few = !observed && FewTargets<T>::suit(t);
     char *extra;
-    PanelWorkspace<T, observed> work(x, n, t, few ? FewTargets<T>::bytes(t) : 0, &extra);
+    PanelWorkspace<T, observed> work(x, n, t, FewTargets<T>::bytes(t), &extra);
     FewTargets<T> few_way(t, extra);
     const TieMargin<T, observed> margin(t);
     AssignCounts result{0, n, 0, 0};

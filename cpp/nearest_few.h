@@ -2,11 +2,11 @@
 // transposing rows to have them in the lanes would take as long as the products.
 
 #if FW_BYTES == 64
-constexpr size_t few_tile_rows = 4, few_tile_targets = 5;  // 20 of 32 registers are sums
+constexpr size_t few_tile_rows = 4, few_tile_targets = 6;  // 24 of 32 registers are sums
 constexpr bool few_quick = true;
 #else
-constexpr size_t few_tile_rows = 2, few_tile_targets = 4;
-constexpr bool few_quick = false;  // too few registers
+constexpr size_t few_tile_rows = 2, few_tile_targets = 6;  // 12 of 16
+constexpr bool few_quick = false;  // transposing is quicker
 #endif
 constexpr size_t few_least_columns = 192, few_most = 24;
 
@@ -28,19 +28,17 @@ template <class T, size_t count, size_t h = lanes<T> / 2> inline Vec<T> fold_lan
     }
 }
 
-// Compares panels of rows with all targets, which are in order.
-template <class T> class FewTargets {
+// The scores of a vector of rows for some targets, with columns in the lanes.
+template <class T> class DotScores {
     using V = Vec<T>;
     static constexpr size_t L = lanes<T>, R = few_tile_rows, G = L / R;
     const Targets<T> &t;
-    const size_t stride, tiles;
     T *y;      // R rows, shifted
     T *parts;  // by target: G vectors of sums that are still to be folded; at last, squared lengths of the rows
     Ints<T> mask;  // of the last vector of a row
-    const T *rows[R], *next[R];
+    const T *rows[R], *next[R];  // rows to compare; rows to fetch meanwhile
 
-    static size_t stride_of(const Targets<T> &t) { return round_up(t.d, 16); }
-
+    // Products of R rows with nc targets. The first time, the rows are shifted, and their squares are added up.
     template <size_t nc, bool first, bool whole>
     __attribute__((always_inline)) inline void multiply(size_t j, const T *c, V (&sum)[nc][R], V (&squares)[R]) const {
         V row[R];
@@ -50,84 +48,115 @@ template <class T> class FewTargets {
             for (size_t r = 0; r < R; ++r) {
                 row[r] = load<V>(rows[r] + j) * t.scale - p;
                 if constexpr (!whole) row[r] = (V)((Ints<T>)row[r] & mask);
-                store(y + r * stride + j, row[r]);
+                store(y + r * t.stride + j, row[r]);
                 squares[r] += row[r] * row[r];
-                __builtin_prefetch(next[r] + j, 0, 1);
+                if (L * sizeof(T) == 64 || j % 16 == 0) __builtin_prefetch(next[r] + j, 0, 1);
             }
         } else {
             FW_UNROLL(4)
-            for (size_t r = 0; r < R; ++r) row[r] = load<V>(y + r * stride + j);
+            for (size_t r = 0; r < R; ++r) row[r] = load<V>(rows[r] + j);
         }
         FW_UNROLL(8)
         for (size_t i = 0; i < nc; ++i) {
-            const V one = load<V>(c + i * t.d + j);
+            V one = load<V>(c + i * t.stride + j);
+            settle(one);  // one load for all rows
             FW_UNROLL(4)
             for (size_t r = 0; r < R; ++r) sum[i][r] += one * row[r];
         }
     }
-
-    // Products of R rows, the g-th ones of a vector's, with the targets from `slot` on.
-    template <size_t nc, bool first> __attribute__((noinline)) void multiply_all(size_t slot, size_t g) const {
+    template <size_t nc, bool first>
+    __attribute__((noinline)) void multiply_all(size_t slot, T *to, T *to_squares) const {
         V sum[nc][R] = {}, squares[R] = {};
-        const T *c = t.shifted + slot * t.d;
+        const T *c = t.by_slot + slot * t.stride;
         size_t j = 0;
         for (; j + L <= t.d; j += L) multiply<nc, first, true>(j, c, sum, squares);
         if (j < t.d) multiply<nc, first, false>(j, c, sum, squares);
         FW_UNROLL(8)
-        for (size_t i = 0; i < nc; ++i) store(parts + ((slot + i) * G + g) * L, fold_lanes<T, R>(sum[i]));
-        if constexpr (first) store(parts + (t.k * G + g) * L, fold_lanes<T, R>(squares));
+        for (size_t i = 0; i < nc; ++i) store(to + i * G * L, fold_lanes<T, R>(sum[i]));
+        if constexpr (first) store(to_squares, fold_lanes<T, R>(squares));
     }
-    template <bool first, size_t nc = few_tile_targets> inline void multiply_width(size_t width, size_t slot, size_t g) const {
-        if (width == nc) return multiply_all<nc, first>(slot, g);
-        if constexpr (nc > 1) multiply_width<first, nc - 1>(width, slot, g);
+    template <bool first, size_t nc = few_tile_targets>
+    inline void multiply_width(size_t width, size_t slot, T *to, T *to_squares) const {
+        if (width == nc) return multiply_all<nc, first>(slot, to, to_squares);
+        if constexpr (nc > 1) multiply_width<first, nc - 1>(width, slot, to, to_squares);
     }
-    inline V folded(size_t slot) const {
+    inline V folded(size_t i) const {
         V v[G];
         FW_UNROLL(8)
-        for (size_t g = 0; g < G; ++g) v[g] = load<V>(parts + (slot * G + g) * L);
+        for (size_t g = 0; g < G; ++g) v[g] = load<V>(parts + (i * G + g) * L);
         return fold_lanes<T, G, G / 2>(v);
     }
 
 public:
-    // Whether this is the quickest way, and the error bound of scores (longest_chain) holds for its sums, too.
-    static bool suit(const Targets<T> &t) {
-        return few_quick && t.in_order && t.d >= few_least_columns && t.k <= few_most && double(t.d / L + 10) <= longest_chain(t.d);
+    // Whether the error bound of scores (longest_chain) holds for these sums, too.
+    static bool exact_enough(size_t d) { return double(d / L + 10) <= longest_chain(d); }
+    // Room for comparisons with up to `most` targets at a time.
+    static size_t bytes(const Targets<T> &t, size_t most) {
+        return round_up((R * t.stride + (most + 1) * G * L) * sizeof(T), 64);
     }
-    static size_t bytes(const Targets<T> &t) {
-        return round_up((R * stride_of(t) + (t.k + 1) * G * L) * sizeof(T), 64);
-    }
-    FewTargets(const Targets<T> &t_, char *memory)
-        : t(t_), stride(stride_of(t_)), tiles((t_.k + few_tile_targets - 1) / few_tile_targets), y((T *)memory), parts(y + R * stride) {
+    DotScores(const Targets<T> &t_, char *memory) : t(t_), y((T *)memory), parts(y + R * t_.stride) {
         for (size_t i = 0; i < L; ++i) mask[i] = i < t.d % L ? -1 : 0;
     }
 
-    // `after` lists the rows that will be compared next, as many as a vector has lanes; they are fetched.
-    void compare(PanelWorkspace<T> &work, const T *const *after, BestTwo<T> &leaders) {
+    // Updates vector v of `leaders` with the scores of a vector of rows for the slots from `from` to `end`. If `shifted`, the
+    // rows are y already, with zeros up to whole vectors; otherwise their squared lengths are written to `squares`, and the
+    // rows in `after` are fetched. Only `used` tiles of rows are compared: the i-th has those in lanes i, i + row_tiles, ...
+    static constexpr size_t row_tiles = G;
+    template <bool shifted>
+    void compare(const T *const *here, const T *const *after, size_t from, size_t end, T *squares, size_t v, BestTwo<T> &leaders,
+                 size_t used = row_tiles) {
         constexpr size_t chunk = size_t(1) << tag_bits;
+        const size_t count = end - from, tiles = (count + few_tile_targets - 1) / few_tile_targets;
         FW_UNROLL(1)
+        for (size_t g = 0; g < used; ++g) {
+            for (size_t r = 0; r < R; ++r) rows[r] = here[r * G + g];
+            if constexpr (!shifted)
+                for (size_t r = 0; r < R; ++r) next[r] = after[r * G + g];
+            size_t done = 0;
+            for (size_t tile = 0; tile < tiles; ++tile) {
+                const size_t width = count / tiles + (tile < count % tiles);
+                T *to = parts + (done * G + g) * L;
+                if (tile || shifted) {
+                    multiply_width<false>(width, from + done, to, nullptr);
+                } else {
+                    multiply_width<true>(width, from, to, parts + (count * G + g) * L);
+                    for (size_t r = 0; r < R; ++r) rows[r] = y + r * t.stride;
+                }
+                done += width;
+            }
+        }
+        if constexpr (!shifted) store(squares, folded(count));
+        for (size_t c = 0; c < count; c += chunk) {
+            V top = V{} - T(__builtin_inff()), second = top;
+            for (size_t i = 0; i < chunk && c + i < count; ++i) {
+                const V score =
+                    BestTwo<T>::tagged(folded(c + i) + t.minus_half[from + c + i], typename LaneInt<T>::type(i));
+                second = larger(second, smaller(top, score));
+                top = larger(top, score);
+            }
+            leaders.merge(v, from + c, top, second);
+        }
+    }
+};
+
+// Compares panels of rows with all targets, if they are few.
+template <class T> struct FewTargets {
+    DotScores<T> scores;
+    const size_t k;
+
+    static bool suit(const Targets<T> &t) {
+        return few_quick && t.by_slot && t.d >= few_least_columns && t.k <= few_most &&
+               DotScores<T>::exact_enough(t.d);
+    }
+    static size_t bytes(const Targets<T> &t) { return suit(t) ? DotScores<T>::bytes(t, t.k) : 0; }
+    FewTargets(const Targets<T> &t, char *memory) : scores(t, memory), k(t.k) {}
+
+    // `after` lists the rows that will be compared next, as many as a vector has lanes.
+    void compare(PanelWorkspace<T> &work, const T *const *after, BestTwo<T> &leaders) {
+        constexpr size_t L = lanes<T>;
         for (size_t v = 0; v < panel_vectors; ++v) {
-            const T *const *here = work.rows + v * L, *const *ahead = v + 1 < panel_vectors ? here + L : after;
-            FW_UNROLL(1)
-            for (size_t g = 0; g < G; ++g) {
-                for (size_t r = 0; r < R; ++r) rows[r] = here[r * G + g], next[r] = ahead[r * G + g];
-                size_t slot = 0;
-                for (size_t tile = 0; tile < tiles; ++tile) {
-                    const size_t width = t.k / tiles + (tile < t.k % tiles);
-                    if (tile) multiply_width<false>(width, slot, g);
-                    else multiply_width<true>(width, slot, g);
-                    slot += width;
-                }
-            }
-            store(work.squares + v * L, folded(t.k));
-            for (size_t c = 0; c < t.k; c += chunk) {
-                V top = V{} - T(__builtin_inff()), second = top;
-                for (size_t i = 0; i < chunk && c + i < t.k; ++i) {
-                    const V score = BestTwo<T>::tagged(folded(c + i) + t.minus_half[c + i], typename LaneInt<T>::type(i));
-                    second = larger(second, smaller(top, score));
-                    top = larger(top, score);
-                }
-                leaders.merge(v, c, top, second);
-            }
+            const T *const *here = work.rows + v * L;
+            scores.template compare<false>(here, v + 1 < panel_vectors ? here + L : after, 0, k, work.squares + v * L, v, leaders);
         }
     }
 };

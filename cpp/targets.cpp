@@ -41,7 +41,7 @@ template <> const fw::RowKernels<double> &kernels<double>(bool observed) {
 
 // Owns the memory that a fw::Targets points to.
 template <class T> struct Storage {
-    std::vector<T> pivot, shifted, packed, minus_half, half_squares;
+    std::vector<T> pivot, shifted, packed, minus_half, half_squares, by_slot;
     std::vector<double> exact, wide_pivot;
     std::vector<int> ids, ends, group_panels;
     std::vector<unsigned char> widths;
@@ -55,7 +55,7 @@ template <class T> struct Storage {
             wide_pivot[j] = given_pivot[j] * scale;
             pivot[j] = T(wide_pivot[j]);
         }
-        shifted.resize(k * d + 16);  // as above
+        shifted.resize(k * d);
         exact.resize(k * d);
         packed.resize(k * d);
         minus_half.resize(k);
@@ -103,9 +103,17 @@ template <class T> struct Storage {
                 const double y = shifted[size_t(ids[s]) * d + j];
                 half_squares[j * padded + s] = T(y * y / 2);
             }
+        const size_t stride = (d + 15) / 16 * 16;
+        T *lined = nullptr;
+        if (!observed && (ends.size() > 1 || k <= 24)) {
+            by_slot.assign(k * stride + 16, T(0));
+            lined = by_slot.data() + (64 - uintptr_t(by_slot.data()) % 64) % 64 / sizeof(T);
+            for (size_t s = 0; s < k; ++s)
+                for (size_t j = 0; j < d; ++j) lined[s * stride + j] = shifted[size_t(ids[s]) * d + j];
+        }
         view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(),
                 ids.data(), !order.is_valid(), ends.size(), ends.data(), group_panels.data(), widths.data(),
-                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data()};
+                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data(), lined, stride};
     }
 };
 

@@ -33,6 +33,9 @@ template <class T> struct Targets {
     const double *wide_pivot;
     size_t padded;         // k, rounded up to whole vectors; 0 unless rows may have missing cells
     const T *half_squares; // d x padded, by slot: half the square of each coordinate of the shifted targets
+    const T *by_slot;      // the shifted targets in the order of slots, each with zeros up to `stride`; null unless they are few
+                           // or in groups
+    std::size_t stride;    // of these, a multiple of 16; they begin at a cache line
 };
 
 // The distance bounds of every row of a block, and how far the targets have moved since the first pass; see

@@ -122,3 +122,16 @@ template <class I> inline unsigned long long different(I a, I b) {
     return bits;
 #endif
 }
+
+// Which lanes of a comparison are false, as bits.
+template <class M> inline unsigned long long false_lanes(M mask) {
+    constexpr size_t lane = sizeof(mask[0]), count = sizeof(M) / lane;
+    if constexpr (lane == sizeof(int)) {
+        using I = typename VecOf<int, sizeof(M)>::type;
+        return different((I)mask, I{} - 1);
+    } else {
+        unsigned long long bits = 0;
+        for (size_t i = 0; i < count; ++i) bits |= (unsigned long long)(mask[i] == 0) << i;
+        return bits;
+    }
+}

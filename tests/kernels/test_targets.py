@@ -74,9 +74,9 @@ def test_nearest_for_many_numbers_of_columns(dtype: Any, kind: str) -> None:
         np.testing.assert_array_equal(nearest(x, points), reference.nearest(x, points), err_msg=f"{d} columns")
 
 
-@pytest.mark.parametrize("d", [1, 3, 16])
+@pytest.mark.parametrize("d", [1, 3, 16, 203])
 def test_nearest_for_every_number_of_targets(dtype: Any, d: int) -> None:
-    for k in range(1, 71):
+    for k in range(1, 71 if d < 200 else 27):
         x, points = some_rows("lattice" if k % 2 else "random", 25, d, k, dtype, 1.0, k)
         np.testing.assert_array_equal(nearest(x, points), reference.nearest(x, points), err_msg=f"{k} targets")
 
@@ -246,6 +246,23 @@ def test_bounds_through_a_whole_descent(dtype: Any, d: int, groups: str) -> None
     bounded.check(bounded.last)
     if d > 2:  # with few short targets, comparing is cheaper than sharper bounds
         assert computed < n / 2
+
+
+@pytest.mark.parametrize("width", [3, 6, 17])
+def test_bounds_of_more_rows_in_doubt_than_are_compared_at_once(dtype: Any, width: int) -> None:
+    """Noise: hardly a row is settled by bounds, and each needs other groups."""
+    rng = np.random.default_rng(width)
+    x, k = rng.standard_normal((1300, 70)).astype(dtype), 51
+    points = np.ascontiguousarray(x[:k])
+    ends = np.append(np.arange(width, k, width), k).astype(np.int32)
+    bounded = Bounded(x, frame_of(x), CentreGroups(rng.permutation(k).astype(np.int32), ends))
+    for _ in range(5):
+        computed = bounded.step(points)[1]
+        np.testing.assert_array_equal(bounded.labels, nearest(x, points, bounded.frame))
+        bounded.check(points)
+        own = bounded.labels
+        points = np.stack([x[own == c].mean(axis=0, dtype=np.float64) for c in range(k)]).astype(dtype)
+    assert 0 < computed < 1300
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 12])

@@ -26,7 +26,7 @@ from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
 
 # The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
-_PART_FLOPS = 2e7, 2e10
+_PART_FLOPS = 1e7, 2e10
 
 
 class Assignment:
@@ -71,7 +71,7 @@ class Assignment:
         self._whole &= not self._weights_only
         task = self._task(centres)
         zero = partial(Assigned.zero, k, data.d, data.observed)
-        done = data.passes.total(task, zero, cuts=self._cuts(k, task.bounds is not None))
+        done = data.passes.total(task, zero, cuts=self._cuts(k, 1.0 if task.bounds is None else self.bounds.share))
         self._sums.add(done.sums)
         self._assigned(centres, done)
         return done
@@ -111,22 +111,19 @@ class Assignment:
         self._blank = False
         self.bounds.learn(done.computed, done.moved, self.data.n)
 
-    def _cuts(self, k: int, bounded: bool) -> list[int]:
-        """Where parts of rows in memory end. Labels and sums do not depend on it.
+    def _cuts(self, k: int, share: float) -> list[int]:
+        """Where parts of rows in memory end, if about this share of the rows is compared. Nothing depends on it.
 
-        The number of products saved by bounds does, so that their parts are blocks where there are enough of those.
+        Except, with missing cells, the number of products that bounds save: their parts are blocks where there are enough.
         """
         data, threads = self.data, self.data.passes.n_threads
         if not isinstance(data.source, CachedSource) or data.source.sparse:
             return []
-        flops = 2.0 * k * data.d + 40  # for a row
+        flops = 2.0 * k * data.d * share + 40  # for a row
         least, most = (max(int(work / flops) // 128, 1) * 128 for work in _PART_FLOPS)
-        if not bounded:
-            return falling_cuts(data.n, threads, least, most)
-        if -(-data.n // data.block_rows) >= threads:
+        if data.observed and share < 1 and -(-data.n // data.block_rows) >= threads:
             return even_cuts(data.n, data.block_rows)
-        rows = max(-(-data.n // (4 * threads)), least)
-        return even_cuts(data.n, -(-rows // 128) * 128)
+        return falling_cuts(data.n, threads, least, most)
 
     # ------------------------------------------------------------ other label changes
 

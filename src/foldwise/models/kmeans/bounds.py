@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from foldwise.kernels.targets import CentreGroups, DenseTargets, Labels, Moved, Rescaling
 from foldwise.models.kmeans.tasks import BoundsInUse
 
-_GROUP = 10  # approximate number of targets in a group
+_GROUP = 5  # approximate number of targets in a group,
+_GROUP_OBSERVED = 10  # and if rows may have missing cells
 _LEAST_GROUPED = 128  # with fewer targets, there is one group
 _MOST_BYTES = 512 << 20  # memory for the bounds of groups; less for files, which may be larger than memory
 _MOST_BYTES_OF_FILE = 128 << 20
@@ -47,6 +48,7 @@ class Bounds:
         self._fresh = True
         self._rest, self._penalty = 0, 2
         self._share_moved, self._passes = 1.0, 0
+        self.share = 1.0  # of the comparisons, those that the last pass made
 
     def prepare(self, centres: NDArray[Any], rescaling: Rescaling) -> tuple[DenseTargets, BoundsInUse] | None:
         """The targets and bounds for this pass, or None if it should not use bounds."""
@@ -76,14 +78,15 @@ class Bounds:
         self._fresh = True
 
     def _number_of_groups(self, k: int) -> int:
-        groups = k // _GROUP if k >= _LEAST_GROUPED else 1
+        groups = k // (_GROUP_OBSERVED if self.observed else _GROUP) if k >= _LEAST_GROUPED else 1
+        groups = min(groups, max(self.d, 16) * 3 // 4)  # reading the bounds of a row must not take longer than reading the row
         return max(1, min(groups, self._most_bytes // max(1, self.n * self.dtype.itemsize)))
 
     def _cycles(self, k: int) -> tuple[float, float]:
         """Cycles to compare a row with all targets, and extra cycles if bounds do not settle it; as measured (AVX2)."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (10 * groups if groups > 1 else 0)
+        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (2 * groups if groups > 1 else 0)
 
     def _worth(self, k: int) -> float:
         """The break-even share of rows that bounds may leave unsettled."""
@@ -108,7 +111,7 @@ class Bounds:
 
         A small loss is tolerated: rows settle down later, and bounds that are dropped must be recomputed.
         """
-        self._share_moved = moved / n
+        self._share_moved, self.share = moved / n, computed / n
         self._passes += 1
         if self.mode != "auto" or self._centres is None or self._fresh:
             return
