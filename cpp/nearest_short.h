@@ -6,8 +6,8 @@
 constexpr size_t short_columns = 16;
 
 // Compares a vector of rows with target `i` of those from `first` on.
-template <size_t d>
-__attribute__((always_inline)) inline void take_target(const Vec<float> (&y)[d], const Targets<float> &t, size_t first, size_t i,
+template <size_t d, size_t room>
+__attribute__((always_inline)) inline void take_target(const Vec<float> (&y)[room], const Targets<float> &t, size_t first, size_t i,
                                                        Vec<float> &top, Vec<float> &next) {
     const float *target = t.shifted + (first + i) * d;
     Vec<float> score = broadcast(t.minus_half[first + i]);
@@ -18,10 +18,30 @@ __attribute__((always_inline)) inline void take_target(const Vec<float> (&y)[d],
     top = larger(top, score);
 }
 
-template <size_t d, size_t... i>
-__attribute__((always_inline)) inline void take_targets(const Vec<float> (&y)[d], const Targets<float> &t, size_t first,
+template <size_t d, size_t room, size_t... i>
+__attribute__((always_inline)) inline void take_targets(const Vec<float> (&y)[room], const Targets<float> &t, size_t first,
                                                         Vec<float> &top, Vec<float> &next, std::index_sequence<i...>) {
     (take_target<d>(y, t, first, i, top, next), ...);
+}
+
+// Some rows, given by address, shifted and transposed: a vector for each of their columns, and more.
+template <size_t d> inline void take_rows(const float *const *rows, const Targets<float> &t, Vec<float> (&y)[16]) {
+    const Vec<float> p = load<Vec<float>>(t.pivot);
+    FW_UNROLL(16)
+    for (size_t i = 0; i < 16; ++i) y[i] = load<Vec<float>>(rows[i]) * t.scale - p;
+    transpose_step<float, 8>(y);
+}
+
+// The same for adjacent rows of 8 columns: two of them fill a vector.
+inline void take_eights(const float *x, const Targets<float> &t, Vec<float> (&y)[8]) {
+    typedef float Half __attribute__((vector_size(32)));
+    const Half half = load<Half>(t.pivot);
+    const Vec<float> p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    FW_UNROLL(8)
+    for (size_t i = 0; i < 8; ++i)
+        y[i] = __builtin_shufflevector(load<Half>(x + i * 8), load<Half>(x + i * 8 + 64), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+                                       13, 14, 15) * t.scale - p;
+    transpose_eight<4>(y);
 }
 
 template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
@@ -29,25 +49,33 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
     constexpr size_t N = panel_rows<float>, L = lanes<float>, chunk = size_t(1) << tag_bits, line = 64 / sizeof(float);
     PanelWorkspace<float> work(x, n, t);
     const TieMargin<float> margin(t);
+    const V lowest = V{} - __builtin_inff();
     AssignCounts result{0, n, 0, 0};
     for (size_t first = 0; first < n; first += N) {
         const size_t count = least(N, n - first);
-        if (d == 8 && count == N) {
-            work.after = x + (first + N) * d + 4096 / sizeof(float);
-            pack_eights(x + first * d, t.pivot, t.scale, work.panel, work.squares);
-        } else {
-            work.use_rows_from(x + first * d, count, t);
-            work.pack(0, d, t);
-        }
-        for (size_t i = 0; i < N * d; i += line) __builtin_prefetch(work.after + i, 0, 1);
+        const bool eights = d == 8 && count == N;
+        const float *after = x + (first + N) * d + 4096 / sizeof(float);
+        if (!eights) work.use_rows_from(x + first * d, count, t);
         BestTwo<float> leaders;
         leaders.clear();
         FW_UNROLL(1)
         for (size_t v = 0; v < panel_vectors; ++v) {
-            const V lowest = V{} - __builtin_inff();
-            V y[d];
+            V y[d == 8 ? 8 : 16], sum = {};
+            if constexpr (d == 8) {
+                if (eights) {
+                    take_eights(x + (first + v * L) * d, t, y);
+                } else {
+                    V more[16];
+                    take_rows<d>(work.rows + v * L, t, more);
+                    __builtin_memcpy(y, more, sizeof y);
+                }
+            } else {
+                take_rows<d>(work.rows + v * L, t, y);
+            }
+            for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 1);
             FW_UNROLL(16)
-            for (size_t j = 0; j < d; ++j) y[j] = load<V>(work.panel + j * N + v * L);
+            for (size_t j = 0; j < d; ++j) sum += y[j] * y[j];
+            store(work.squares + v * L, sum);
             size_t c = 0;
             for (; c + chunk <= t.k; c += chunk) {
                 V top = lowest, next = lowest;

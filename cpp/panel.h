@@ -104,33 +104,6 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
     for (size_t v = 0; v < panel_vectors; ++v) store(squares + v * L, sums[v]);
 }
 
-#if FW_BYTES == 64
-// The same for a whole panel of rows of 8 columns that are adjacent in memory: two rows fill a vector.
-inline void pack_eights(const float *x, const float *pivot, float scale, float *panel, float *squares) {
-    using V = Vec<float>;
-    typedef float Half __attribute__((vector_size(32)));
-    constexpr size_t N = panel_rows<float>;
-    const Half half = load<Half>(pivot);
-    const V p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    FW_UNROLL(4)
-    for (size_t v = 0; v < panel_vectors; ++v) {
-        V y[8], sum = {};
-        FW_UNROLL(8)
-        for (size_t i = 0; i < 8; ++i)
-            y[i] = __builtin_shufflevector(load<Half>(x + i * 8), load<Half>(x + i * 8 + 64), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
-                                           12, 13, 14, 15) * scale - p;
-        transpose_eight<4>(y);
-        FW_UNROLL(8)
-        for (size_t i = 0; i < 8; ++i) {
-            store(panel + i * N + v * 16, y[i]);
-            sum += y[i] * y[i];
-        }
-        store(squares + v * 16, sum);
-        x += 128;
-    }
-}
-#endif
-
 // Separates the even and the odd lanes of two vectors.
 template <class T, size_t... lane>
 inline void deinterleave(Vec<T> a, Vec<T> b, Vec<T> &even, Vec<T> &odd, std::index_sequence<lane...>) {
