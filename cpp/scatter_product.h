@@ -22,10 +22,15 @@ constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 whi
 
 template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
 
-// out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
+// What will be packed next: the same columns of as many rows as a tile has.
+struct Ahead {
+    const char *at;  // null: nothing
+    size_t row, panel;  // bytes from one row to the next, and of a panel
+};
+
+// out[row][column] += sum over the features of a stretch; fetches what is ahead.
 template <class T, size_t nv>
-inline void project_tile(const T *packed, const T *basis, size_t stride, size_t features, T *out, const char *&next,
-                         size_t ahead) {
+inline void project_tile(const T *packed, const T *basis, size_t stride, size_t features, T *out, Ahead ahead) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     V sum[product_tile][nv];
@@ -34,8 +39,12 @@ inline void project_tile(const T *packed, const T *basis, size_t stride, size_t 
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
     for (size_t f = 0; f < features; f += P, packed += strip_rows<T> * P) {
-        for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
-        next += ahead;
+        if (ahead.at) {
+            for (size_t i = 0; i < product_tile; ++i)
+                for (size_t line = 0; line < ahead.panel; line += 64)
+                    __builtin_prefetch(ahead.at + i * ahead.row + line, 0, 2);
+            ahead.at += ahead.panel;
+        }
         const size_t here = least(P, features - f);
         for (size_t e = 0; e < here; ++e, basis += stride) {
             V right[nv];
@@ -89,29 +98,31 @@ inline void back_columns(size_t wanted, const T *packed, const T *codes, size_t 
     if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, codes, stride, rows, out);
 }
 
-// Rows less the pivot, times the factor. Rows past the end and rows without weight become zero.
+// Columns `first` to `last` - 1 (whole panels, except at the end) of rows less the pivot, times the factor. Rows past the end
+// and rows without weight become zero.
 template <class T, class In>
-inline void pack_strip(const In *x, const double *w, size_t rows, size_t d, const T *pivot, const T *factor,
-                       T *packed) {
+inline void pack_strip(const In *x, const double *w, size_t rows, size_t d, size_t first, size_t last, const T *pivot,
+                       const T *factor, T *packed) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
-    const size_t whole = d / P * P, panels = (d + P - 1) / P;
+    const size_t whole = last / P * P;
+    packed += first * strip_rows<T>;
     for (size_t row = 0; row < strip_rows<T>; ++row) {
         T *to = packed + row * P;
         if (row >= rows || (w && w[row] == 0)) {
-            for (size_t p = 0; p < panels; ++p, to += strip_rows<T> * P)
+            for (size_t j = first; j < last; j += P, to += strip_rows<T> * P)
                 for (size_t e = 0; e < P; e += L) store(to + e, V{});
             continue;
         }
         const In *from = x + row * d;
-        for (size_t j = 0; j < whole; j += P, to += strip_rows<T> * P) {
+        for (size_t j = first; j < whole; j += P, to += strip_rows<T> * P) {
             FW_UNROLL(2)
             for (size_t e = 0; e < P; e += L)
                 store(to + e, (load_as<T>(from + j + e) - load<V>(pivot + j + e)) * load<V>(factor + j + e));
         }
-        for (size_t e = 0; whole + e < d && e < P; ++e)
+        for (size_t e = 0; whole + e < last && e < P; ++e)
             to[e] = (T(from[whole + e]) - pivot[whole + e]) * factor[whole + e];
-        for (size_t e = d - whole; d > whole && e < P; ++e) to[e] = 0;
+        for (size_t e = last - whole; last > whole && e < P; ++e) to[e] = 0;
     }
 }
 
@@ -161,20 +172,22 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t from = 0; from < n; from += strip_rows<T>) {
         const size_t rows = least(strip_rows<T>, n - from);
-        pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, d, work.pivot, work.factor,
-                      work.packed);
         for (size_t row = 0; row < strip_rows<T>; ++row)
             for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
-        const char *next = (const char *)(x + (from + strip_rows<T>) * d);
+        // A stretch of columns is packed and multiplied while it is in the cache, and meanwhile the next one is fetched.
         for (size_t f = 0; f < d; f += stretch) {
             const size_t here = least(stretch, d - f);
+            pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, d, f, f + here, work.pivot, work.factor, work.packed);
+            const bool more = f + stretch < d;
+            const In *next = more ? x + from * d + f + stretch : x + (from + strip_rows<T>) * d;
             for (size_t row = 0; row < strip_rows<T>; row += product_tile) {
                 const T *packed = work.packed + f * strip_rows<T> + row * P, *basis = work.basis + f * columns;
                 T *codes = work.codes + row * columns;
-                size_t c = 0, ahead = product_tile * P * sizeof(In);
-                for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
-                    project_tile<T, 2>(packed, basis + c, columns, here, codes + c, next, ahead);
-                if (c < columns) project_tile<T, 1>(packed, basis + c, columns, here, codes + c, next, ahead);
+                Ahead ahead{(const char *)(next + row * d), d * sizeof(In), P * sizeof(In)};
+                size_t c = 0;
+                for (; c + 2 * L <= columns; c += 2 * L, ahead.at = nullptr)
+                    project_tile<T, 2>(packed, basis + c, columns, here, codes + c, ahead);
+                if (c < columns) project_tile<T, 1>(packed, basis + c, columns, here, codes + c, ahead);
             }
         }
         for (size_t row = 0; row < strip_rows<T>; ++row) {
