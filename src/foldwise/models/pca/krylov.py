@@ -209,7 +209,8 @@ class _Search:
         if self.first is not None:
             block = self.first(self.k, self.seed)
         else:
-            block = random_block(length, _width(self.k, length), self.seed)
+            width = RowSide.WIDTH if isinstance(self.early, RowSide) else _width(self.k, length)
+            block = random_block(length, min(width, length), self.seed)
         known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
         known["before"] = known["errors"]
         return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
@@ -228,7 +229,7 @@ class _Search:
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
-            new = condensed(new, ritz, self.k + 8, self.n_threads)
+            new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
             "residual": float(residuals.max(initial=0.0)) / self.unit**2,

@@ -19,7 +19,9 @@ from foldwise.models.pca import tall
 from foldwise.models.pca.solver import lengths
 
 _ROUNDING = 1e-14
-_BLOCKS = 12  # blocks held before the basis is condensed to its best part
+# Blocks held before the basis is condensed to its best part: what is lost then costs a step or two.
+_BLOCKS, _FEW_BLOCKS = 24, 12
+_BASIS_BYTES = 64 << 20  # a basis that would be larger is condensed sooner
 _NEAR = 0.5  # columns whose products with each other are so near to those of orthonormal ones need no second round
 _DEPENDENT = 1e-3  # columns with so little of their own are made orthonormal by slower means
 
@@ -114,10 +116,11 @@ def refilled(state: State, width: int, seed: int) -> State:
     return {**state, "block": block, "coupling": np.zeros((block.shape[1], m))}
 
 
-def condensed(state: State, ritz: Ritz, kept: int, n_threads: int = 1) -> State:
-    """The same with the basis cut to its best approximations, once it has become large."""
-    m, b = state["basis"].shape[1], state["block"].shape[1]
-    if state["raw"] or m + b <= max(_BLOCKS * b, kept + 4 * b):
+def condensed(state: State, ritz: Ritz, k: int, n_threads: int = 1) -> State:
+    """The same with the basis cut to its best approximations, the first k and more, once it has become large."""
+    (d, m), b = state["basis"].shape, state["block"].shape[1]
+    blocks, kept = (_BLOCKS, k + max(8, k // 2)) if 8 * d * b * _BLOCKS <= _BASIS_BYTES else (_FEW_BLOCKS, k + 8)
+    if state["raw"] or m + b <= max(blocks * b, kept + 4 * b):
         return state
     best = ritz.vectors[:, :kept]
     basis = tall.times(state["basis"], best, n_threads)

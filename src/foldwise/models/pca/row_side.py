@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class RowSide:
     middle: Floats  # one entry per column
     roots: Floats  # of the weights, one entry per row
     along: Floats  # turned' middle
+
+    WIDTH: ClassVar[int] = 16  # vectors of a block: two lines of the cache for a row, whatever the number of components
 
     @staticmethod
     def worth_it(passes: Passes) -> bool:

@@ -27,7 +27,7 @@ from foldwise.stats.scatter_product import ScatterProduct
 _ROWS = 4096
 _WORTH = 8  # times as many rows as the sample, or its steps would cost as much as they save
 _STEPS = 4
-_RANDOM = 4  # vectors of the block that do not come from the sample: a guard against what it lacks
+_RANDOM = 2  # vectors of the block that do not come from the sample: a guard against what it lacks
 _JUDGES = 4  # one row besides the sample for so many of it
 _STANDS_OUT = 1.25  # times the variance along an average direction: more than so few rows show of noise
 
