@@ -155,7 +155,7 @@ def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k
     spent = f"{before} pass{'es' * (before != 1)}"
     alike = f"the variances near the {k}th are too alike for few steps"
     note = f"krylov gave up after {spent}: {alike}; {name} found the directions"
-    return replace(solver.solve(passes, options), algorithm=name, note=note)
+    return replace(solver.solve(passes, options), algorithm=name, notes=(note,))
 
 
 class _Early(Protocol):

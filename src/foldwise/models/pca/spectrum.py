@@ -40,7 +40,7 @@ class Spectrum:
     ddof: float = 1.0
     indicators: tuple[IndicatorGroup, ...] | None = None
     algorithm: str | None = None  # what found them, if another solver than the one that was asked,
-    note: str | None = None  # and why
+    notes: tuple[str, ...] = ()  # and why
 
     @classmethod
     def of(
