@@ -16,15 +16,19 @@ constexpr size_t product_tile = 12;  // 24 of 32
 #else
 constexpr size_t product_tile = 4;  // 8 of 16: without FMA each product needs a register, too
 #endif
-// Rows packed at a time, a multiple of all tiles: with the rows that come next, they stay in L2 up to some 2000 columns.
-template <class T> constexpr size_t strip_rows = sizeof(T) < sizeof(double) ? 60 : 36;
+// Rows packed at a time, a multiple of all tiles: with the rows that come next, they stay in L2 up to some 2000 columns, and
+// of more than 4000 at least half of the fewer rows do. In double, sums of many columns come from memory further away than the
+// rows, and longer strips add to them less often. Blocks of so many columns have 384 rows or fewer: mostly whole strips.
+template <class T> constexpr size_t strip_rows(size_t d) {
+    return sizeof(T) < sizeof(double) ? (d > 4000 ? 24 : 60) : (d > 4000 ? 48 : 36);
+}
 constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 while all rows of a strip pass by
 
 template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
 
 // out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
 template <class T, size_t nv>
-inline void project_tile(const T *packed, const T *basis, size_t stride, size_t features, T *out, const char *&next,
+inline void project_tile(const T *packed, size_t strip, const T *basis, size_t stride, size_t features, T *out, const char *&next,
                          size_t ahead) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
@@ -33,7 +37,7 @@ inline void project_tile(const T *packed, const T *basis, size_t stride, size_t 
     for (size_t i = 0; i < product_tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
-    for (size_t f = 0; f < features; f += P, packed += strip_rows<T> * P) {
+    for (size_t f = 0; f < features; f += P, packed += strip * P) {
         for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
         next += ahead;
         const size_t here = least(P, features - f);
@@ -55,14 +59,18 @@ inline void project_tile(const T *packed, const T *basis, size_t stride, size_t 
         for (size_t v = 0; v < nv; ++v) store(out + i * stride + v * L, sum[i][v]);
 }
 
-// out[column of T][feature] += sum over the rows of a strip, for `count` columns of T and one panel of features.
+// out[column of T][feature] += sum over the rows of a strip, for `count` columns of T and one panel of features. The panel and
+// the sums that come next are fetched meanwhile: with many columns, they are further away than the second-level cache.
 template <class T, size_t count>
 inline void back_tile(const T *packed, const T *codes, size_t stride, size_t rows, double *out) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>, D = lanes<double>;
     V sum[count][2] = {};
+    const char *next_panel = (const char *)(packed + rows * P), *next_sums = (const char *)(out + count * P);
     FW_UNROLL(2)
     for (size_t row = 0; row < rows; ++row, packed += P, codes += stride) {
+        for (size_t line = 0; line < P * sizeof(T); line += 64) __builtin_prefetch(next_panel + row * P * sizeof(T) + line);
+        if (row * 64 < count * P * sizeof(double)) __builtin_prefetch(next_sums + row * 64, 1);
         const V right[2] = {load<V>(packed), load<V>(packed + L)};
         FW_UNROLL(16)
         for (size_t c = 0; c < count; ++c) {
@@ -91,20 +99,20 @@ inline void back_columns(size_t wanted, const T *packed, const T *codes, size_t 
 
 // Rows less the pivot, times the factor. Rows past the end and rows without weight become zero.
 template <class T, class In>
-inline void pack_strip(const In *x, const double *w, size_t rows, size_t d, const T *pivot, const T *factor,
+inline void pack_strip(const In *x, const double *w, size_t rows, size_t strip, size_t d, const T *pivot, const T *factor,
                        T *packed) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t whole = d / P * P, panels = (d + P - 1) / P;
-    for (size_t row = 0; row < strip_rows<T>; ++row) {
+    for (size_t row = 0; row < strip; ++row) {
         T *to = packed + row * P;
         if (row >= rows || (w && w[row] == 0)) {
-            for (size_t p = 0; p < panels; ++p, to += strip_rows<T> * P)
+            for (size_t p = 0; p < panels; ++p, to += strip * P)
                 for (size_t e = 0; e < P; e += L) store(to + e, V{});
             continue;
         }
         const In *from = x + row * d;
-        for (size_t j = 0; j < whole; j += P, to += strip_rows<T> * P) {
+        for (size_t j = 0; j < whole; j += P, to += strip * P) {
             FW_UNROLL(2)
             for (size_t e = 0; e < P; e += L)
                 store(to + e, (load_as<T>(from + j + e) - load<V>(pivot + j + e)) * load<V>(factor + j + e));
@@ -119,9 +127,9 @@ template <class T> struct ProductWorkspace {
     T *packed, *codes, *first, *pivot, *factor, *basis;
     double *sums, *total, *shift;
     ProductWorkspace(Arena &arena, size_t d, size_t columns) {
-        const size_t padded = round_up(d, panel_columns<T>);
-        packed = arena.take<T>(padded * strip_rows<T>);
-        codes = arena.take<T>(strip_rows<T> * columns);
+        const size_t padded = round_up(d, panel_columns<T>), strip = strip_rows<T>(d);
+        packed = arena.take<T>(padded * strip);
+        codes = arena.take<T>(strip * columns);
         first = arena.take<T>(columns);
         pivot = arena.take<T>(padded);
         factor = arena.take<T>(padded);
@@ -134,7 +142,7 @@ template <class T> struct ProductWorkspace {
 
 template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
-    const size_t d = terms.d, b = terms.b;
+    const size_t d = terms.d, b = terms.b, strip = strip_rows<T>(d);
     const double *w = terms.weights, *centre = terms.centre;
     const size_t columns = round_up(b, L), panels = (d + P - 1) / P;
     Arena arena{nullptr, 0};
@@ -159,25 +167,25 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t groups = (b + product_tile - 1) / product_tile;
-    for (size_t from = 0; from < n; from += strip_rows<T>) {
-        const size_t rows = least(strip_rows<T>, n - from);
-        pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, d, work.pivot, work.factor,
+    for (size_t from = 0; from < n; from += strip) {
+        const size_t rows = least(strip, n - from);
+        pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, d, work.pivot, work.factor,
                       work.packed);
-        for (size_t row = 0; row < strip_rows<T>; ++row)
+        for (size_t row = 0; row < strip; ++row)
             for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
-        const char *next = (const char *)(x + (from + strip_rows<T>) * d);
+        const char *next = (const char *)(x + (from + strip) * d);
         for (size_t f = 0; f < d; f += stretch) {
             const size_t here = least(stretch, d - f);
-            for (size_t row = 0; row < strip_rows<T>; row += product_tile) {
-                const T *packed = work.packed + f * strip_rows<T> + row * P, *basis = work.basis + f * columns;
+            for (size_t row = 0; row < strip; row += product_tile) {
+                const T *packed = work.packed + f * strip + row * P, *basis = work.basis + f * columns;
                 T *codes = work.codes + row * columns;
                 size_t c = 0, ahead = product_tile * P * sizeof(In);
                 for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
-                    project_tile<T, 2>(packed, basis + c, columns, here, codes + c, next, ahead);
-                if (c < columns) project_tile<T, 1>(packed, basis + c, columns, here, codes + c, next, ahead);
+                    project_tile<T, 2>(packed, strip, basis + c, columns, here, codes + c, next, ahead);
+                if (c < columns) project_tile<T, 1>(packed, strip, basis + c, columns, here, codes + c, next, ahead);
             }
         }
-        for (size_t row = 0; row < strip_rows<T>; ++row) {
+        for (size_t row = 0; row < strip; ++row) {
             const T weight = row < rows ? (w ? T(w[from + row]) : T(1)) : T(0);
             T *codes = work.codes + row * columns;
             for (size_t c = 0; c < columns; c += L) {
@@ -189,7 +197,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
         for (size_t p = 0; p < panels; ++p)
             for (size_t g = 0, c = 0; g < groups; ++g) {
                 const size_t count = (b - c) / (groups - g);
-                back_columns<T>(count, work.packed + p * strip_rows<T> * P, work.codes + c, columns, strip_rows<T>,
+                back_columns<T>(count, work.packed + p * strip * P, work.codes + c, columns, strip,
                                 work.sums + (p * columns + c) * P);
                 c += count;
             }

@@ -25,14 +25,3 @@ class ScatterProduct:
     def merge(self, other: ScatterProduct) -> ScatterProduct:
         """The product over both sets of rows."""
         return ScatterProduct(np.add(self.value, other.value))
-
-
-@dataclass(frozen=True)
-class StackedRows:
-    """Results for rows, one block below the other."""
-
-    value: Floats
-
-    def merge(self, other: StackedRows) -> StackedRows:
-        """Those of both, in order."""
-        return StackedRows(np.vstack([self.value, other.value]))

@@ -13,6 +13,8 @@ from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products,
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
 
+_TOGETHER = 128  # vectors whose residuals are formed at a time
+
 
 class CovarianceEigh(Solver):
     """One pass, any number of rows."""
@@ -36,17 +38,22 @@ def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectr
     matrix = moments.covariance(options.ddof)
     if scale is not None:
         matrix /= np.outer(scale, scale)
-    d = len(matrix)
+    d, trace = len(matrix), float(np.trace(matrix))
     with blas.single(d**3):
-        values, vectors, dropped = leading(matrix, k)
-        residuals = lengths(_symmetric_times(matrix, vectors) - values * vectors)
+        if d > 64 and k > d // 2:  # nearly all: the matrix itself becomes the vectors
+            values, vectors, dropped = _all_in_place(matrix, k)
+            matrix = moments.scatter
+            residuals = _residuals(matrix, vectors, values, 1 / (moments.weight - options.ddof), scale)
+        else:
+            values, vectors, dropped = leading(matrix, k)
+            residuals = _residuals(matrix, vectors, values)
     return Spectrum.of(
         moments,
         options,
         variances=values,
         directions=vectors.T,
         residuals=residuals,
-        rounding=rounding_of(dtype) * float(np.trace(matrix)),
+        rounding=rounding_of(dtype) * trace,
         floor=floor_of_products(dtype, d, float(values.max(initial=0.0))),
         dropped=dropped,
     )
@@ -70,11 +77,37 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
     return values[:k], vectors, float(values[k:].sum()) if len(values) == d else None
 
 
-def _symmetric_times(upper: Floats, vectors: Floats) -> Floats:
-    d, k = vectors.shape
-    if not k or d <= 64:
-        return (np.triu(upper) + np.triu(upper, 1).T) @ vectors
-    from scipy.linalg.blas import dsymm
+def _all_in_place(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
+    """The same for most or all of the eigenvalues, in the memory of the matrix: another of its size would double a fit's."""
+    from scipy.linalg.lapack import dsyevd
 
     # The upper triangle in C order is the lower one in Fortran's: no copy, no mirror.
-    return np.asarray(dsymm(1.0, upper.T, np.asfortranarray(vectors), lower=1))
+    values, vectors, failed = dsyevd(upper.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1][:, :k]
+    return values[:k], vectors, float(values[k:].sum())
+
+
+def _residuals(
+    upper: Floats, vectors: Floats, values: Floats, factor: float = 1.0, scale: Floats | None = None
+) -> Floats:
+    """The norms of S v - l v, a few vectors at a time, for the matrix S = factor * upper, its columns and rows over `scale`."""
+    found = [np.zeros(0)]
+    for start in range(0, len(values), _TOGETHER):
+        here = slice(start, start + _TOGETHER)
+        each = vectors[:, here] if scale is None else vectors[:, here] / scale[:, None]
+        product = _symmetric_times(upper, each, factor)
+        if scale is not None:
+            product /= scale[:, None]
+        found.append(lengths(product - values[here] * vectors[:, here]))
+    return np.concatenate(found)
+
+
+def _symmetric_times(upper: Floats, vectors: Floats, factor: float) -> Floats:
+    d, k = vectors.shape
+    if not k or d <= 64:
+        return np.asarray((np.triu(upper) + np.triu(upper, 1).T) @ vectors * factor)
+    from scipy.linalg.blas import dsymm
+
+    return np.asarray(dsymm(factor, upper.T, np.asfortranarray(vectors), lower=1))

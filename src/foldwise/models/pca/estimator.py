@@ -156,7 +156,8 @@ class PCA(
             spectrum, observed, algorithm = self.solve(opened)
             self.settle(opened, spectrum, observed)
             what = f"PCA (svd_solver={self.svd_solver!r})" if observed is None else "PCA (missing='model')"
-            opened.finish(spectrum.outcome, algorithm, spectrum.rows, resumed_at=spectrum.resumed_at, warning=what)
+            resumed_at, notes = spectrum.resumed_at, spectrum.notes
+            opened.finish(spectrum.outcome, algorithm, spectrum.rows, resumed_at=resumed_at, warning=what, notes=notes)
         return self
 
     def solve(self, opened: Session) -> tuple[Spectrum, ObservedFit | None, str]:

@@ -23,10 +23,19 @@ from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import costs, sample_start, sparse_start
+from foldwise.models.pca import costs, sample_start, sparse_start, tall
 from foldwise.models.pca.covariance import CovarianceEigh
 from foldwise.models.pca.gram import Gram
-from foldwise.models.pca.lanczos import Ritz, condensed, empty, enlarged, orthonormal, random_block, refilled
+from foldwise.models.pca.lanczos import (
+    Ritz,
+    completed,
+    condensed,
+    empty,
+    enlarged,
+    orthonormal,
+    random_block,
+    refilled,
+)
 from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
@@ -35,8 +44,8 @@ from foldwise.stats.scatter_product import ScatterProduct
 
 # Asked for by name: residual relative to the variance itself; the error of a variance is about its square over the gap.
 _RESIDUAL = 1e-10
-# Chosen by "auto": error of a variance relative to itself.
-_ERROR = 5e-7
+# Chosen by "auto": error of a variance relative to itself, in the end and before the last pass, which adds a little.
+_ERROR, _EARLY_ERROR = 9e-7, 8e-7
 _MAX_ITER = 300
 _TRIAL = 0.12  # of what another solver costs: it may give up after as many steps,
 _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
@@ -86,6 +95,12 @@ class Krylov(Solver):
         quick = options.solver == "auto" and not options.tol
         narrow = quick and options.arithmetic(passes.source) == np.float32 and _in_range(columns, factor, unit)
         product = partial(ScatterProduct.of, centre=columns.centre, factor=factor)
+        patience = _patience(passes, columns, k, narrow=narrow) if quick else np.inf
+        sample = None
+        if quick and k and d > _SMALL and sample_start.worth_it(passes, columns):
+            sample = sample_start.found(passes, columns, factor, k, _width(k, d), options.seed, wide=not narrow)
+            if sample.flat and patience < np.inf:
+                return _otherwise(passes, columns, options, k)
         search = _Search(
             k,
             passes,
@@ -94,9 +109,9 @@ class Krylov(Solver):
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
             early=_early(passes, columns, product, narrow=narrow),
-            patience=_patience(passes, columns, k, narrow=narrow) if quick else np.inf,
+            patience=patience,
             seed=options.seed,
-            first=_first(passes, columns, scale, factor, narrow=narrow, quick=quick),
+            first=_first(passes, columns, scale, sample),
         )
         state, outcome, resumed_at = iterate(
             search.start,
@@ -110,8 +125,8 @@ class Krylov(Solver):
             return _otherwise(passes, columns, options, k)
         state = search.finished(state)
         with blas.single():
-            ritz = Ritz.of(state)
-            directions = (state["basis"] @ ritz.vectors[:, :k]).T
+            ritz = Ritz.of(state, passes.n_threads)
+            directions = tall.times(state["basis"], ritz.vectors[:, :k], passes.n_threads).T
         square = unit * unit
         total = options.total_variance(columns)
         arithmetic = np.float32 if narrow else np.float64
@@ -133,11 +148,14 @@ class Krylov(Solver):
 
 def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k: int) -> Spectrum:
     """By the solver that is quicker where many variances are alike."""
-    source = passes.source
+    source, before = passes.source, passes.counter.passes
     fill = float(getattr(source, "fill", 1.0))
     name, _ = costs.fallback(columns.rows, source.n_columns, k, sparse=source.sparse, fill=fill)
     solver: Solver = Gram() if name == Gram.name else CovarianceEigh()
-    return replace(solver.solve(passes, options), algorithm=name)
+    spent = f"{before} pass{'es' * (before != 1)}"
+    alike = f"the variances near the {k}th are too alike for few steps"
+    note = f"krylov gave up after {spent}: {alike}; {name} found the directions"
+    return replace(solver.solve(passes, options), algorithm=name, notes=(note,))
 
 
 class _Early(Protocol):
@@ -147,6 +165,9 @@ class _Early(Protocol):
     def length(self) -> int: ...
     def times(self, block: Floats) -> Floats: ...
     def directions(self, vectors: Floats) -> Floats: ...
+    def over_columns(self, block: Floats) -> Floats:
+        """The scatter matrix of the columns times a block, in float64."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -162,7 +183,10 @@ class _InFloat32:
         return _folded(self.passes, partial(self.product, wide=False), block)
 
     def directions(self, vectors: Floats) -> Floats:
-        return orthonormal(vectors)
+        return orthonormal(vectors, self.passes.n_threads)
+
+    def over_columns(self, block: Floats) -> Floats:
+        return _folded(self.passes, self.product, block)
 
 
 @dataclass(frozen=True)
@@ -185,23 +209,27 @@ class _Search:
         if self.first is not None:
             block = self.first(self.k, self.seed)
         else:
-            block = random_block(length, _width(self.k, length), self.seed)
+            width = RowSide.WIDTH if isinstance(self.early, RowSide) else _width(self.k, length)
+            block = random_block(length, min(width, length), self.seed)
         known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
         known["before"] = known["errors"]
         return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
 
     def step(self, state: State) -> tuple[State, Figures]:
         with blas.single():
-            if state["early"] and self._good(state):
+            state = completed(state, self.n_threads)
+            turning = bool(state["early"]) and self._good(state)
+            if turning:
                 state = self._over_columns(state)
             if state["block"].shape[1] == 0:  # the rank is below k
                 state = refilled(state, max(self.k - state["basis"].shape[1], 1), self.seed)
             early = self.early if state["early"] else None
-            new = enlarged(state, self._times if early is None else lambda block: early.times(block) / self.divisor)
-            ritz = Ritz.of(new)
+            times = self._times if early is None else lambda block: early.times(block) / self.divisor
+            new = enlarged(state, times, self.n_threads, raw=turning)
+            ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
-            new = condensed(new, ritz, self.k + 8)
+            new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
             "residual": float(residuals.max(initial=0.0)) / self.unit**2,
@@ -235,8 +263,13 @@ class _Search:
         steps = state["steps"] + (np.log(worst / _ERROR) / pace if pace > 0 else np.inf)
         return bool(steps > _PATIENCE * self.patience)
 
+    @property
+    def n_threads(self) -> int:
+        return self.passes.n_threads
+
     def _times(self, block: Floats) -> Floats:
-        return _folded(self.passes, self.product, block) / self.divisor
+        product = _folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
+        return product / self.divisor
 
     def _over_columns(self, state: State) -> State:
         """A start from the vectors found so far: as many as are needed to know how far off the first k are."""
@@ -245,19 +278,19 @@ class _Search:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
         ritz = Ritz.of(state)
         k = min(self.k, len(ritz.values))
-        good = np.asarray(self._known(ritz.values[:k], ritz.errors(k)).all(axis=1))
+        good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), _EARLY_ERROR).all(axis=1))
         enough = np.flatnonzero(good[max(k - 1, 0) :])
         count = k + int(enough[0]) if len(enough) else k
-        block = self.early.directions(state["basis"] @ ritz.vectors[:, :count])
+        block = self.early.directions(tall.times(state["basis"], ritz.vectors[:, :count], self.n_threads))
         beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
         return {**state, **empty(block, float(beyond)), "early": np.array(False)}
 
-    def _known(self, values: Floats, errors: Floats) -> NDArray[np.bool_]:
+    def _known(self, values: Floats, errors: Floats, limit: float) -> NDArray[np.bool_]:
         """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
         largest = float(values.max(initial=0.0))
         rounding = floor_of_products(np.float32 if isinstance(self.early, _InFloat32) else np.float64, 16, largest)
         return np.asarray(
-            (errors <= _ERROR * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
+            (errors <= limit * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
         )
 
     def _good(self, state: State) -> bool:
@@ -267,12 +300,13 @@ class _Search:
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
         if self.residual is None:
-            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"])))
+            limit = _EARLY_ERROR if state["early"] else _ERROR
+            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"], limit)))
         largest = float(values.max(initial=0.0))
-        limit = self.residual * np.abs(values)
+        limits = self.residual * np.abs(values)
         if state["early"]:  # residuals grow, at most by this, from vectors of rows to directions
-            limit = limit * np.sqrt(np.abs(values) / largest) / 2 if largest > 0 else limit
-        return bool(np.all(state["residuals"] <= limit + 16 * EPS * largest))
+            limits = limits * np.sqrt(np.abs(values) / largest) / 2 if largest > 0 else limits
+        return bool(np.all(state["residuals"] <= limits + 16 * EPS * largest))
 
 
 def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
@@ -284,19 +318,17 @@ def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> 
 
 def _early(passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool) -> _Early | None:
     if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
-        return RowSide(passes, columns.centre, product.keywords["factor"])
+        return RowSide.of(passes, columns.centre, product.keywords["factor"])
     return _InFloat32(passes, product) if narrow else None
 
 
 def _first(
-    passes: Passes, columns: ColumnMoments, scale: Floats | None, factor: Floats | None, *, narrow: bool, quick: bool
+    passes: Passes, columns: ColumnMoments, scale: Floats | None, sample: sample_start.Start | None
 ) -> Callable[[int, int], Floats] | None:
-    d = passes.source.n_columns
     if sparse_start.is_wide(passes):
-        return lambda k, seed: sparse_start.directions(passes, columns.mean, scale, min(d, k + 8), seed)
-    if quick and d > _SMALL and sample_start.worth_it(passes, columns):
-        return lambda k, seed: sample_start.directions(passes, columns, factor, _width(k, d), seed, wide=not narrow)
-    return None
+        width = passes.source.n_columns
+        return lambda k, seed: sparse_start.directions(passes, columns.mean, scale, min(width, k + 8), seed)
+    return None if sample is None else lambda k, seed: sample.block
 
 
 def _width(k: int, d: int) -> int:

@@ -2,7 +2,8 @@
 
 A state holds an orthonormal basis, the matrix as seen from within it (`small`), the block of vectors that comes next, and how
 the matrix couples it to the basis: S basis = basis small + block coupling. From these follow all approximations, their
-residuals, and bounds of their errors, without another look at the data.
+residuals, and bounds of their errors, without another look at the data. In the last step, after which no block is needed, it
+may be left as it is: the part of the product outside of the basis (`raw`), not yet orthonormal.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import numpy as np
 
 from foldwise.data.block import Floats
 from foldwise.fold.iterate import State
+from foldwise.models.pca import tall
 from foldwise.models.pca.solver import lengths
 
 _ROUNDING = 1e-14
-_BLOCKS = 12  # blocks held before the basis is condensed to its best part
+# Blocks held before the basis is condensed to its best part: what is lost then costs a step or two.
+_BLOCKS, _FEW_BLOCKS = 24, 12
+_BASIS_BYTES = 64 << 20  # a basis that would be larger is condensed sooner
+_NEAR = 0.5  # columns whose products with each other are so near to those of orthonormal ones need no second round
 _DEPENDENT = 1e-3  # columns with so little of their own are made orthonormal by slower means
 
 
@@ -31,15 +36,17 @@ class Ritz:
     beyond: float  # no eigenvalue after these is believed to be above
 
     @classmethod
-    def of(cls, state: State) -> Ritz:
+    def of(cls, state: State, n_threads: int = 1) -> Ritz:
         """All approximations that a state holds."""
         small, coupling = state["small"], state["coupling"]
         even = (small + small.T) / 2
         values, vectors = np.linalg.eigh(even)
         values, vectors = values[::-1], vectors[:, ::-1]
         # What is not symmetric is rounding of the products: it counts as part of the residual.
-        odd = lengths((small - even) @ vectors)
-        return cls(values, np.hypot(odd, lengths(coupling @ vectors)), vectors, float(state["beyond"]))
+        odd, outside = lengths((small - even) @ vectors), coupling @ vectors
+        if state["raw"]:
+            outside = tall.times(state["block"], outside, n_threads)
+        return cls(values, np.hypot(odd, lengths(outside)), vectors, float(state["beyond"]))
 
     def errors(self, k: int) -> Floats:
         """By how much each of the first k values can be off, row c - 1 if only the first c approximations are looked at.
@@ -66,20 +73,38 @@ def empty(block: Floats, beyond: float = np.inf) -> State:
         "block": block,
         "coupling": np.zeros((b, 0)),
         "beyond": np.array(beyond),
+        "raw": np.array(False),
     }
 
 
-def enlarged(state: State, times: Callable[[Floats], Floats]) -> State:
-    """The state whose basis has taken in the block that was next; `times` multiplies with the matrix."""
+def enlarged(state: State, times: Callable[[Floats], Floats], n_threads: int = 1, *, raw: bool = False) -> State:
+    """The state whose basis has taken in the block that was next; `times` multiplies with the matrix.
+
+    With `raw`, the block after it is left as it is, until `completed`.
+    """
     new = times(state["block"])
     basis = np.hstack([state["basis"], state["block"]])
     m = state["basis"].shape[1]
-    rest, inside, block = _outside(new, basis)
+    inside = tall.transposed_times(basis, new, n_threads)
+    rest = tall.less(new, basis, inside, n_threads)
     small = np.empty((basis.shape[1], basis.shape[1]))
     small[:m, :m], small[m:, :m] = state["small"], state["coupling"]
     small[:, m:] = inside
-    coupling = np.hstack([np.zeros((block.shape[1], m)), block.T @ rest])
-    return {"basis": basis, "small": small, "block": block, "coupling": coupling, "beyond": state["beyond"]}
+    coupling = np.hstack([np.zeros((new.shape[1], m)), np.eye(new.shape[1])])
+    found = {"basis": basis, "small": small, "block": rest, "coupling": coupling, "beyond": state["beyond"]}
+    found["raw"] = np.array(True)
+    return found if raw else completed(found, n_threads)
+
+
+def completed(state: State, n_threads: int = 1) -> State:
+    """The same with orthonormal columns (perhaps none) as the next block, if it was left raw."""
+    if not state["raw"]:
+        return state
+    rest = state["block"]
+    size = np.hypot(lengths(state["small"][:, -rest.shape[1] :]), lengths(rest))  # that of the product
+    block = _outside(rest, state["basis"], float(size.max(initial=0.0)), n_threads)
+    coupling = tall.transposed_times(block, rest, n_threads) @ state["coupling"]
+    return {**state, "block": block, "coupling": coupling, "raw": np.array(False)}
 
 
 def refilled(state: State, width: int, seed: int) -> State:
@@ -91,13 +116,14 @@ def refilled(state: State, width: int, seed: int) -> State:
     return {**state, "block": block, "coupling": np.zeros((block.shape[1], m))}
 
 
-def condensed(state: State, ritz: Ritz, kept: int) -> State:
-    """The same with the basis cut to its best approximations, once it has become large."""
-    m, b = state["basis"].shape[1], state["block"].shape[1]
-    if m + b <= max(_BLOCKS * b, kept + 4 * b):
+def condensed(state: State, ritz: Ritz, k: int, n_threads: int = 1) -> State:
+    """The same with the basis cut to its best approximations, the first k and more, once it has become large."""
+    (d, m), b = state["basis"].shape, state["block"].shape[1]
+    blocks, kept = (_BLOCKS, k + max(8, k // 2)) if 8 * d * b * _BLOCKS <= _BASIS_BYTES else (_FEW_BLOCKS, k + 8)
+    if state["raw"] or m + b <= max(blocks * b, kept + 4 * b):
         return state
     best = ritz.vectors[:, :kept]
-    basis = state["basis"] @ best
+    basis = tall.times(state["basis"], best, n_threads)
     return {**state, "basis": basis, "small": best.T @ state["small"] @ best, "coupling": state["coupling"] @ best}
 
 
@@ -106,42 +132,44 @@ def random_block(d: int, width: int, seed: int) -> Floats:
     return orthonormal(np.random.default_rng(seed).standard_normal((d, width)))
 
 
-def _outside(new: Floats, basis: Floats) -> tuple[Floats, Floats, Floats]:
-    """`new` = basis inside + rest, and orthonormal columns (perhaps none) that span the rest."""
-    inside = basis.T @ new
-    rest = new - basis @ inside
-    size, after = float(lengths(new).max(initial=0.0)), lengths(rest)
-    room = len(new) - basis.shape[1]
-    if after.max(initial=0.0) <= _ROUNDING * np.sqrt(len(new)) * size or room <= 0:
-        return rest, inside, rest[:, :0]
-    block = _by_cholesky(rest / after) if room >= rest.shape[1] and after.min() > 0 else None
+def _outside(rest: Floats, basis: Floats, size: float, n_threads: int) -> Floats:
+    """Orthonormal columns (perhaps none) that span what is left of a product of this size outside of a basis."""
+    after, room = lengths(rest), len(rest) - basis.shape[1]
+    if after.max(initial=0.0) <= _ROUNDING * np.sqrt(len(rest)) * size or room <= 0:
+        return rest[:, :0]
+    block = _by_cholesky(rest / after, n_threads) if room >= rest.shape[1] and after.min() > 0 else None
     if block is not None:  # what is scaled up to length one has errors that are scaled up, too: once more
-        block = _by_cholesky(block - basis @ (basis.T @ block))
+        twice = tall.less(block, basis, tall.transposed_times(basis, block, n_threads), n_threads)
+        block = _by_cholesky(twice, n_threads)
     if block is not None:
-        return rest, inside, block
+        return block
     left, strengths, _ = np.linalg.svd(rest / size, full_matrices=False)
-    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(new))][:, :room]
+    fresh = left[:, strengths > _ROUNDING * np.sqrt(len(rest))][:, :room]
     if fresh.shape[1]:
         fresh = fresh - basis @ (basis.T @ fresh)
         fresh = np.linalg.qr(fresh)[0]
-    return rest, inside, fresh
+    return np.asarray(fresh)
 
 
-def orthonormal(block: Floats) -> Floats:
+def orthonormal(block: Floats, n_threads: int = 1) -> Floats:
     """Orthonormal columns that span the same space."""
-    found = _by_cholesky(block)
+    size = lengths(block)
+    found = _by_cholesky(block / size, n_threads) if size.min(initial=1.0) > 0 else None
     return np.linalg.qr(block)[0] if found is None else found
 
 
-def _by_cholesky(block: Floats) -> Floats | None:
+def _by_cholesky(block: Floats, n_threads: int) -> Floats | None:
     """The same at the speed of matrix products, several times that of Householder's; None if columns are nearly dependent."""
     for _ in range(2):  # the second time makes good what rounding has left
+        products = tall.transposed_times(block, block, n_threads)
         try:
-            root = np.linalg.cholesky(block.T @ block)
+            root = np.linalg.cholesky(products)
         except np.linalg.LinAlgError:
             return None
         strengths = np.diagonal(root)
         if not strengths.min(initial=1.0) > _DEPENDENT * strengths.max(initial=0.0):
             return None
-        block = block @ np.linalg.inv(root).T
+        block = tall.times(block, np.linalg.inv(root).T, n_threads)
+        if np.linalg.norm(products - np.eye(len(products))) < _NEAR:
+            break
     return np.asarray(block)

@@ -39,7 +39,8 @@ class Spectrum:
     errors: Floats  # by how much variances can be off: by their residuals, or by less where the solver knows it
     ddof: float = 1.0
     indicators: tuple[IndicatorGroup, ...] | None = None
-    algorithm: str | None = None  # what found them, if another solver than the one that was asked
+    algorithm: str | None = None  # what found them, if another solver than the one that was asked,
+    notes: tuple[str, ...] = ()  # and why
 
     @classmethod
     def of(

@@ -1,0 +1,126 @@
+"""The parts that Krylov is made of: tall products, a block left raw, the side of the rows, and the judgement of a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import foldwise as fw
+from foldwise.data.scan import scan
+from foldwise.fold.passes import Passes
+from foldwise.models.pca import costs, sample_start, tall
+from foldwise.models.pca.lanczos import Ritz, completed, empty, enlarged, orthonormal, random_block
+from foldwise.models.pca.row_side import RowSide
+from foldwise.stats.column_moments import ColumnMoments
+
+
+@pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 9000])
+def test_tall_products_are_products_with_the_same_bits_for_any_number_of_threads(n: int) -> None:
+    rng = np.random.default_rng(0)
+    left, right, small = rng.standard_normal((n, 40)), rng.standard_normal((n, 24)), rng.standard_normal((40, 24))
+    for made, expected in (
+        (lambda t: tall.transposed_times(left, right, t), left.T @ right),
+        (lambda t: tall.times(left, small, t), left @ small),
+        (lambda t: tall.less(right, left, small, t), right - left @ small),
+    ):
+        found = [made(threads) for threads in (1, 2, 3)]
+        np.testing.assert_allclose(found[0], expected, atol=1e-11)
+        assert len({each.tobytes() for each in found}) == 1
+
+
+def test_a_product_of_no_columns() -> None:
+    assert tall.transposed_times(np.ones((5, 0)), np.ones((5, 3))).shape == (0, 3)
+    assert tall.times(np.ones((5, 0)), np.ones((0, 3))).tolist() == [[0.0] * 3] * 5
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-6])
+def test_columns_become_orthonormal_and_span_the_same(spread: float) -> None:
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((300, 1))
+    block = base + spread * rng.standard_normal((300, 6))  # nearly dependent for the small spread
+    found = orthonormal(block)
+    np.testing.assert_allclose(found.T @ found, np.eye(6), atol=1e-13)
+    np.testing.assert_allclose(found @ (found.T @ block), block, atol=1e-9)
+
+
+def test_a_block_left_raw_has_the_residuals_of_one_that_is_not() -> None:
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((90, 90)))[0]
+    S = (turn * np.geomspace(10, 0.1, 90)) @ turn.T
+    state = enlarged(empty(random_block(90, 5, 0)), lambda block: S @ block)
+    raw, plain = (enlarged(state, lambda block: S @ block, raw=raw) for raw in (True, False))
+    for each in (raw, plain):  # the law that a state obeys
+        np.testing.assert_allclose(
+            S @ each["basis"], each["basis"] @ each["small"] + each["block"] @ each["coupling"], atol=1e-12
+        )
+    np.testing.assert_allclose(Ritz.of(raw).residuals, Ritz.of(plain).residuals, atol=1e-12)
+    done = completed(raw)
+    assert all(np.array_equal(done[name], plain[name]) for name in plain)
+    assert completed(done) is done
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_products_from_the_side_of_the_rows(weighted: bool, offset: float, scaled: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = sp.random_array((50, 400), density=0.05, rng=rng).toarray()
+    x[:, 7] = rng.standard_normal(50) + offset  # stored in every row
+    x[:, 9] = 0.0  # in none
+    weights = rng.integers(0, 3, 50).astype(float) if weighted else np.ones(50)
+    if weighted:
+        x[weights == 0, 7] = 0.0  # not stored, but in rows that do not count
+    factor = rng.uniform(0.5, 2, 400) if scaled else None
+    passes = Passes(scan(sp.csr_array(x), weights=weights))
+    centre = passes.fold(ColumnMoments.of).centre
+    side = RowSide.of(passes, centre, factor)
+    mean = weights @ (x - [offset * (j == 7) for j in range(400)]) / weights.sum()
+    z = (x - [offset * (j == 7) for j in range(400)] - mean) * (1.0 if factor is None else factor)
+    z *= np.sqrt(weights)[:, None]
+    block, tall_block = rng.standard_normal((50, 5)), rng.standard_normal((400, 5))
+    np.testing.assert_allclose(side.times(block), z @ (z.T @ block), atol=1e-8)
+    np.testing.assert_allclose(side.over_columns(tall_block), z.T @ (z @ tall_block), atol=1e-8)
+    directions = side.directions(block)
+    np.testing.assert_allclose(directions.T @ directions, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(directions @ (directions.T @ (z.T @ block)), z.T @ block, atol=1e-8)
+
+
+def start_of(x: Any, k: int) -> sample_start.Start:
+    passes = Passes(scan(x))
+    return sample_start.found(passes, passes.fold(ColumnMoments.of), None, k, 16, 0, wide=False)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+@pytest.mark.parametrize("d", [300, 1200])
+def test_rows_that_had_no_part_in_a_sample_tell_noise_from_factors(
+    monkeypatch: pytest.MonkeyPatch, offset: float, d: int
+) -> None:
+    monkeypatch.setattr(sample_start, "_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((9000, d), dtype=np.float32) + np.float32(offset)
+    assert start_of(noise, 5).flat
+    for n_factors, flat in ((2, True), (10, False)):  # the fifth direction is one of noise, or not
+        loadings = np.linalg.qr(rng.standard_normal((d, n_factors)))[0].T
+        codes = 4 * rng.standard_normal((9000, n_factors))
+        found = start_of(noise + (codes @ loadings).astype(np.float32), 5)
+        assert found.flat == flat
+        np.testing.assert_allclose(found.block.T @ found.block, np.eye(16), atol=1e-12)
+
+
+def test_noise_is_given_up_before_any_step_and_the_manifest_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_DIGITS", 0.0)
+    monkeypatch.setattr(sample_start, "_ROWS", 1000)
+    x = np.random.default_rng(0).standard_normal((12_000, 1000), dtype=np.float32)
+    assert costs.cheapest(12_000, 1000, 5, sparse=False) == "krylov"
+    pca = fw.PCA(5).fit(x)
+    assert pca.manifest_.algorithm == "covariance_eigh"
+    assert pca.manifest_.passes == 2  # for the means, and for the covariance
+    (note,) = pca.manifest_.notes
+    assert note.startswith("krylov gave up after 1 pass: the variances near the 5th are too alike")
+    assert note.endswith("covariance_eigh found the directions")
+    by_name = fw.PCA(5, svd_solver="covariance_eigh").fit(x)
+    assert not by_name.manifest_.notes
+    assert np.array_equal(by_name.components_, pca.components_)
