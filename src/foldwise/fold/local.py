@@ -162,8 +162,9 @@ class LocalBlocks:
         pieces: Iterator[Any] = iter(parts)
         if progress is not None:
             pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
+        n_threads = min(self.n_threads, len(parts))  # to wake a thread takes longer than a small table
         with blas.single():
-            (serial.run if self.n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, self.n_threads)
+            (serial.run if n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, n_threads)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
