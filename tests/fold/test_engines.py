@@ -123,6 +123,14 @@ def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_threads.count() >= 1
 
 
+def test_a_small_table_wakes_no_thread(x: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    def woken(*given: Any) -> None:
+        raise AssertionError("a thread for one part")
+
+    monkeypatch.setattr(threads, "run", woken)
+    assert fw.KMeans(3, n_threads=4).fit(x[:150]).labels_.shape == (150,)
+
+
 def test_threads_variable_reaches_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDWISE_THREADS", "3")
     assert fw.PCA().fit(np.eye(3)).manifest_.threads == 3

@@ -17,7 +17,7 @@ from foldwise.models.mixture.start import Start
 
 _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is the new mean
 _SHARE = 0.1  # of an even share: below it a component may be too light
-_MANY = 5  # times the rows that determine a covariance: so many are no accident; nor is
+_MANY = 2  # times the rows that determine a covariance: so many are no accident; nor is
 _MUCH = 0.5  # of an even share
 _ROOM = 2  # times the rows that determine a covariance: where an even share has fewer, flat components are to be expected
 
