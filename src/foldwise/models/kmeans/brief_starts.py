@@ -18,10 +18,10 @@ from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import Distances
 
 STARTS = 6
-_STEPS, _MORE_STEPS = 4, 20  # of each: at least, and at most where they take less time than all else
+_STEPS, _MORE_STEPS = 8, 20  # of each: at least, and at most where they take less time than all else
 _CHEAP = 1 << 20  # rows x columns x clusters x steps that do
 _WORK = 1 << 25  # rows x columns x clusters that a sample aims at,
-_LEAST, _MOST, _EACH = 5000, 20_000, 50  # within these numbers of rows, and so many for each cluster
+_LEAST, _MOST, _EACH = 5000, 40_000, 50  # within these numbers of rows, and so many for each cluster
 _TOO_MUCH = 1e8  # rows x columns x clusters of a sample: beyond, a single start in passes
 _QUICK = 1 << 22  # below, the best start goes on to the end here: a step in passes takes longer
 _FURTHER = 20  # steps of the best start of a sample
@@ -34,7 +34,7 @@ def brief_sample_size(data: KMeansData, k: int) -> int | None:
     if data.source.sparse or data.observed or not 1 < k < data.counted:
         return None
     size = max(min(_WORK // (d * k), _MOST), _LEAST, _EACH * k)
-    size = n if n < 2 * size else size
+    size = n if n <= 2 * size else size
     return None if float(size) * d * k > _TOO_MUCH else size
 
 
@@ -82,6 +82,7 @@ class BriefStart:
         if size < data.n:
             distances = Distances(data, "closest_brief")
             distances.update(centres, centres[:0])
+            distances.forget()
             if not distances.total <= _LIKE * own * data.extent.columns.weight * data.weight_scale:
                 return None
         return centres
