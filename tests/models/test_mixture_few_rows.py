@@ -32,9 +32,7 @@ def test_the_least_weight_to_start_from() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_components_of_few_rows_are_left_as_k_means_found_them(
-    dtype: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_components_of_few_rows_are_left_as_k_means_found_them(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of four distant groups has fewer rows than columns: restarts would only take a group apart."""
 
     def searched(*given: object) -> None:
