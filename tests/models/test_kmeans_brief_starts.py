@@ -131,6 +131,7 @@ def test_sizes():
     assert used(fw.KMeans, blobs(3000, 6, 8), 8) == 3000
     assert used(fw.KMeans, blobs(80_000, 6, 8), 8) == 80_000
     assert used(fw.KMeans, blobs(80_001, 6, 8), 8) == 40_000
+    assert used(fw.KMeans, blobs(80_001, 6, 8), 50) == 20_000
     assert used(fw.KMeans, blobs(400, 300, 2), 300) == 400
     assert used(fw.KMeans, blobs(60_000, 128, 2, "float32"), 1000) is None  # one start in passes
 
