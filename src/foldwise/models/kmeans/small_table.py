@@ -42,7 +42,7 @@ class Effort:
     def brief(cls, k: int, work: int) -> Effort:
         """For search="auto": about as long as one start of a plain implementation."""
         if work > _TINY:
-            return cls(1 << 15, 2, 4, 0)
+            return cls(1 << 15, 2, 6, 0)
         return cls(1 << 15, 3, 4 + min(k * k, 16), int(1e4 * (1 - 2 / k)))
 
 
