@@ -115,7 +115,7 @@ inline bool in_range(const Blocks<float> &blocks, const Panels<float> &panels, c
             const double squares = blocks.at(p, p)[i * Panels<float>::full + i];
             unsigned bits;
             __builtin_memcpy(&bits, bits_seen + panels.place(p) + i, sizeof bits);
-            if (!(squares <= 0x1p112) || (bits && squares < double(n) * 0x1p-92)) return false;
+            if (!(squares <= 0x1p112) || (bits << 1 && squares < double(n) * 0x1p-92)) return false;  // -0 is zero, too
         }
     return true;
 }

@@ -195,6 +195,7 @@ class Fits:
     def fit(self, x: np.ndarray) -> None:
         """Once more."""
         model = self.make()
+        gc.collect()  # before each, since it leaves the caches cold
         time.sleep(0.03)  # threads of the one before may still be spinning
         start = time.perf_counter()
         try:
@@ -215,7 +216,6 @@ def race(kind: str, x: np.ndarray, k: int, rounds: int, seeds: bool) -> tuple[li
     theirs = [Fits(partial(_theirs, kind, k, seed)) for seed in SEEDS]
     for number in range(_MOST):
         for one, other in zip(ours, theirs, strict=True):
-            gc.collect()
             one.fit(x)
             other.fit(x)
             if one.failed or other.failed or max(one.best, other.best) > 30:

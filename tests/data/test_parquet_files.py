@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import pickle
 
 import duckdb
@@ -14,7 +15,7 @@ from data_helpers import rows, weights
 
 import foldwise as fw
 from foldwise.data import scan
-from foldwise.errors import DataError
+from foldwise.errors import DataError, SourceChangedError
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -296,3 +297,28 @@ def test_any_byte_changed(tmp_path):
             continue
         if expected is not None:
             np.testing.assert_array_equal(found, expected)
+
+
+def test_a_file_changed_while_the_last_pieces_are_read(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": RNG.normal(size=N), "b": RNG.normal(size=N)}), path)
+    source = scan(path)
+    assert is_read_here(source)
+    pieces = list(source.pieces())  # all are handed out, and the file was checked for the last time
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(SourceChangedError, match="changed"):
+        pieces[-1].load()
+
+
+def test_only_what_the_reader_refuses_is_read_by_duckdb(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": RNG.normal(size=N)}), path)
+    source = scan(path)
+
+    def broken(start, parts):
+        raise RuntimeError("not a page")
+
+    monkeypatch.setattr(source, "load", broken)
+    with pytest.raises(RuntimeError, match="not a page"):
+        next(source.pieces()).load()
+    assert not source._by_duckdb

@@ -12,7 +12,7 @@ import foldwise as fw
 from foldwise.data import n_threads
 from foldwise.data.block import Block
 from foldwise.errors import DataError, ParameterError
-from foldwise.fold import events, fold, threads
+from foldwise.fold import deadline, events, fold, threads
 from foldwise.fold.passes import Passes
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
@@ -123,6 +123,14 @@ def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_threads.count() >= 1
 
 
+def test_a_small_table_wakes_no_thread(x: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    def woken(*given: Any) -> None:
+        raise AssertionError("a thread for one part")
+
+    monkeypatch.setattr(threads, "run", woken)
+    assert fw.KMeans(3, n_threads=4).fit(x[:150]).labels_.shape == (150,)
+
+
 def test_threads_variable_reaches_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDWISE_THREADS", "3")
     assert fw.PCA().fit(np.eye(3)).manifest_.threads == 3
@@ -164,6 +172,22 @@ def test_an_event_reports_rows_of_the_real_grid() -> None:
     with events.listening(heard.append):
         fold(fw.scan(data), ColumnMoments.of)
     assert [event.done for event in heard] == [131_072, 150_000]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_several_folds_in_one_pass_report_and_end_in_time(pieces: Any, x: np.ndarray, n_threads: int) -> None:
+    heard: list[events.Event] = []
+    run = Passes(pieces(x, 13, known=True), n_threads=n_threads)
+    with events.listening(heard.append):
+        found = run.fold_each([ColumnMoments.of, Moments.of, ColumnMoments.of])
+    assert found[1].weight == len(x)
+    assert len(heard) == 3 * 78
+    done = [event.done for event in heard]
+    assert done[:4] == [0, 0, done[2], done[2]]
+    assert 0 < done[2] <= done[-1] == len(x)
+    late = run.until(deadline.Deadline(0.0))
+    with pytest.raises(deadline.OutOfTimeError):
+        late.fold_each([ColumnMoments.of])
 
 
 def test_one_blas_thread_during_a_fold(pieces: Any, x: np.ndarray) -> None:

@@ -55,3 +55,18 @@ def test_float32_scatter_does_not_depend_on_order(name: str, weighted: bool) -> 
             np.testing.assert_allclose(
                 centre[0] + centre[1], mean.astype(np.float64), rtol=1e-6, atol=1e-6 * width.max()
             )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_column_of_negative_zeros_is_one_of_zeros(weighted: bool) -> None:
+    """It was taken for values too small for float32, and all columns were summed again in float64."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 20)).astype(np.float32)
+    w = rng.integers(1, 4, 1000).astype(np.float64) if weighted else None
+    x[:, 3] = 0.0
+    zeros = kernels.scatter(x, w)
+    x[:, 3] = -0.0
+    negative = kernels.scatter(x, w)
+    np.testing.assert_array_equal(negative[2], zeros[2])
+    np.testing.assert_array_equal(negative[1], zeros[1])
+    assert not np.array_equal(np.triu(zeros[2]), kernels.scatter(x.astype(np.float64), w)[2])  # it would be noticed

@@ -119,7 +119,7 @@ def used(model, x, k):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_default_fit_has_the_same_bits_for_any_number_of_threads(dtype):
-    for n in (3000, 50_000):  # whole, and a sample
+    for n in (3000, 90_000):  # whole, and a sample
         x = blobs(n, 6, 8, dtype)
         models = [fw.KMeans(8, n_threads=threads).fit(x) for threads in (1, 2, 7)]
         for other in models[1:]:
@@ -129,9 +129,21 @@ def test_default_fit_has_the_same_bits_for_any_number_of_threads(dtype):
 
 def test_sizes():
     assert used(fw.KMeans, blobs(3000, 6, 8), 8) == 3000
-    assert used(fw.KMeans, blobs(50_000, 6, 8), 8) == 20_000
+    assert used(fw.KMeans, blobs(80_000, 6, 8), 8) == 80_000
+    assert used(fw.KMeans, blobs(80_001, 6, 8), 8) == 40_000
+    assert used(fw.KMeans, blobs(80_001, 6, 8), 50) == 20_000
     assert used(fw.KMeans, blobs(400, 300, 2), 300) == 400
     assert used(fw.KMeans, blobs(60_000, 128, 2, "float32"), 1000) is None  # one start in passes
+
+
+def test_distances_to_the_start_of_a_sample_are_given_up():
+    from foldwise.models.kmeans.brief_starts import BriefStart
+    from foldwise.models.kmeans.fit_data import KMeansData
+    from foldwise.models.session import open_passes
+
+    with open_passes(fw.scan(blobs(90_000, 6, 8))) as passes:
+        BriefStart(KMeansData(passes), 8, 40_000, 0, lambda number: pytest.fail("the sample suits"))(0)
+        assert not any(passes.update(list))
 
 
 def test_brief_starts_find_groups_that_single_starts_miss():
@@ -146,9 +158,9 @@ def test_brief_starts_find_groups_that_single_starts_miss():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_row_that_the_sample_misses(seed):
-    x = np.concatenate([blobs(50_000, 2, 2), [[1e5, 1e5]]])
+    x = np.concatenate([blobs(90_000, 2, 2), [[1e5, 1e5]]])
     model = fw.KMeans(3, random_state=seed).fit(x)
-    missed = 50_000 not in np.random.default_rng([seed, 3, 0]).choice(len(x), 20_000, replace=False)
+    missed = 90_000 not in np.random.default_rng([seed, 3, 0]).choice(len(x), 40_000, replace=False)
     assert ("brief" in model.manifest_.algorithm) == (not missed)
     assert model.cluster_weights_.min() == 1  # the far row has a cluster to itself, in the sample or not
 

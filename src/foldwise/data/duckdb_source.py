@@ -104,8 +104,7 @@ class DuckDBSource:
                 stream.close()
             return
         except duckdb_errors() as problem:
-            if self._table.files is not None:
-                self._table.files.check_unchanged()
+            self.check_unchanged()
             if not self._table.fall_back(problem):
                 self._table.explain(problem, needed, self._condition)
         # Read in another way, the rows up to the one that DuckDB refused are the same.
@@ -113,16 +112,13 @@ class DuckDBSource:
 
     def pieces(self, first: int = 0, last: int | None = None) -> Iterator[Piece]:
         """The blocks to load."""
-        files = self._table.files
-        if files is not None:
-            files.check_unchanged()
+        self.check_unchanged()
         reader = self._page_reader()
         if reader is None:
             yield from self._from_batches(first, last)
         else:
             yield from self._from_pages(reader, first, last)
-        if files is not None:
-            files.check_unchanged()
+        self.check_unchanged()
 
     def _page_reader(self) -> ParquetReader | None:
         """What reads the columns of Parquet files without DuckDB, if all of them are plain."""
@@ -133,14 +129,22 @@ class DuckDBSource:
         needed = self._needed()
         return None if any(one.expression is not None for one in needed) else table.pages.reader(needed)
 
+    def check_unchanged(self) -> None:
+        """Raise if the files have changed since they were opened."""
+        if self._table.files is not None:
+            self._table.files.check_unchanged()
+
     def _from_pages(self, reader: ParquetReader, first: int, last: int | None) -> Iterator[Piece]:
         rows, n_rows = block_rows(self), self.n_rows or 0
         stop = n_rows if last is None else min(n_rows, last * rows)
+        given = _Given()
         for start in range(first * rows, stop, rows):
             if self._by_duckdb:
+                given.all = True
                 yield from self._from_batches(start // rows, last)
                 return
-            yield _Pages(self, reader, start, min(start + rows, n_rows))
+            yield _Pages(self, reader, start, min(start + rows, n_rows), given)
+        given.all = True  # before the files are checked, so that whoever is still reading checks them once more
         check.not_empty(n_rows, self.n_columns, self.where)
 
     def load_again(self, start: int) -> DenseBlock:
@@ -222,25 +226,34 @@ class _Batches:
         return self.source.load(self.start, self.parts)
 
 
+class _Given:
+    """Whether all pieces of a pass have been handed out, and the files checked for changes: some may still be read."""
+
+    all = False
+
+
 class _Pages:
     """A piece of Parquet files; its pages are decoded when it is loaded, unless another piece with the same ones was first."""
 
-    __slots__ = ("_range", "_reader", "_source", "_start")
+    __slots__ = ("_given", "_range", "_reader", "_source", "_start")
 
-    def __init__(self, source: DuckDBSource, reader: ParquetReader, start: int, stop: int) -> None:
-        self._source, self._reader, self._start = source, reader, start
+    def __init__(self, source: DuckDBSource, reader: ParquetReader, start: int, stop: int, given: _Given) -> None:
+        self._source, self._reader, self._start, self._given = source, reader, start, given
         self._range: RowRange | None = reader.range(start, stop)
 
     def load(self) -> DenseBlock:
         """The block; as a piece is loaded once, its pages can be given up afterwards."""
+        assert self._range is not None
         try:
-            assert self._range is not None
-            parts = [(batch, 0, batch.rows) for batch in self._reader.read(self._range)]
-            return self._source.load(self._start, parts)
-        except RuntimeError:
+            batches = self._reader.read(self._range)
+        except RuntimeError:  # what the reader refuses
             return self._source.load_again(self._start)
         finally:
             self._range = None
+        block = self._source.load(self._start, [(batch, 0, batch.rows) for batch in batches])
+        if self._given.all:
+            self._source.check_unchanged()
+        return block
 
 
 def open_source(table: DuckDBTable, *, columns_: Any, where: Any, weights: Any, dtype: Any) -> DuckDBSource:

@@ -118,7 +118,7 @@ class LocalBlocks:
         with blas.single():
             (serial.run if self.n_threads == 1 else threads.run)(pieces, work, numbered, self.n_threads)
 
-    def visit_each(self, tasks: Sequence[Any], take: Callable[[int, int, Any], None]) -> None:
+    def visit_each(self, tasks: Sequence[Any], take: Callable[[int, int, Any], None], progress: Any = None) -> None:
         """The same for several tasks in one pass, `take(place of the task, number, result)`; threads share out both."""
 
         def work(number: int, job: tuple[Piece, int]) -> Any:
@@ -128,7 +128,10 @@ class LocalBlocks:
         def taken(number: int, found: Any) -> None:
             take(number % len(tasks), self.first + number // len(tasks), found)
 
-        jobs = ((piece, place) for piece in self.source.pieces(self.first, self.last) for place in range(len(tasks)))
+        pieces = self.source.pieces(self.first, self.last)
+        jobs: Iterator[Any] = ((piece, place) for piece in pieces for place in range(len(tasks)))
+        if progress is not None:
+            jobs = progress(jobs, _RowsDone(len(tasks), self._block_rows))
         with blas.single():
             (serial.run if self.n_threads == 1 else threads.run)(jobs, work, taken, self.n_threads)
 
@@ -162,8 +165,9 @@ class LocalBlocks:
         pieces: Iterator[Any] = iter(parts)
         if progress is not None:
             pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
+        n_threads = min(self.n_threads, len(parts))  # to wake a thread takes longer than a small table
         with blas.single():
-            (serial.run if self.n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, self.n_threads)
+            (serial.run if n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, n_threads)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
@@ -176,6 +180,17 @@ class LocalBlocks:
             for number in numbers:
                 for piece in self.source.pieces(number, number + 1):
                     yield number, piece
+
+
+@dataclass(frozen=True)
+class _RowsDone:
+    """The number of rows that all tasks are done with after so many jobs of one task and one block."""
+
+    n_tasks: int
+    block_rows: int
+
+    def __getitem__(self, number: int) -> int:
+        return (number + 1) // self.n_tasks * self.block_rows
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Passes:
         blocks = self._begin()
         trees: list[Tree[S]] = [Tree() for _ in tasks]
         if isinstance(blocks, LocalBlocks):
-            blocks.visit_each(wrapped, lambda place, number, found: trees[place].add(number, found))
+            blocks.visit_each(wrapped, lambda place, number, found: trees[place].add(number, found), self._progress())
         else:
             for tree, task in zip(trees, wrapped, strict=True):
                 for level, number, value in blocks.nodes(task):
@@ -266,7 +266,7 @@ class Passes:
         if limit is None and not tell:
             return None
 
-        def telling(pieces: Iterator[Any], ends: Sequence[int] | None = None) -> Iterator[Any]:
+        def telling(pieces: Iterator[Any], ends: Any = None) -> Iterator[Any]:
             total = self.source.n_rows
             for number, piece in enumerate(pieces):
                 if limit is not None:

@@ -18,10 +18,11 @@ from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import Distances
 
 STARTS = 6
-_STEPS, _MORE_STEPS = 4, 20  # of each: at least, and at most where they take less time than all else
+_STEPS, _MORE_STEPS = 8, 20  # of each: at least, and at most where they take less time than all else
 _CHEAP = 1 << 20  # rows x columns x clusters x steps that do
 _WORK = 1 << 25  # rows x columns x clusters that a sample aims at,
 _LEAST, _MOST, _EACH = 5000, 20_000, 50  # within these numbers of rows, and so many for each cluster
+_TWICE = 1 << 22  # rows x columns x clusters up to which it may be twice as many: what is rare is missed less often
 _TOO_MUCH = 1e8  # rows x columns x clusters of a sample: beyond, a single start in passes
 _QUICK = 1 << 22  # below, the best start goes on to the end here: a step in passes takes longer
 _FURTHER = 20  # steps of the best start of a sample
@@ -33,8 +34,9 @@ def brief_sample_size(data: KMeansData, k: int) -> int | None:
     n, d = data.n, data.d
     if data.source.sparse or data.observed or not 1 < k < data.counted:
         return None
-    size = max(min(_WORK // (d * k), _MOST), _LEAST, _EACH * k)
-    size = n if n < 2 * size else size
+    most = min(max(_TWICE // (d * k), _MOST), 2 * _MOST)
+    size = max(min(_WORK // (d * k), most), _LEAST, _EACH * k)
+    size = n if n <= 2 * size else size
     return None if float(size) * d * k > _TOO_MUCH else size
 
 
@@ -82,6 +84,7 @@ class BriefStart:
         if size < data.n:
             distances = Distances(data, "closest_brief")
             distances.update(centres, centres[:0])
+            distances.forget()
             if not distances.total <= _LIKE * own * data.extent.columns.weight * data.weight_scale:
                 return None
         return centres

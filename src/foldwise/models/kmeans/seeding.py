@@ -50,6 +50,17 @@ class UpdateClosest:
         return found
 
 
+@dataclass(frozen=True)
+class ForgetState:
+    """Remove an array from the state of a block."""
+
+    name: str
+
+    def __call__(self, state: dict[str, Any]) -> None:
+        """If it is there."""
+        state.pop(self.name, None)
+
+
 def _mass(block: Block, closest: NDArray[Any], weight_scale: float) -> Floats:
     """Weight times squared distance of each row."""
     mass = closest.astype(np.float64)
@@ -140,6 +151,11 @@ class Distances:
     def total(self) -> float:
         """The weighted sum of all squared distances."""
         return float(self.totals.sum())
+
+    def forget(self) -> None:
+        """Give up the distances of the rows; their total stays."""
+        self.data.passes.update(ForgetState(self.name))
+        self._fresh = True
 
     def draw(self, count: int, rng: np.random.Generator) -> Rows:
         """Rows drawn with probability proportional to weight times squared distance."""

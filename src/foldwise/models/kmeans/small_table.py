@@ -16,6 +16,8 @@ from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import Geometry
 
+_TINY = 12_000  # rows x columns x clusters: a search takes no longer than the fit around it
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -32,13 +34,15 @@ class Effort:
     spare: int
 
     @classmethod
-    def thorough(cls, k: int) -> Effort:
+    def thorough(cls, k: int, work: int) -> Effort:
         """For search="breathing"; more clusters have more optima."""
         return cls(1 << 19, 8, 50 + min(k * k, 40), int(1e5 * (1 - 2 / k)))
 
     @classmethod
-    def brief(cls, k: int) -> Effort:
+    def brief(cls, k: int, work: int) -> Effort:
         """For search="auto": about as long as one start of a plain implementation."""
+        if work > _TINY:
+            return cls(1 << 15, 2, 6, 0)
         return cls(1 << 15, 3, 4 + min(k * k, 16), int(1e4 * (1 - 2 / k)))
 
 
@@ -49,8 +53,9 @@ def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
     """How long to search this table, or None if it is not small; depends on nothing but the sizes."""
     if search not in EFFORTS or not 1 < k < data.counted:
         return None
-    effort = EFFORTS[search](k)
-    return effort if data.counted * data.d * k <= effort.comparisons else None
+    work = data.counted * data.d * k
+    effort = EFFORTS[search](k, work)
+    return effort if work <= effort.comparisons else None
 
 
 def best_start(

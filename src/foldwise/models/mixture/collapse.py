@@ -10,14 +10,27 @@ from numpy.typing import NDArray
 from foldwise.data.block import Block, Floats
 from foldwise.kernels.mixture import Components
 from foldwise.kernels.mixture_gaps import GapComponents
+from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.covariance.diag import Diag
 from foldwise.models.mixture.fit_data import FitData, Ridge
 from foldwise.models.mixture.start import Start
 
 _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is the new mean
 _SHARE = 0.1  # of an even share: below it a component may be too light
-_MANY = 5  # times the rows that determine a covariance: so many are no accident; nor is
+_MANY = 2  # times the rows that determine a covariance: so many are no accident; nor is
 _MUCH = 0.5  # of an even share
+_ROOM = 2  # times the rows that determine a covariance: where an even share has fewer, flat components are to be expected
+
+
+def crowded(covariance: CovarianceType, weight: float, k: int) -> bool:
+    """Whether there are so few rows that some components cannot but be flat: starting these anew would not help."""
+    return not covariance.shared and weight / k < _ROOM * covariance.least_rows()
+
+
+def least_weight(covariance: CovarianceType, counts: Floats) -> float:
+    """The weight below which the rows of a component say too little about its shape to start from it."""
+    weight, k = float(counts.sum()), len(counts)
+    return _SHARE * weight / k if crowded(covariance, weight, k) else covariance.least_rows()
 
 
 def ill(
@@ -26,8 +39,8 @@ def ill(
     """Which components have too little weight to have a shape or are flat where the data are not; and which of them to leave.
 
     Too little is less than the rows that determine a covariance, unless there are so few that an even share is hardly more. A
-    flat one with many rows, or much of the weight, is no accident: these rows are alike. `whiten` belongs to the covariances
-    with their ridge; None if they have none.
+    flat one with many rows, or much of the weight, is no accident: these rows are alike. Nor is it where even shares are
+    `crowded`. `whiten` belongs to the covariances with their ridge; None if they have none.
     """
     covariance, k = data.covariance, len(counts)
     least = covariance.least_rows()
@@ -42,7 +55,8 @@ def ill(
     if covariance.shared:  # nobody's own: if it is flat, starting components anew does not help
         all_flat = np.full(k, flat[0])
         return light | all_flat, all_flat
-    return light | flat, flat & (counts >= min(_MANY * least, _MUCH * data.weight / k))
+    much = 0.0 if crowded(covariance, data.weight, k) else min(_MANY * least, _MUCH * data.weight / k)
+    return light | flat, flat & ~light & (counts >= much)
 
 
 def restarted(data: FitData, ridge: Ridge, start: Start, bad: NDArray[np.bool_], rng: np.random.Generator) -> Start:

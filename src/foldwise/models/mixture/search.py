@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from foldwise.data.block import Floats
+from foldwise.models.mixture.collapse import crowded
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.search_rows import KINDS, Model, Runs, SearchRows
 from foldwise.models.mixture.start import Start
@@ -167,9 +168,10 @@ def _model(runs: Runs, counts: Floats, means: Floats, matrices: Floats) -> Model
 def searched_start(data: FitData, k: int, seed: int, number: int, within: Floats | None) -> Start | None:
     """Start `number` by a search; None if there are no compiled runs for this kind of covariance.
 
-    Nor for rows many of which are equal, where the likelihood has no bound: EM finds them from a plain start, and says so.
+    Nor for rows many of which are equal, where the likelihood has no bound: EM finds them from a plain start, and says so. Nor
+    where there are so few rows that every run would collapse.
     """
-    if k == 1 or data.covariance.name not in KINDS:
+    if k == 1 or data.covariance.name not in KINDS or crowded(data.covariance, data.weight, k):
         return None
     rows = SearchRows.of(data, k, seed)
     if len(rows.x) < 2 * k or rows.has_atom:

@@ -17,6 +17,7 @@ from foldwise.kernels.targets import Rescaling, rescaling_within, targets_of
 from foldwise.models.kmeans.descent import cluster
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import STARTS
+from foldwise.models.mixture.collapse import least_weight
 from foldwise.models.mixture.covariance import CovarianceType
 from foldwise.models.mixture.fit_data import FitData, OneNormal
 from foldwise.models.mixture.search import searched_start
@@ -241,7 +242,7 @@ def _m_step(
 ) -> Start:
     """The M-step for responsibilities `shares(block)`, or `shares(block, its labels)`.
 
-    A component with too few rows gets the shape of all rows.
+    A component with too few rows gets the shape of all rows; but where many have too few, those with hardly any.
     """
     covariance = data.covariance
     found = data.complete.fold(_Sums(covariance.scatter, means, shares), beside=labels)
@@ -249,7 +250,7 @@ def _m_step(
     if within is None:
         within = data.widths(raw, found.counts)
     ridge = data.ridge(within)
-    few = found.counts < covariance.least_rows()
+    few = found.counts < least_weight(covariance, found.counts)
     covariances = data.broadened(data.with_ridge(raw, ridge), few, ridge)
     weights = np.maximum(found.counts, 1e-3 * found.counts.sum() / k)
     moved = np.where(found.counts[:, None] > 0, means + found.moves, means)

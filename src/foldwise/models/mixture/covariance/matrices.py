@@ -89,13 +89,27 @@ class MatrixType(CovarianceType):
         """By eigenvalues, in units of the ridge: a variance below 1 is flat."""
         found = []
         size = np.sqrt(ridge)
+        vary = np.ix_(*[np.flatnonzero(np.diagonal(whole) > 0)] * 2)
         for one in self.formed(raw):
-            values, vectors = np.linalg.eigh(one / size / size[:, None])
+            scaled = one / size / size[:, None]
+            if _exceeds_one(scaled[vary]):  # as most do, and a Cholesky factor takes a fraction of the eigenvectors' time
+                found.append(False)
+                continue
+            values, vectors = np.linalg.eigh(scaled)
             flat = vectors[:, values < 1.0]
             seen = whole / size / size[:, None]
             spread = np.einsum("ij,ik,kj->j", flat, seen, flat)
             found.append(bool((spread > max(4.0, 1e-15 * float(np.trace(seen)))).any()))
         return found
+
+
+def _exceeds_one(matrix: Floats) -> bool:
+    """Whether all eigenvalues are clearly above 1; they are if there are none."""
+    try:
+        np.linalg.cholesky(matrix - 1.01 * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def inverse_factors(covariances: Floats) -> Floats:
