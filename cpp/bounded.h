@@ -126,7 +126,7 @@ template <class T, bool observed = false> class BoundedPass {
     static size_t by_group(const Targets<T> &t) {
         return round_up(sizeof(BestTwo<T>) * t.groups, 64) + round_up(t.groups * sizeof(I), 64);
     }
-    static size_t extra(size_t n, const Targets<T> &t) { 
+    static size_t extra(size_t n, const Targets<T> &t) {
         return ints(n, t) + by_group(t) + FewTargets<T>::bytes(t) + GroupedRows<T>::bytes(t);
     }
 
@@ -138,7 +138,7 @@ public:
           few_way(t_, memory + ints(n_, t_) + by_group(t_)), margin(t_),
           relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
           farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_),
-          grouped(x_, t_, b_, groups_at(memory, n_, t_), relative,
+          grouped(t_, b_, groups_at(memory, n_, t_), relative,
                   memory + ints(n_, t_) + by_group(t_) + FewTargets<T>::bytes(t_)) {
         rows = (int *)memory;
         order = rows + n + 64;

@@ -8,7 +8,6 @@ template <class T> class GroupedRows {
     static constexpr size_t L = lanes<T>;
     static constexpr size_t cached = 512 << 10;  // bytes of rows
 
-    const T *x;
     const Targets<T> &t;
     const Bounds<T> &b;
     const int *group_of;
@@ -42,8 +41,8 @@ public:
         return DotScores<T>::bytes(t, most(t)) +
                round_up(rows * (t.stride + 5) * sizeof(T) + (rows + t.groups) * sizeof(int) + t.groups * rows * sizeof(short), 64);
     }
-    GroupedRows(const T *x_, const Targets<T> &t_, const Bounds<T> &b_, const int *groups, T relative_error, char *memory)
-        : x(x_), t(t_), b(b_), group_of(groups), relative(relative_error), G(t_.groups), room(rows_for(t_)), scores(t_, memory) {
+    GroupedRows(const Targets<T> &t_, const Bounds<T> &b_, const int *groups, T relative_error, char *memory)
+        : t(t_), b(b_), group_of(groups), relative(relative_error), G(t_.groups), room(rows_for(t_)), scores(t_, memory) {
         if (!suit(t)) return;
         y = (T *)(memory + DotScores<T>::bytes(t, most(t)));
         square = y + room * t.stride;

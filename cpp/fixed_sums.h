@@ -115,8 +115,8 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
-// Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row] (none if it is negative).
-// Returns false if a previous label is no target.
+// Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row]; a row that is in none, which
+// is one with nothing observed, never was in one. Returns false if a label is no target.
 template <class T>
 bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
                 const int *after) {

@@ -159,7 +159,7 @@ template <class T> struct ChangeLog {
     }
     // To be called after every panel, with a row of it: moves what was recorded while it is still in the cache.
     inline void after_panel(size_t row) {
-        if (sums && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
+        if (sums && count && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
     }
     __attribute__((noinline)) void move() {
         if (!sums || !count) return;

@@ -8,7 +8,7 @@ constexpr bool few_quick = true;
 constexpr size_t few_tile_rows = 2, few_tile_targets = 6;  // 12 of 16
 constexpr bool few_quick = false;  // transposing is quicker
 #endif
-constexpr size_t few_least_columns = 192, few_most = 24;
+constexpr size_t few_least_columns = 192;
 
 // Adds the halves of two vectors: lanes without bit `h` are sums of lanes of a, the others of b.
 template <class T, size_t h, size_t... lane> inline Vec<T> add_halves(Vec<T> a, Vec<T> b, std::index_sequence<lane...>) {

@@ -105,7 +105,7 @@ template <class T> struct Storage {
             }
         const size_t stride = (d + 15) / 16 * 16;
         T *lined = nullptr;
-        if (!observed && (ends.size() > 1 || k <= 24)) {
+        if (!observed && (ends.size() > 1 || k <= fw::few_most)) {
             by_slot.assign(k * stride + 16, T(0));
             lined = by_slot.data() + (64 - uintptr_t(by_slot.data()) % 64) % 64 / sizeof(T);
             for (size_t s = 0; s < k; ++s)

@@ -6,6 +6,9 @@
 
 namespace fw {
 
+// Targets that are few enough for their own way of comparing (nearest_few.h).
+constexpr std::size_t few_most = 24;
+
 // How values are split for exact sums (exact_sums.h): 1.5 * 2^52 times the unit of each part.
 struct Grid {
     double coarse, fine;

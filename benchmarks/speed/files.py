@@ -8,8 +8,9 @@ Resident memory is the peak of the process, of which "before" was there before a
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.common import show
 
-ROWS, COLUMNS = int(os.environ.get("FOLDWISE_BENCH_ROWS", 8_000_000)), 64
+ROWS, COLUMNS = 8_000_000, 64
 _ROUNDS = 3
 
 _DUCKDB = """
@@ -108,13 +109,18 @@ def write(path: Path, cell: str, options: str, missing: float, rows: int) -> Non
 
 
 def main() -> None:
-    wanted = os.environ.get("FOLDWISE_BENCH_FILES", "")  # a word in the names of the files to measure
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the largest file")
+    parser.add_argument("words", nargs="*", help="only files whose name contains one of these, such as CSV or zstd")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the files are removed
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for name, cell, options, missing, share, jobs in _FILES:
-            if wanted not in name:
+            if given.words and not any(word in name for word in given.words):
                 continue
-            path, rows = Path(folder) / f"x.{options.split(',')[0].split()[1]}", int(share * ROWS)
+            print(name.strip(), file=sys.stderr, flush=True)
+            path, rows = Path(folder) / f"x.{options.split(',')[0].split()[1]}", int(share * given.rows)
             write(path, cell, options, missing, rows)
             found: dict[str, list[tuple[float, float, float]]] = {}
             for _ in range(_ROUNDS):  # taking turns

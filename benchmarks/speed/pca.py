@@ -10,6 +10,7 @@ import os
 os.environ.setdefault("FOLDWISE_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
+import argparse
 import gzip
 import json
 import subprocess
@@ -182,10 +183,14 @@ def extra_memory(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=["top"], help="only the leading components")
+    parser.add_argument("names", nargs="*", help="beginnings of the names of data sets, such as 50k or MNIST")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(machine())
-    top(sys.argv[2:])
-    if sys.argv[1:2] == ["top"]:
+    top(given.names)
+    if given.table == "top":
         return
     memory_of_fits()
     rng = np.random.default_rng(0)

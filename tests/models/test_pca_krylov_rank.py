@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import foldwise as fw
 
@@ -45,3 +46,16 @@ def test_kinds_of_rows_that_alternate() -> None:
     centred = x - x.mean(axis=0, dtype=np.float64)
     expected = np.linalg.eigvalsh(centred.T @ centred / (n - 1))[::-1][:5]
     np.testing.assert_allclose(found.explained_variance_, expected, rtol=1e-5)
+
+
+def test_sparse_rows_without_any_value() -> None:
+    pca = fw.PCA(3).fit(sparse.csr_array((400, 5000)))
+    assert not pca.explained_variance_.any()
+
+
+def test_few_sparse_rows_of_many_columns_need_no_square_matrix() -> None:
+    x = sparse.random_array((12, 5000), density=0.01, random_state=0, format="csr")
+    pca = fw.PCA(11).fit(x)
+    assert pca.manifest_.algorithm == "krylov"
+    values = np.linalg.svd(x.toarray() - x.toarray().mean(axis=0), compute_uv=False)[:11] ** 2 / 11
+    np.testing.assert_allclose(pca.explained_variance_, values, rtol=1e-6)

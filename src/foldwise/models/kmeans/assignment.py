@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.cache import CachedSource
-from foldwise.fold.local import even_cuts, falling_cuts
+from foldwise.fold.local import falling_cuts
 from foldwise.kernels import _core
 from foldwise.kernels.targets import DenseTargets, Labels
 from foldwise.models.kmeans import tasks
@@ -27,6 +27,7 @@ from foldwise.stats.cluster_sums import ClusterSums
 
 # The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
 _PART_FLOPS = 1e7, 2e10
+_BOUNDED_SHARES = 8  # with bounds, parts are made as for so many threads
 
 
 class Assignment:
@@ -71,7 +72,9 @@ class Assignment:
         self._whole &= not self._weights_only
         task = self._task(centres)
         zero = partial(Assigned.zero, k, data.d, data.observed)
-        done = data.passes.total(task, zero, cuts=self._cuts(k, 1.0 if task.bounds is None else self.bounds.share))
+        bounded = task.bounds is not None
+        cuts = self._cuts(k, self.bounds.share if bounded else 1.0, bounded=bounded)
+        done = data.passes.total(task, zero, cuts=cuts)
         self._sums.add(done.sums)
         self._assigned(centres, done)
         return done
@@ -111,19 +114,18 @@ class Assignment:
         self._blank = False
         self.bounds.learn(done.computed, done.moved, self.data.n)
 
-    def _cuts(self, k: int, share: float) -> list[int]:
-        """Where parts of rows in memory end, if about this share of the rows is compared. Nothing depends on it.
+    def _cuts(self, k: int, share: float, *, bounded: bool) -> list[int]:
+        """Where parts of rows in memory end, if about this share of the rows is compared.
 
-        Except, with missing cells, the number of products that bounds save: their parts are blocks where there are enough.
+        Labels and sums do not depend on it. The number of comparisons that bounds save may, so with bounds the parts do not
+        depend on the number of threads.
         """
-        data, threads = self.data, self.data.passes.n_threads
+        data = self.data
         if not isinstance(data.source, CachedSource) or data.source.sparse:
             return []
         flops = 2.0 * k * data.d * share + 40  # for a row
         least, most = (max(int(work / flops) // 128, 1) * 128 for work in _PART_FLOPS)
-        if data.observed and share < 1 and -(-data.n // data.block_rows) >= threads:
-            return even_cuts(data.n, data.block_rows)
-        return falling_cuts(data.n, threads, least, most)
+        return falling_cuts(data.n, _BOUNDED_SHARES if bounded else data.passes.n_threads, least, most)
 
     # ------------------------------------------------------------ other label changes
 

@@ -90,7 +90,8 @@ def cheapest(
         "covariance_eigh": covariance(n, d, n_components, fill=fill),
         "gram": gram(n, d, n_components, sparse=sparse),
     }
-    if (n_components is not None and n_components < most / 2) or not any(c < math.inf for c in costs.values()):
+    few = n_components is not None and (n_components < most / 2 or (sparse and n < d))  # there the d x d matrix is mostly null
+    if few or not any(c < math.inf for c in costs.values()):
         each, once = _krylov(d, n_components or int(most), wide=wide or sparse)
         costs["krylov"] = n * each * (fill * _SPARSE if sparse else 1.0) + once
     return min(costs, key=lambda solver: costs[solver])

@@ -120,7 +120,8 @@ class _Turned:
 def _turned(rows: Sequence[Any], roots: Floats, factor: Floats) -> tuple[_Turned, Floats]:
     """The columns of these rows less a pivot, times their factors and the roots of the weights; and the pivot.
 
-    Only where a column is stored in every row can it have a pivot other than zero, and only there digits could be lost.
+    Only a column that is stored in every row has a pivot other than zero: elsewhere it would fill the column, and the zeros
+    keep the mean near the spread, unless a row that is not stored weighs next to nothing. `variance_errors_` cover that.
     """
     import scipy.sparse as sp
 
