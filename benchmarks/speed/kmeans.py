@@ -76,7 +76,7 @@ CASES = (
     # Without any groups bounds help least.
     Case("500k x 16 noise", partial(data.blobs, 500_000, 16, 1, spread=0.0), 100, 20, 0),
     Case("100k x 128 noise", partial(data.blobs, 100_000, 128, 1, spread=0.0), 1000, 20, 0, 60),
-    Case("60k x 784 digits", partial(data.digits, "train"), 10, _TO_THE_END, 3),
+    Case("60k x 784 digits", partial(data.digits, "train"), 10, _TO_THE_END, 3, 45),
     Case("60k x 784 digits", partial(data.digits, "train"), 200, _TO_THE_END, 3, 60),
     Case("11k x 384 texts", data.embeddings, 20, _TO_THE_END, 3),
     Case("11k x 384 texts", data.embeddings, 500, _TO_THE_END, 3),

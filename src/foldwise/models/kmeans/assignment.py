@@ -27,7 +27,7 @@ from foldwise.stats.cluster_sums import ClusterSums
 
 # The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
 _PART_FLOPS = 1e7, 2e10
-_BOUNDED_SHARES = 8  # with bounds, parts are made as for so many threads
+_BOUNDED_SHARES = 4  # with bounds, parts are made as for so many threads
 
 
 class Assignment:
