@@ -11,7 +11,7 @@ import numpy as np
 from foldwise.data.block import Floats, SparseBlock
 from foldwise.fold.passes import Passes
 
-_MOST_ROWS = 3000
+_MOST_ROWS = 500  # of more, the steps from the side of the rows (row_side.py) are quicker
 _MOST_WORK = 5e8  # multiplications for the Gram matrix, which SciPy makes one by one
 
 
