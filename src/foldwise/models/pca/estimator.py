@@ -67,9 +67,9 @@ class PCA(
     n_components : None (all), a number, a share of variance between 0 and 1, or a rule: "parallel" (parallel analysis),
         "held-out" (how well held-out cells are predicted; dense rows), "mle" (Minka), "gavish-donoho" or "broken-stick"; what
         the rule saw, and how sure it is, is in `rank_`. `fw.choose_components` asks all of them.
-    svd_solver : "auto" picks by cost: "krylov", until variances are right to 1e-6, for a few of very many columns. "covariance_eigh",
-        "full" (SVD, no covariance formed), "krylov" (all digits; "randomized" and "arpack" mean this), "power" (the textbook's
-        iteration, to be watched).
+    svd_solver : "auto" picks by cost: for a few of very many columns "krylov", until variances are right to 1e-6.
+        "covariance_eigh", "full" (SVD, no covariance formed), "krylov" (all digits; "randomized" and "arpack" mean this),
+        "power" (the textbook's iteration, to be watched).
     whiten : scores get variance one.
     scale : columns are divided by their standard deviation first, and multiplied back by `inverse_transform`.
     missing : what to do about missing cells (NaN). "error" refuses them; "drop" leaves their rows out of the fit; "mean" fills
