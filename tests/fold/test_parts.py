@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import foldwise as fw
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.scan import scan
-from foldwise.fold.local import LocalBlocks, even_cuts, falling_cuts
+from foldwise.fold.local import LocalBlocks, falling_cuts
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.fit_data import KMeansData
 
@@ -48,13 +48,6 @@ def test_falling_parts_cover_all_rows(n: int, threads: int, least: int, more: in
     assert (sizes > 0).all()
     assert sizes.max() <= least + more
     assert (np.diff(sizes[:-1]) <= 0).all()
-
-
-@given(n=st.integers(1, 500), rows=st.integers(1, 700))
-def test_even_parts_cover_all_rows(n: int, rows: int) -> None:
-    sizes = np.diff([0, *even_cuts(n, rows)])
-    assert sizes.sum() == n
-    assert (sizes[:-1] == rows).all()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])

@@ -214,11 +214,6 @@ def _runs_of(source: Source, block_rows: int) -> list[_Run]:
     return runs
 
 
-def even_cuts(n_rows: int, rows: int) -> list[int]:
-    """Where parts of `rows` rows end."""
-    return [*range(rows, n_rows, rows), n_rows]
-
-
 def falling_cuts(n_rows: int, n_threads: int, least: int, most: int) -> list[int]:
     """Where parts end that get smaller and smaller, so that all threads are ready at about the same time.
 
