@@ -16,6 +16,7 @@ namespace {
 #include "scatter.h"
 #include "columns.h"
 #include "elementwise.h"
+#include "transpose.h"
 #include "panel.h"
 #include "observed.h"
 #include "exact_ties.h"

@@ -67,7 +67,7 @@ template <class T> struct ChunkWorkspace {
                 V v[L];
                 FW_UNROLL(16)
                 for (size_t i = 0; i < L; ++i) v[i] = load<V>(y + (first + i) * c.columns + f);
-                transpose_step<T, L / 2>(v);
+                transpose<T>(v);
                 const size_t width = least(L, c.d - f);
                 if (width == L) {
                     FW_UNROLL(16)

@@ -8,6 +8,7 @@ template <class T, bool observed = false> struct PanelWorkspace {
     const T *rows[N];
     const T *pairs = nullptr;  // the first of a panel of rows of 2 columns that are adjacent in memory, or null
     const T *after = nullptr;  // what follows the selected rows in memory
+    const T *following = nullptr;  // the row after the selected ones, if these are adjacent
     const T *end;  // of the block: nothing may be loaded from here on
     size_t reach;  // number of values loaded from the start of a row, in whole vectors
     MissingSums<T> missing;
@@ -33,11 +34,18 @@ template <class T, bool observed = false> struct PanelWorkspace {
         pairs = t.d == 2 && count == N && !observed ? x : nullptr;
         after = x + N * t.d + 4096 / sizeof(T);
         if (pairs) return;
-        for (size_t i = 0; i < count; ++i) rows[i] = x + i * t.d;
+        if (following != x) {
+            const T *row = x;
+            for (size_t i = 0; i < N; ++i, row += t.d) rows[i] = row;
+        } else {  // the rows after those that were selected before: all addresses in vectors
+            for (size_t i = 0; i < N; ++i) rows[i] += N * t.d;
+        }
+        following = x + N * t.d;
         if (count < N || size_t(end - rows[N - 1]) < reach) use_rows(count, t);
     }
     // Selects the first `count` entries of `rows`; the panel is filled up with copies of the last one.
     void use_rows(size_t count, const Targets<T> &t) {
+        following = nullptr;
         for (size_t i = 0; i < count; ++i)
             if (size_t(end - rows[i]) < reach) {
                 T *copy = stage + i * reach;
@@ -97,6 +105,7 @@ template <class T, bool observed = false> struct TieMargin {
 // Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
 template <class T> struct ChangeLog {
     static constexpr size_t room = 64, most = 4 * 64;  // rows that change in one call; rows that wait to be moved
+    static constexpr size_t labels_ahead = 1024;
     static constexpr size_t waiting_bytes = 256 << 10;  // from the first of these rows on: all are still in the cache
     Changes to;
     const FixedSums *sums;
@@ -157,8 +166,11 @@ template <class T> struct ChangeLog {
         }
         ++count;
     }
-    // To be called after every panel, with a row of it: moves what was recorded while it is still in the cache.
+    // To be called after every panel, with a row of it: moves what was recorded while it is still in the cache, and fetches
+    // labels that will be compared some panels later.
     inline void after_panel(size_t row) {
+        FW_UNROLL(4)
+        for (size_t i = 0; i < panel_rows<T>; i += 16) __builtin_prefetch(labels + row + labels_ahead + i, 1, 1);
         if (sums && count && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
     }
     __attribute__((noinline)) void move() {

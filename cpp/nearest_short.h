@@ -29,7 +29,7 @@ template <size_t d> inline void take_rows(const float *const *rows, const Target
     const Vec<float> p = load<Vec<float>>(t.pivot);
     FW_UNROLL(16)
     for (size_t i = 0; i < 16; ++i) y[i] = load<Vec<float>>(rows[i]) * t.scale - p;
-    transpose_step<float, 8>(y);
+    transpose<float>(y);
 }
 
 // The same for adjacent rows of 8 columns: two of them fill a vector.
@@ -38,10 +38,12 @@ inline void take_eights(const float *x, const Targets<float> &t, Vec<float> (&y)
     const Half half = load<Half>(t.pivot);
     const Vec<float> p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     FW_UNROLL(8)
-    for (size_t i = 0; i < 8; ++i)
-        y[i] = __builtin_shufflevector(load<Half>(x + i * 8), load<Half>(x + i * 8 + 64), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-                                       13, 14, 15) * t.scale - p;
-    transpose_eight<4>(y);
+    for (size_t i = 0; i < 8; ++i) {
+        const float *row = x + (i + (i & 4)) * 8;
+        y[i] = __builtin_shufflevector(load<Half>(row), load<Half>(row + 32), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) *
+                   t.scale - p;
+    }
+    transpose_eights(y);
 }
 
 template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {

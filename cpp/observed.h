@@ -110,7 +110,7 @@ template <class T> struct MissingSums {
                 Vec<T> tile[L];
                 FW_UNROLL(16)
                 for (size_t i = 0; i < L; ++i) tile[i] = load<Vec<T>>(by_row + i * K + s);
-                transpose_step<T, L / 2>(tile);
+                transpose<T>(tile);
                 FW_UNROLL(16)
                 for (size_t i = 0; i < L; ++i) store(sums + (s + i) * N + v * L, tile[i]);
             }

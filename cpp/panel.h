@@ -34,32 +34,6 @@ template <> struct LaneInt<float> { using type = int; };
 template <> struct LaneInt<double> { using type = long long; };
 template <class T> using Ints = Vec<typename LaneInt<T>::type>;
 
-// One step of an in-register transposition: swaps the off-diagonal quarters of size `h`.
-template <class T, size_t h, size_t... lane>
-inline void swap_quarters(Vec<T> &a, Vec<T> &b, std::index_sequence<lane...>) {
-    constexpr size_t L = lanes<T>;
-    const Vec<T> low = __builtin_shufflevector(a, b, int(lane & h ? L + lane - h : lane)...);
-    b = __builtin_shufflevector(a, b, int(lane & h ? L + lane : lane + h)...);
-    a = low;
-}
-
-template <class T, size_t h> inline void transpose_step(Vec<T> *v) {
-    FW_UNROLL(16)
-    for (size_t i = 0; i < lanes<T>; ++i)
-        if (!(i & h)) swap_quarters<T, h>(v[i], v[i + h], std::make_index_sequence<lanes<T>>{});
-    if constexpr (h > 1) transpose_step<T, h / 2>(v);
-}
-
-#if FW_BYTES == 64
-// The same in both halves of eight vectors.
-template <size_t h> inline void transpose_eight(Vec<float> *v) {
-    FW_UNROLL(8)
-    for (size_t i = 0; i < 8; ++i)
-        if (!(i & h)) swap_quarters<float, h>(v[i], v[i + h], std::make_index_sequence<16>{});
-    if constexpr (h > 1) transpose_eight<h / 2>(v);
-}
-#endif
-
 // Packs a stretch of features of some rows, given by address, into a panel as y, and adds up their squared lengths.
 // Whole vectors are loaded, so memory must be readable up to the next multiple of the vector length past each row and
 // past the pivot. If `observed`, missing cells become y = 0 (observed.h).
@@ -81,7 +55,7 @@ void pack_panel_rows(const T *const *rows, size_t from, size_t depth, const T *p
                 FW_UNROLL(16)
                 for (size_t i = 0; i < L; ++i) y[i] = y[i] == y[i] ? y[i] : V{};
             }
-            transpose_step<T, L / 2>(y);
+            transpose<T>(y);
             V sum = sums[v];
             T *to = panel + j * N + v * L;
             if (width == L) {

@@ -175,12 +175,14 @@ class Targets {
         static thread_local std::vector<unsigned char> touched;
         static thread_local std::vector<double> room;
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
-        const size_t needed = k_ * d_ + k_;
+        const size_t needed = k_ * d_ + k_ + 8;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);
             integers.shrink_to_fit();
         }
         if (touched.size() < k_) touched.assign(k_, 0);
+        // From the start of a cache line on: vectors of integers that cross lines would take twice as long.
+        long long *sums = integers.data() + (64 - uintptr_t(integers.data()) % 64) % 64 / sizeof(long long);
         const size_t wide = (d_ + 7) / 8 * 8;
         room.resize(3 * wide);
         const double magic = std::ldexp(1.5, 52 - bits);
@@ -188,9 +190,8 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {integers.data(), integers.data() + k_ * d_, touched.data(), room.data(),   t.wide_scale, bits,
-                coarse_bits,     high.data(),               low.data(),     weight.data(), least,        grid,
-                room.data() + wide};
+        view = {sums, sums + k_ * d_, touched.data(), room.data(), t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+                weight.data(), least, grid, room.data() + wide};
         return &view;
     }
 

@@ -90,14 +90,6 @@ FW_TWO_TO_ONE(larger, "vmaxpd", double)
 FW_TWO_TO_ONE(smaller, "vminpd", double)
 #endif
 
-// Whether all lanes of a comparison are true.
-template <class M> inline bool all_true(M mask) {
-    unsigned long long words[sizeof(M) / 8], all = ~0ull;
-    __builtin_memcpy(words, &mask, sizeof mask);
-    for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
-    return all == ~0ull;
-}
-
 // Which lanes of two vectors of 32-bit numbers differ, as bits.
 template <class I> inline unsigned long long different(I a, I b) {
 #if defined(__x86_64__)
@@ -133,5 +125,17 @@ template <class M> inline unsigned long long false_lanes(M mask) {
         unsigned long long bits = 0;
         for (size_t i = 0; i < count; ++i) bits |= (unsigned long long)(mask[i] == 0) << i;
         return bits;
+    }
+}
+
+// Whether all lanes of a comparison are true.
+template <class M> inline bool all_true(M mask) {
+    if constexpr (sizeof(M) == FW_BYTES && FW_BYTES >= 32) {
+        return !false_lanes((typename VecOf<int, sizeof(M)>::type)mask);
+    } else {
+        unsigned long long words[sizeof(M) / 8], all = ~0ull;
+        __builtin_memcpy(words, &mask, sizeof mask);
+        for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
+        return all == ~0ull;
     }
 }
