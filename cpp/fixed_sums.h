@@ -4,6 +4,8 @@
 
 // After so many moves the integers go to the sums in two parts: so few values leave room for more bits behind the point.
 constexpr size_t fixed_moves = 8192;
+// Rows with more columns are added up by cluster before they go to its integers.
+constexpr size_t direct_columns = 8;
 
 inline double two_to(int power) {
     const unsigned long long bits = (unsigned long long)(1023 + power) << 52;
@@ -12,9 +14,14 @@ inline double two_to(int power) {
     return value;
 }
 
-template <class T> inline Vec<long long> in_fixed_point(const T *x, const FixedSums &to, size_t j) {
+// Vectors of at most 32 bytes: longer ones convert fewer values in the same time.
+constexpr size_t fixed_bytes = FW_BYTES < 32 ? FW_BYTES : 32, fixed_lanes = fixed_bytes / sizeof(double);
+using FixedInts = VecOf<long long, fixed_bytes>::type;
+using FixedDoubles = VecOf<double, fixed_bytes>::type;
+
+template <class T> inline FixedInts in_fixed_point(const T *x, double scale, FixedDoubles start) {
     // The product with a power of two is exact, so this is rounded once, fused or not.
-    return (Vec<long long>)(load_as<double>(x + j) * to.scale + load<Vec<double>>(to.start + j));
+    return (FixedInts)(convert<FixedDoubles>(x, std::make_index_sequence<fixed_lanes>{}) * scale + start);
 }
 
 template <class T> inline long long in_fixed_point_one(const T *x, const FixedSums &to, size_t j) {
@@ -70,12 +77,12 @@ __attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets
 
 // Adds a row to the sums of cluster `after` and subtracts it from those of `before`.
 template <class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
-    using I = Vec<long long>;
-    constexpr size_t L = lanes<long long>;
+    using I = FixedInts;
+    constexpr size_t L = fixed_lanes;
     long long *sums = to.sums + size_t(after) * d, *old = to.sums + size_t(before) * d;
     size_t j = 0;
     for (; j + L <= d; j += L) {
-        const I y = in_fixed_point(x, to, j);
+        const I y = in_fixed_point(x + j, to.scale, load<FixedDoubles>(to.start + j));
         store(sums + j, load<I>(sums + j) + y);
         store(old + j, load<I>(old + j) - y);
     }
@@ -86,27 +93,44 @@ template <class T> inline void move_fixed_row(const T *x, size_t d, const FixedS
     }
 }
 
+// Adds up `vectors` vectors of columns of some rows.
+template <size_t vectors, class T>
+inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, size_t j, long long *sums) {
+    FixedInts sum[vectors];
+    FixedDoubles start[vectors];
+    FW_UNROLL(8)
+    for (size_t v = 0; v < vectors; ++v) {
+        sum[v] = load<FixedInts>(sums + v * fixed_lanes);
+        start[v] = load<FixedDoubles>(to.start + j + v * fixed_lanes);
+        settle(start[v]);  // kept in a register
+    }
+    const double scale = to.scale;
+    for (size_t i = 0; i < count; ++i) {
+        const T *row = x + size_t(rows[i]) * d + j;
+        FW_UNROLL(8)
+        for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(row + v * fixed_lanes, scale, start[v]);
+    }
+    FW_UNROLL(8)
+    for (size_t v = 0; v < vectors; ++v) store(sums + v * fixed_lanes, sum[v]);
+}
+
 // Adds up some rows of a cluster before they are added to its sums, a few vectors of columns at a time.
 template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster) {
-    using I = Vec<long long>;
-    constexpr size_t L = lanes<long long>, vectors = 4;
+    constexpr size_t L = fixed_lanes, most = FW_BYTES == 64 ? 8 : 4;
     long long *sums = to.sums + size_t(cluster) * d;
     size_t j = 0;
-    for (; j + vectors * L <= d; j += vectors * L) {
-        I sum[vectors];
-        FW_UNROLL(4)
-        for (size_t v = 0; v < vectors; ++v) sum[v] = load<I>(sums + j + v * L);
-        for (size_t i = 0; i < count; ++i) {
-            FW_UNROLL(4)
-            for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(x + size_t(rows[i]) * d, to, j + v * L);
-        }
-        FW_UNROLL(4)
-        for (size_t v = 0; v < vectors; ++v) store(sums + j + v * L, sum[v]);
+    for (; j + most * L <= d; j += most * L) add_fixed_columns<most>(x, d, to, rows, count, j, sums + j);
+    if (most > 4 && j + 4 * L <= d) {
+        add_fixed_columns<4>(x, d, to, rows, count, j, sums + j);
+        j += 4 * L;
     }
-    for (; j + L <= d; j += L) {
-        I sum = load<I>(sums + j);
-        for (size_t i = 0; i < count; ++i) sum += in_fixed_point(x + size_t(rows[i]) * d, to, j);
-        store(sums + j, sum);
+    if (j + 2 * L <= d) {
+        add_fixed_columns<2>(x, d, to, rows, count, j, sums + j);
+        j += 2 * L;
+    }
+    if (j + L <= d) {
+        add_fixed_columns<1>(x, d, to, rows, count, j, sums + j);
+        j += L;
     }
     for (; j < d; ++j) {
         unsigned long long sum = (unsigned long long)sums[j];
@@ -115,20 +139,58 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
+constexpr size_t joining_most = 320, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
+
+// Adds `count` rows to the sums of the clusters in `labels[row]`, of which there are at most `joining_clusters`.
+template <class T>
+inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
+    int order[joining_most], ends[joining_clusters + 1];
+    for (size_t c = 0; c <= k; ++c) ends[c] = 0;
+    for (size_t i = 0; i < count; ++i) ++ends[labels[rows[i]] + 1];
+    for (size_t c = 0; c < k; ++c) {
+        to.counts[c] += ends[c + 1];
+        to.touched[c] |= ends[c + 1] > 0;
+        ends[c + 1] += ends[c];
+    }
+    if (d <= direct_columns) {
+        for (size_t i = 0; i < count; ++i) add_fixed_rows(x, d, to, rows + i, 1, labels[rows[i]]);
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) order[ends[labels[rows[i]]]++] = rows[i];
+    for (size_t c = 0, from = 0; c < k; from = size_t(ends[c++]))
+        if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
+}
+
+// Whether these are adjacent rows that were in no cluster, as all are in a first pass, and that fixed point can hold.
+template <class T>
+inline bool can_join(const T *x, const Targets<T> &t, const FixedSums &to, const int *rows, const int *before, size_t count,
+                     const int *after) {
+    if (!count || count > joining_most || t.k > joining_clusters || size_t(rows[count - 1] - rows[0]) + 1 != count) return false;
+    int highest = -1;
+    unsigned label = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const unsigned now = unsigned(after[rows[0] + int(i)]);  // negative ones become very large
+        highest = before[i] > highest ? before[i] : highest;
+        label = now > label ? now : label;
+    }
+    return highest < 0 && label < t.k && is_fixed(x + size_t(rows[0]) * t.d, count * t.d, to.least);
+}
+
 // Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row]; a row that is in none, which
 // is one with nothing observed, never was in one. Returns false if a label is no target.
 template <class T>
 bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
                 const int *after) {
-    constexpr size_t most = 320, few = 64;  // rows; clusters of which several rows are to be expected
     const FixedSums to = sums;  // a copy: no store can change it
     const size_t k = t.k, d = t.d;
-    int joining[most], ends[few + 1];
+    if (can_join(x, t, to, rows, before, count, after)) {
+        join_fixed(x, d, to, k, rows, count, after);
+        return true;
+    }
+    int joining[joining_most];
     size_t joins = 0;
     bool known = true;
-    const bool group = k <= few && count <= most && d > 2 * lanes<long long>;
-    if (group)
-        for (size_t c = 0; c <= k; ++c) ends[c] = 0;
+    const bool group = k <= joining_clusters && count <= joining_most;
     for (size_t i = 0; i < count; ++i) {
         const int row = rows[i], was = before[i], now = after[row];
         if (was >= int(k) || now >= int(k)) {
@@ -141,25 +203,21 @@ bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const in
             move_in_parts(values, d, t, to, was, now);
             continue;
         }
+        if (was < 0 && group) {
+            joining[joins++] = row;
+            continue;
+        }
         ++to.counts[now];
         to.touched[now] = 1;
-        if (was >= 0) {
-            --to.counts[was];
-            to.touched[was] = 1;
-            move_fixed_row(values, d, to, was, now);
-        } else if (group) {
-            joining[joins++] = row;
-            ++ends[now + 1];
-        } else {
+        if (was < 0) {
             add_fixed_rows(x, d, to, rows + i, 1, now);
+            continue;
         }
+        --to.counts[was];
+        to.touched[was] = 1;
+        move_fixed_row(values, d, to, was, now);
     }
-    if (!joins) return known;
-    int order[most];
-    for (size_t c = 0; c < k; ++c) ends[c + 1] += ends[c];
-    for (size_t i = 0; i < joins; ++i) order[ends[after[joining[i]]]++] = joining[i];
-    for (size_t c = 0, from = 0; c < k; from = size_t(ends[c++]))
-        if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
+    if (joins) join_fixed(x, d, to, k, joining, joins, after);
     return known;
 }
 

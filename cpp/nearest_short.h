@@ -74,7 +74,7 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
             } else {
                 take_rows<d>(work.rows + v * L, t, y);
             }
-            for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 1);
+            for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
             FW_UNROLL(16)
             for (size_t j = 0; j < d; ++j) sum += y[j] * y[j];
             store(work.squares + v * L, sum);

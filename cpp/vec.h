@@ -37,12 +37,12 @@ template <class V, class T> inline void store(T *p, V v) { __builtin_memcpy(p, &
 
 // Converts lanes<T> values of type In to a vector of T. Naming each lane compiles to one widening load, whereas GCC
 // splits __builtin_convertvector into halves.
-template <class T, class In, size_t... lane>
-inline Vec<T> convert(const In *p, std::index_sequence<lane...>) {
-    return Vec<T>{T(p[lane])...};
+template <class V, class In, size_t... lane>
+inline V convert(const In *p, std::index_sequence<lane...>) {
+    return V{decltype(V{}[0] + 0)(p[lane])...};
 }
 template <class T, class In> inline Vec<T> load_as(const In *p) {
-    return convert<T>(p, std::make_index_sequence<lanes<T>>{});
+    return convert<Vec<T>>(p, std::make_index_sequence<lanes<T>>{});
 }
 template <> inline Vec<float> load_as<float>(const float *p) { return load<Vec<float>>(p); }
 template <> inline Vec<double> load_as<double>(const double *p) { return load<Vec<double>>(p); }
@@ -129,13 +129,4 @@ template <class M> inline unsigned long long false_lanes(M mask) {
 }
 
 // Whether all lanes of a comparison are true.
-template <class M> inline bool all_true(M mask) {
-    if constexpr (sizeof(M) == FW_BYTES && FW_BYTES >= 32) {
-        return !false_lanes((typename VecOf<int, sizeof(M)>::type)mask);
-    } else {
-        unsigned long long words[sizeof(M) / 8], all = ~0ull;
-        __builtin_memcpy(words, &mask, sizeof mask);
-        for (size_t i = 0; i < sizeof(M) / 8; ++i) all &= words[i];
-        return all == ~0ull;
-    }
-}
+template <class M> inline bool all_true(M mask) { return !false_lanes((typename VecOf<int, sizeof(M)>::type)mask); }
