@@ -34,7 +34,11 @@ template <class T> class GroupedRows {
     }
 
 public:
-    static bool suit(const Targets<T> &t) { return t.groups > 1 && t.by_slot && DotScores<T>::exact_enough(t.d); }
+    // For shorter rows, to list and to fold takes longer than the products that it saves: then whole panels are compared.
+    static constexpr size_t least_columns = 96;
+    static bool suit(const Targets<T> &t) {
+        return t.groups > 1 && t.by_slot && t.d >= least_columns && DotScores<T>::exact_enough(t.d);
+    }
     static size_t bytes(const Targets<T> &t) {
         if (!suit(t)) return 0;
         const size_t rows = rows_for(t);
@@ -61,8 +65,8 @@ public:
     T error(size_t i) const { return slack[i]; }
     int best_slot(size_t i) const { return slot[i]; }
 
-    // Row i of the chunk.
-    void take(size_t i, const T *row) {
+    // Row i of the chunk. Meanwhile a row that comes later is fetched, line by line.
+    void take(size_t i, const T *row, const T *later) {
         const size_t d = t.d, stride = t.stride;
         const T *pivot = t.pivot, scale = t.scale;
         T *to = y + i * stride, sum = 0;
@@ -72,6 +76,7 @@ public:
             const V v = load<V>(row + j) * scale - load<V>(pivot + j);
             store(to + j, v);
             s += v * v;
+            if (L * sizeof(T) == 64 || j % (64 / sizeof(T)) == 0) __builtin_prefetch(later + j, 0, 1);
         }
         for (; j < stride; ++j) {
             to[j] = j < d ? row[j] * scale - pivot[j] : T(0);
