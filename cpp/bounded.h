@@ -66,26 +66,6 @@ size_t find_doubtful(size_t n, const int *labels, const Bounds<T> &b, int *left)
     return count;
 }
 
-// The minimum of a[g] - b[g].
-template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
-    using V = Vec<T>;
-    constexpr size_t L = lanes<T>;
-    T result = T(__builtin_inff());
-    size_t g = 0;
-    if (count >= L) {
-        V lowest = load<V>(a) - load<V>(b);
-        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
-        T parts[L];
-        store(parts, lowest);
-        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
-    }
-    for (; g < count; ++g) {
-        const T here = a[g] - b[g];
-        result = here < result ? here : result;
-    }
-    return result;
-}
-
 template <class T> inline T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
 template <class T> inline T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
 

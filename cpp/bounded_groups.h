@@ -1,6 +1,26 @@
 // Rows that bounds leave in doubt, compared with the groups of targets that each of them needs: group by group, so that its
 // targets stay in the L1 cache while the rows come from the L2 cache. What a row needs does not depend on its neighbours.
 
+// The minimum of a[g] - b[g].
+template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    T result = T(__builtin_inff());
+    size_t g = 0;
+    if (count >= L) {
+        V lowest = load<V>(a) - load<V>(b);
+        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
+        T parts[L];
+        store(parts, lowest);
+        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
+    }
+    for (; g < count; ++g) {
+        const T here = a[g] - b[g];
+        result = here < result ? here : result;
+    }
+    return result;
+}
+
 // A chunk of such rows, and what is known of each.
 template <class T> class GroupedRows {
     using V = Vec<T>;
