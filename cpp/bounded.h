@@ -66,26 +66,6 @@ size_t find_doubtful(size_t n, const int *labels, const Bounds<T> &b, int *left)
     return count;
 }
 
-// The minimum of a[g] - b[g].
-template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
-    using V = Vec<T>;
-    constexpr size_t L = lanes<T>;
-    T result = T(__builtin_inff());
-    size_t g = 0;
-    if (count >= L) {
-        V lowest = load<V>(a) - load<V>(b);
-        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
-        T parts[L];
-        store(parts, lowest);
-        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
-    }
-    for (; g < count; ++g) {
-        const T here = a[g] - b[g];
-        result = here < result ? here : result;
-    }
-    return result;
-}
-
 template <class T> inline T upper_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 + 4 * unit_roundoff<T>); }
 template <class T> inline T lower_root(T square) { return square_root(square > 0 ? square : T(0)) * T(1 - 4 * unit_roundoff<T>); }
 
@@ -119,6 +99,7 @@ template <class T, bool observed = false> class BoundedPass {
     AssignCounts result{0, 0, 0, 0};
     ChangeLog<T> log;
     GroupedRows<T> grouped;
+    const size_t ahead;  // so many rows later, a row is fetched into the cache
     size_t products = 0;  // number of products of a row with a target
 
     static size_t ints(size_t n, const Targets<T> &t) { return round_up((2 * n + 64 + 3 * t.k + 1) * sizeof(int), 64); }
@@ -139,7 +120,8 @@ public:
           relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
           farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_),
           grouped(t_, b_, groups_at(memory, n_, t_), relative,
-                  memory + ints(n_, t_) + by_group(t_) + FewTargets<T>::bytes(t_)) {
+                  memory + ints(n_, t_) + by_group(t_) + FewTargets<T>::bytes(t_)),
+          ahead(least(2 + 8192 / (t_.d * sizeof(T)), 16)) {
         rows = (int *)memory;
         order = rows + n + 64;
         counts = order + n;
@@ -246,24 +228,26 @@ private:
         if (waiting) compare(panel, waiting, waiting);
     }
 
-    // The same in chunks, for targets in groups. While a row is tightened, the one after the next is fetched.
+    // The same in chunks, for targets in groups.
     void tighten_and_compare_grouped(size_t count) {
-        constexpr size_t line = 64 / sizeof(T);
-        size_t alive = 0, waiting = 0;
-        for (size_t i = 0; i < count; ++i) {
-            rows[alive] = rows[i];
-            alive += doubtful_by_groups(size_t(rows[i]));
-        }
-        for (size_t i = 0; i < alive; ++i) {
-            const T *later = x + size_t(rows[least(i + 2, alive - 1)]) * t.d;
-            for (size_t j = 0; j < t.d; j += line) __builtin_prefetch(later + j);
-            const size_t row = size_t(rows[i]);
-            grouped.take(waiting, x + row * t.d);
-            order[waiting] = int(row);
-            waiting += doubtful_at(row, grouped.upper_bound(waiting, slot_of[labels[row]]));
-            if (waiting < grouped.capacity()) continue;
-            compare_grouped(order, waiting);
-            waiting = 0;
+        constexpr size_t chunk = 1024;
+        size_t waiting = 0;
+        for (size_t first = 0; first < count; first += chunk) {
+            const size_t end = least(first + chunk, count);
+            size_t alive = first;
+            for (size_t i = first; i < end; ++i) {
+                rows[alive] = rows[i];
+                alive += doubtful_by_groups(size_t(rows[i]));
+            }
+            for (size_t i = first; i < alive; ++i) {
+                const size_t row = size_t(rows[i]);
+                grouped.take(waiting, x + row * t.d, x + size_t(rows[least(i + ahead, alive - 1)]) * t.d);
+                order[waiting] = int(row);
+                waiting += doubtful_at(row, grouped.upper_bound(waiting, slot_of[labels[row]]));
+                if (waiting < grouped.capacity()) continue;
+                compare_grouped(order, waiting);
+                waiting = 0;
+            }
         }
         if (waiting) compare_grouped(order, waiting);
     }

@@ -1,6 +1,26 @@
 // Rows that bounds leave in doubt, compared with the groups of targets that each of them needs: group by group, so that its
 // targets stay in the L1 cache while the rows come from the L2 cache. What a row needs does not depend on its neighbours.
 
+// The minimum of a[g] - b[g].
+template <class T> inline T least_difference(const T *a, const T *b, size_t count) {
+    using V = Vec<T>;
+    constexpr size_t L = lanes<T>;
+    T result = T(__builtin_inff());
+    size_t g = 0;
+    if (count >= L) {
+        V lowest = load<V>(a) - load<V>(b);
+        for (g = L; g + L <= count; g += L) lowest = smaller(load<V>(a + g) - load<V>(b + g), lowest);
+        T parts[L];
+        store(parts, lowest);
+        for (size_t i = 0; i < L; ++i) result = parts[i] < result ? parts[i] : result;
+    }
+    for (; g < count; ++g) {
+        const T here = a[g] - b[g];
+        result = here < result ? here : result;
+    }
+    return result;
+}
+
 // A chunk of such rows, and what is known of each.
 template <class T> class GroupedRows {
     using V = Vec<T>;
@@ -34,7 +54,11 @@ template <class T> class GroupedRows {
     }
 
 public:
-    static bool suit(const Targets<T> &t) { return t.groups > 1 && t.by_slot && DotScores<T>::exact_enough(t.d); }
+    // For shorter rows, to list and to fold takes longer than the products that it saves: then whole panels are compared.
+    static constexpr size_t least_columns = 96;
+    static bool suit(const Targets<T> &t) {
+        return t.groups > 1 && t.by_slot && t.d >= least_columns && DotScores<T>::exact_enough(t.d);
+    }
     static size_t bytes(const Targets<T> &t) {
         if (!suit(t)) return 0;
         const size_t rows = rows_for(t);
@@ -61,8 +85,8 @@ public:
     T error(size_t i) const { return slack[i]; }
     int best_slot(size_t i) const { return slot[i]; }
 
-    // Row i of the chunk.
-    void take(size_t i, const T *row) {
+    // Row i of the chunk. Meanwhile a row that comes later is fetched, line by line.
+    void take(size_t i, const T *row, const T *later) {
         const size_t d = t.d, stride = t.stride;
         const T *pivot = t.pivot, scale = t.scale;
         T *to = y + i * stride, sum = 0;
@@ -72,6 +96,7 @@ public:
             const V v = load<V>(row + j) * scale - load<V>(pivot + j);
             store(to + j, v);
             s += v * v;
+            if (L * sizeof(T) == 64 || j % (64 / sizeof(T)) == 0) __builtin_prefetch(later + j, 0, 1);
         }
         for (; j < stride; ++j) {
             to[j] = j < d ? row[j] * scale - pivot[j] : T(0);

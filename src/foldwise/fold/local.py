@@ -76,8 +76,9 @@ class LocalBlocks:
 
             adding.keeps_state = True  # type: ignore[attr-defined]
             self.visit(adding, lambda number, found: None, progress)
-        total = zero() if shared is None else shared
-        for part in own.values():
+        parts = list(own.values())
+        total = shared if shared is not None else parts.pop() if parts else zero()
+        for part in parts:
             total.add(part)
         return total
 

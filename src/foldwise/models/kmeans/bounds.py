@@ -11,12 +11,17 @@ from foldwise.kernels.targets import CentreGroups, DenseTargets, Labels, Moved, 
 from foldwise.models.kmeans.tasks import BoundsInUse
 
 _GROUP = 5  # approximate number of targets in a group,
+_GROUP_SHORT = 8  # if rows are short,
 _GROUP_OBSERVED = 10  # and if rows may have missing cells
+_SHORT = 96  # columns; shorter rows are compared by panels (bounded_groups.h), which pays once few change cluster
 _LEAST_GROUPED = 128  # with fewer targets, there is one group
 _MOST_BYTES = 512 << 20  # memory for the bounds of groups; less for files, which may be larger than memory
 _MOST_BYTES_OF_FILE = 128 << 20
-_SURVIVE = 8  # about one in this many of the rows not settled by bounds changes cluster
-_LOSS = 1.15  # tolerated excess over the break-even share
+_SURVIVE = 8  # about one in this many of the rows not settled by bounds changes cluster,
+_SURVIVE_UNGROUPED = 24  # and if there is one group
+_TIGHTENED = 24, 1000  # with more targets, and targets times columns, bounds are tightened before a row is compared
+_LOSS = 1.45  # tolerated excess over the break-even share
+_MOST_REST = 8  # passes without bounds after a loss
 _LOOK = 5  # cycles to test a row's bounds
 _LEAST_CYCLES = 24  # bounds do not pay for a cheaper comparison
 
@@ -58,7 +63,8 @@ class Bounds:
         if self._centres is None or self._groups is None:
             self._start(centres, rescaling)
         else:
-            step = (centres.astype(np.float64) - self._centres.astype(np.float64)) * rescaling.scale
+            step = np.subtract(centres, self._centres, dtype=np.float64)
+            step *= rescaling.scale
             drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * self.d)
             self._total += drift
             self._group_total += self._groups.largest(drift)
@@ -78,15 +84,18 @@ class Bounds:
         self._fresh = True
 
     def _number_of_groups(self, k: int) -> int:
-        groups = k // (_GROUP_OBSERVED if self.observed else _GROUP) if k >= _LEAST_GROUPED else 1
+        size = _GROUP_OBSERVED if self.observed else _GROUP_SHORT if self.d < _SHORT else _GROUP
+        groups = k // size if k >= _LEAST_GROUPED else 1
         groups = min(groups, max(self.d, 16) * 3 // 4)  # reading the bounds of a row must not take longer than reading the row
         return max(1, min(groups, self._most_bytes // max(1, self.n * self.dtype.itemsize)))
 
     def _cycles(self, k: int) -> tuple[float, float]:
-        """Cycles to compare a row with all targets, and extra cycles if bounds do not settle it; as measured (AVX2)."""
+        """Cycles to compare a row with all targets, and extra cycles if bounds do not settle it; as measured."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        return plain, 45 + (60 if k * self.d >= 1000 else 0) + (2 * groups if groups > 1 else 0)
+        if groups > 1:
+            return plain, 105 + 2 * groups
+        return plain, 180 if k > _TIGHTENED[0] and k * self.d >= _TIGHTENED[1] else 120
 
     def _worth(self, k: int) -> float:
         """The break-even share of rows that bounds may leave unsettled."""
@@ -103,7 +112,10 @@ class Bounds:
             return True
         self._rest = max(0, self._rest - 1)
         # Where bounds cost next to nothing, use them from the second pass on.
-        soon = self._share_moved * _SURVIVE < self._worth(k) or (more < plain / 4 and self._passes > 0)
+        grouped = self._number_of_groups(k) > 1
+        cheap = more < plain / 4 and not (grouped and self.d < _SHORT)
+        survive = _SURVIVE if grouped else _SURVIVE_UNGROUPED
+        soon = self._share_moved * survive < self._worth(k) or (cheap and self._passes > 0)
         return not self._rest and soon
 
     def learn(self, computed: int, moved: int, n: int) -> None:
@@ -116,7 +128,7 @@ class Bounds:
         if self.mode != "auto" or self._centres is None or self._fresh:
             return
         if computed / n > _LOSS * self._worth(len(self._centres)):
-            self._rest, self._penalty = self._penalty, 2 * self._penalty
+            self._rest, self._penalty = self._penalty, min(2 * self._penalty, _MOST_REST)
             self._centres = None
 
 
@@ -136,7 +148,7 @@ def _halved(points: NDArray[np.float64], which: Labels, groups: int) -> list[Lab
         return [which]
     some = points[which] - points[which].mean(axis=0)
     axis = some[np.argmax(np.einsum("ij,ij->i", some, some))]
-    for _ in range(4):  # power iterations: an approximate principal axis is enough
+    for _ in range(2):  # power iterations: an approximate principal axis is enough
         axis = some.T @ (some @ axis)
         axis = axis / (np.linalg.norm(axis) or 1.0)
     order = which[np.argsort(some @ axis, kind="stable")]
