@@ -473,6 +473,7 @@ class Steps {
 
   private:
     static constexpr double kNear = 1e-3;
+    static constexpr size_t kCompareAll = 128;  // numbers in all centres: up to here, sorting out rows takes longer
 
     void add(size_t i, size_t cluster, double w) {
         const double *row = t_.row(i);
@@ -560,7 +561,7 @@ class Steps {
             some_names_[m++] = double(j);
         }
         before_ = now.label;
-        if (3 * m >= 2 * k_) {
+        if (3 * m >= 2 * k_ || k_ * t_.d <= kCompareAll) {
             std::fill(now.closest.begin(), now.closest.end(), kFar);
             for (size_t b = 0; b < t_.blocks; ++b)
                 t_.nearer_in_block(b, now.centres.data(), names_.data(), k_, now.closest.data(), now.label.data());

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.data.block import Block, dense_rows
 from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import Geometry
@@ -58,6 +59,16 @@ def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
     return effort if work <= effort.comparisons else None
 
 
+def _all_rows(data: KMeansData) -> NDArray[Any]:
+    """Every row, which is not counted as a pass, since there is one block as a rule."""
+    found = data.passes.ask(_whole, dict.fromkeys(range(-(-data.n // data.block_rows))))
+    return np.concatenate([found[number] for number in sorted(found)])
+
+
+def _whole(block: Block, state: Any, nothing: None) -> NDArray[Any]:
+    return dense_rows(block.unchecked)
+
+
 def best_start(
     data: KMeansData,
     k: int,
@@ -76,7 +87,7 @@ def best_start(
 
     def make(number: int) -> NDArray[Any]:
         if not rows:
-            rows.append(scaled(data.take(np.arange(data.n))))
+            rows.append(scaled(_all_rows(data)))
         found = np.empty((k, data.d))
         _core.search_small_table(
             rows[0],

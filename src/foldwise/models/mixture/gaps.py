@@ -130,7 +130,7 @@ def _completing(one: OneNormal, extent: Extent, pivot: Floats, dtype: np.dtype[n
     """What missing cells are drawn from: with few rows, correlations are taken to be weaker than they seem."""
     d, variances = len(one.mean), np.diagonal(one.matrix)
     floor = np.where(variances > 0, variances, 1.0) * RIDGE[dtype.name]
-    share = d / (d + extent.columns.rows)
+    share = d / (d + extent.columns.weight)  # weights are repetition, so not the number of rows
     matrix = (1 - share) * one.matrix + np.diag(share * variances + floor)
     kind: CovarianceType = Full(d) if d <= _MOST_COLUMNS else Diag(d)
     try:
