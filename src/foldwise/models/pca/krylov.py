@@ -231,8 +231,9 @@ class _Search:
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
-            new = new if turning else rehearsed(new, state, self.k)
-            ahead = self._ahead(ritz, new) if early is not None else None
+            near = early is not None and self.residual is None and _worst(ritz, self.k) < _WITHIN_REACH
+            new = new if turning else rehearsed(new, state, self.k, near=near)
+            ahead = self._ahead(ritz, new) if near else None
             new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
@@ -296,8 +297,7 @@ class _Search:
         """The guess of the next step, where it can be had and may be good enough."""
         if self.residual is not None or state["raw"] or not state["block"].shape[1] or len(ritz.values) < self.k:
             return None
-        likely = bool(np.isfinite(state["guess"]).all()) and _worst(ritz, self.k) < _WITHIN_REACH
-        return ritz.ahead(state) if likely else None
+        return ritz.ahead(state) if np.isfinite(state["guess"]).all() else None
 
     def _known(self, values: Floats, errors: Floats, limit: float) -> NDArray[np.bool_]:
         """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
