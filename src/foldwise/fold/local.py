@@ -17,7 +17,6 @@ from foldwise.data.source import Piece, Source, block_rows
 from foldwise.fold import blas, serial, threads
 from foldwise.fold.tree import Tree
 
-
 _MANY_VALUES = 1_000_000  # rows asked for by number: fewer values are copied before a second thread is awake
 
 

@@ -363,7 +363,9 @@ def _patience(passes: Passes, columns: ColumnMoments, k: int, *, narrow: bool) -
     source, n = passes.source, max(columns.rows, 1)
     fill = float(getattr(source, "fill", 1.0))
     _, cost = costs.fallback(n, source.n_columns, k, sparse=source.sparse, fill=fill)
-    return cost / (n * costs.step_cost(source.n_columns, k, wide=not narrow) * max(fill, 1e-9))  # a table may hold nothing
+    return cost / (
+        n * costs.step_cost(source.n_columns, k, wide=not narrow) * max(fill, 1e-9)
+    )  # a table may hold nothing
 
 
 def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:

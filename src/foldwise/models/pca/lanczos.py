@@ -90,7 +90,7 @@ def empty(block: Floats, beyond: float = np.inf) -> State:
         "coupling": np.zeros((b, 0)),
         "beyond": np.array(beyond),
         "raw": np.array(False),
-        "guess": np.array([np.nan, np.inf]),
+        "guess": np.full(2, np.inf),
     }
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +75,9 @@ def found(
     with blas.single():
         state = empty(random_block(d, width, seed))
         own = width - _RANDOM
-        shares = 2 if k > own else 1  # a column of the block can stand for two directions: the second step tells them apart
+        shares = (
+            2 if k > own else 1
+        )  # a column of the block can stand for two directions: the second step tells them apart
         for _ in range(_STEPS if shares == 1 else _MORE_STEPS):
             state = enlarged(state, times, passes.n_threads)
             if not state["block"].shape[1]:
@@ -100,7 +101,7 @@ def _flat(judges: Passes, columns: ColumnMoments, factor: Floats | None, directi
     product = partial(ScatterProduct.of, basis=directions, centre=columns.centre, factor=factor, wide=wide)
     along = float(np.sum(directions * judges.fold(product).value)) / (judges.source.n_rows or 1) / directions.shape[1]
     squares = columns.squares if factor is None else columns.squares * factor**2
-    return along < _STANDS_OUT * float(squares.sum()) / columns.weight / len(squares)
+    return bool(along < _STANDS_OUT * float(squares.sum()) / columns.weight / len(squares))
 
 
 def _spread(n: int, size: int, seed: int) -> NDArray[np.intp]:
