@@ -22,13 +22,15 @@ constexpr size_t product_tile = 4;  // 8 of 16: without FMA each product needs a
 template <class T> constexpr size_t strip_rows(size_t d) {
     return sizeof(T) < sizeof(double) ? (d > 4000 ? 24 : 60) : (d > 4000 ? 48 : 36);
 }
+constexpr size_t part_rows = 240;              // whose sums are formed in T, strip by strip, before they are added in float64
+constexpr double near_zero = 16;               // squared distance of the centre from zero, in units of the largest column
 constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 while all rows of a strip pass by
 
 template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
 
 // out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
 template <class T, size_t nv>
-inline void project_tile(const T *packed, size_t strip, const T *basis, size_t stride, size_t features, T *out, const char *&next,
+inline void project_tile(const T *packed, size_t row_step, size_t panel_step, const T *basis, size_t stride, size_t features, T *out, const char *&next,
                          size_t ahead) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
@@ -37,7 +39,7 @@ inline void project_tile(const T *packed, size_t strip, const T *basis, size_t s
     for (size_t i = 0; i < product_tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
-    for (size_t f = 0; f < features; f += P, packed += strip * P) {
+    for (size_t f = 0; f < features; f += P, packed += panel_step) {
         for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
         next += ahead;
         const size_t here = least(P, features - f);
@@ -47,7 +49,7 @@ inline void project_tile(const T *packed, size_t strip, const T *basis, size_t s
             for (size_t v = 0; v < nv; ++v) right[v] = load<V>(basis + v * L);
             FW_UNROLL(16)
             for (size_t i = 0; i < product_tile; ++i) {
-                const V left = broadcast(packed[i * P + e]);
+                const V left = broadcast(packed[i * row_step + e]);
                 FW_UNROLL(2)
                 for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
             }
@@ -62,15 +64,15 @@ inline void project_tile(const T *packed, size_t strip, const T *basis, size_t s
 // out[column of T][feature] += sum over the rows of a strip, for `count` columns of T and one panel of features. The panel and
 // the sums that come next are fetched meanwhile: with many columns, they are further away than the second-level cache.
 template <class T, size_t count>
-inline void back_tile(const T *packed, const T *codes, size_t stride, size_t rows, double *out) {
+inline void back_tile(const T *packed, size_t row_step, size_t panel_step, const T *codes, size_t stride, size_t rows, T *out) {
     using V = Vec<T>;
-    constexpr size_t L = lanes<T>, P = panel_columns<T>, D = lanes<double>;
+    constexpr size_t L = lanes<T>, P = panel_columns<T>;
     V sum[count][2] = {};
-    const char *next_panel = (const char *)(packed + rows * P), *next_sums = (const char *)(out + count * P);
+    const char *next_sums = (const char *)(out + count * P);
     FW_UNROLL(2)
-    for (size_t row = 0; row < rows; ++row, packed += P, codes += stride) {
-        for (size_t line = 0; line < P * sizeof(T); line += 64) __builtin_prefetch(next_panel + row * P * sizeof(T) + line);
-        if (row * 64 < count * P * sizeof(double)) __builtin_prefetch(next_sums + row * 64, 1);
+    for (size_t row = 0; row < rows; ++row, packed += row_step, codes += stride) {
+        for (size_t e = 0; e < P; e += 64 / sizeof(T)) __builtin_prefetch(packed + panel_step + e);
+        if (row * 64 < count * P * sizeof(T)) __builtin_prefetch(next_sums + row * 64, 1);
         const V right[2] = {load<V>(packed), load<V>(packed + L)};
         FW_UNROLL(16)
         for (size_t c = 0; c < count; ++c) {
@@ -81,38 +83,34 @@ inline void back_tile(const T *packed, const T *codes, size_t stride, size_t row
     }
     FW_UNROLL(16)
     for (size_t c = 0; c < count; ++c) {
-        T line[P];
-        store(line, sum[c][0]);
-        store(line + L, sum[c][1]);
-        double *to = out + c * P;
-        FW_UNROLL(8)
-        for (size_t e = 0; e < P; e += D)
-            store(to + e, load<Vec<double>>(to + e) + load_as<double>(line + e));
+        store(out + c * P, load<V>(out + c * P) + sum[c][0]);
+        store(out + c * P + L, load<V>(out + c * P + L) + sum[c][1]);
     }
 }
 
 template <class T, size_t count = product_tile>
-inline void back_columns(size_t wanted, const T *packed, const T *codes, size_t stride, size_t rows, double *out) {
-    if (wanted == count) return back_tile<T, count>(packed, codes, stride, rows, out);
-    if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, codes, stride, rows, out);
+inline void back_columns(size_t wanted, const T *packed, size_t row_step, size_t panel_step, const T *codes, size_t stride,
+                         size_t rows, T *out) {
+    if (wanted == count) return back_tile<T, count>(packed, row_step, panel_step, codes, stride, rows, out);
+    if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, row_step, panel_step, codes, stride, rows, out);
 }
 
-// Rows less the pivot, times the factor. Rows past the end and rows without weight become zero.
+// Rows less the pivot, times the factor, from the column `first` on. Rows past the end and rows without weight become zero.
 template <class T, class In>
-inline void pack_strip(const In *x, const double *w, size_t rows, size_t strip, size_t d, const T *pivot, const T *factor,
-                       T *packed) {
+inline void pack_strip(const In *x, const double *w, size_t rows, size_t strip, size_t first, size_t d, const T *pivot,
+                       const T *factor, T *packed) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
-    const size_t whole = d / P * P, panels = (d + P - 1) / P;
+    const size_t whole = d / P * P, panels = (d - first + P - 1) / P;
     for (size_t row = 0; row < strip; ++row) {
-        T *to = packed + row * P;
+        T *to = packed + first * strip + row * P;
         if (row >= rows || (w && w[row] == 0)) {
             for (size_t p = 0; p < panels; ++p, to += strip * P)
                 for (size_t e = 0; e < P; e += L) store(to + e, V{});
             continue;
         }
         const In *from = x + row * d;
-        for (size_t j = 0; j < whole; j += P, to += strip * P) {
+        for (size_t j = first; j < whole; j += P, to += strip * P) {
             FW_UNROLL(2)
             for (size_t e = 0; e < P; e += L)
                 store(to + e, (load_as<T>(from + j + e) - load<V>(pivot + j + e)) * load<V>(factor + j + e));
@@ -123,8 +121,19 @@ inline void pack_strip(const In *x, const double *w, size_t rows, size_t strip, 
     }
 }
 
+// Adds the sums over a few strips, in T, to those in float64, and clears them.
+template <class T> inline void take_in(T *part, double *sums, size_t count) {
+    constexpr size_t L = lanes<T>, D = lanes<double>;
+    for (size_t i = 0; i < count; i += L) {
+        FW_UNROLL(2)
+        for (size_t e = 0; e < L; e += D)
+            store(sums + i + e, load<Vec<double>>(sums + i + e) + load_as<double>(part + i + e));
+        store(part + i, Vec<T>{});
+    }
+}
+
 template <class T> struct ProductWorkspace {
-    T *packed, *codes, *first, *pivot, *factor, *basis;
+    T *packed, *codes, *first, *pivot, *factor, *basis, *part;
     double *sums, *total, *shift;
     ProductWorkspace(Arena &arena, size_t d, size_t columns) {
         const size_t padded = round_up(d, panel_columns<T>), strip = strip_rows<T>(d);
@@ -134,55 +143,77 @@ template <class T> struct ProductWorkspace {
         pivot = arena.take<T>(padded);
         factor = arena.take<T>(padded);
         basis = arena.take<T>(d * columns);
-        sums = arena.take<double>(padded * columns);
+        part = arena.take<T>(padded * columns);
+        sums = sizeof(T) < sizeof(double) ? arena.take<double>(padded * columns) : (double *)part;
         total = arena.take<double>(columns);
         shift = arena.take<double>(padded);
     }
 };
+
+// Whether rows can be multiplied as they are, the centre and the factors being taken into account afterwards: where the centre
+// is near zero, no digits are lost. Packing takes a sixth of the time otherwise. Factors bring columns to size one, or less.
+template <class T, class In> inline bool as_they_are(const ProductTerms &terms) {
+    if (sizeof(In) != sizeof(T) || sizeof(T) == sizeof(double) || terms.weights) return false;
+    double distance = 0;
+    for (size_t j = 0; j < terms.d; ++j) {
+        const double factor = terms.factor ? terms.factor[j] : 1, mean = terms.centre[j] * factor;
+        if (!(factor >= 0x1p-30 && factor <= 0x1p30)) return false;
+        distance += mean * mean;
+    }
+    return distance <= near_zero;
+}
 
 template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t d = terms.d, b = terms.b, strip = strip_rows<T>(d);
     const double *w = terms.weights, *centre = terms.centre;
     const size_t columns = round_up(b, L), panels = (d + P - 1) / P;
+    const bool direct = as_they_are<T, In>(terms);
+    const size_t whole = direct ? d / P * P : 0;  // columns that need not be packed
     Arena arena{nullptr, 0};
     ProductWorkspace<T>(arena, d, columns);
     arena = {(char *)scratch(arena.used), 0};
     const ProductWorkspace<T> work(arena, d, columns);
+    const auto factor_of = [&](size_t j) { return terms.factor ? terms.factor[j] : 1.0; };
     for (size_t j = 0; j < panels * P; ++j) {
-        const double f = j < d && terms.factor ? terms.factor[j] : 1, mean = j < d ? centre[j] : 0;
-        work.factor[j] = T(f);
-        work.pivot[j] = T(mean);
+        const double mean = j < d ? centre[j] : 0;
+        work.factor[j] = direct || j >= d ? T(1) : T(factor_of(j));
+        work.pivot[j] = direct ? T(0) : T(mean);
         work.shift[j] = j < d ? ((mean - double(work.pivot[j])) + centre[d + j]) * double(work.factor[j]) : 0;
     }
     for (size_t c = 0; c < columns; ++c) work.total[c] = 0;
     for (size_t j = 0; j < d; ++j)
         for (size_t c = 0; c < columns; ++c) {
-            const double value = c < b ? terms.basis[j * b + c] : 0;
+            const double value = c < b ? terms.basis[j * b + c] * (direct ? factor_of(j) : 1.0) : 0;
             work.basis[j * columns + c] = T(value);
             work.total[c] += work.shift[j] * value;
         }
     for (size_t c = 0; c < columns; ++c) work.first[c] = T(-work.total[c]), work.total[c] = 0;
-    for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0;
+    for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0, work.part[i] = 0;
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
+    const size_t together = part_rows / strip;
     const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t from = 0; from < n; from += strip) {
-        const size_t rows = least(strip, n - from);
-        pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, d, work.pivot, work.factor,
-                      work.packed);
+        const size_t rows = least(strip, n - from), there = rows == strip ? whole : 0;
+        if (there < d)
+            pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
         for (size_t row = 0; row < strip; ++row)
             for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
         const char *next = (const char *)(x + (from + strip) * d);
-        for (size_t f = 0; f < d; f += stretch) {
-            const size_t here = least(stretch, d - f);
+        for (size_t f = 0, here; f < d; f += here) {
+            here = least(stretch, (f < there ? there : d) - f);
+            const T *origin = work.packed + f * strip;
+            size_t row_step = P, panel_step = strip * P;
+            if (f < there) origin = (const T *)(x + from * d + f), row_step = d, panel_step = P;
             for (size_t row = 0; row < strip; row += product_tile) {
-                const T *packed = work.packed + f * strip + row * P, *basis = work.basis + f * columns;
+                const T *packed = origin + row * row_step, *basis = work.basis + f * columns;
                 T *codes = work.codes + row * columns;
                 size_t c = 0, ahead = product_tile * P * sizeof(In);
                 for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
-                    project_tile<T, 2>(packed, strip, basis + c, columns, here, codes + c, next, ahead);
-                if (c < columns) project_tile<T, 1>(packed, strip, basis + c, columns, here, codes + c, next, ahead);
+                    project_tile<T, 2>(packed, row_step, panel_step, basis + c, columns, here, codes + c, next, ahead);
+                if (c < columns)
+                    project_tile<T, 1>(packed, row_step, panel_step, basis + c, columns, here, codes + c, next, ahead);
             }
         }
         for (size_t row = 0; row < strip; ++row) {
@@ -194,15 +225,22 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
             }
             for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
         }
-        for (size_t p = 0; p < panels; ++p)
+        for (size_t p = 0; p < panels; ++p) {
+            const T *origin = work.packed + p * strip * P;
+            size_t row_step = P, panel_step = strip * P;
+            if (p * P < there) origin = (const T *)(x + from * d + p * P), row_step = d, panel_step = P;
             for (size_t g = 0, c = 0; g < groups; ++g) {
                 const size_t count = (b - c) / (groups - g);
-                back_columns<T>(count, work.packed + p * strip * P, work.codes + c, columns, strip,
-                                work.sums + (p * columns + c) * P);
+                back_columns<T>(count, origin, row_step, panel_step, work.codes + c, columns, strip,
+                                work.part + (p * columns + c) * P);
                 c += count;
             }
+        }
+        if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
+            take_in<T>(work.part, work.sums, panels * P * columns);
     }
     for (size_t j = 0; j < d; ++j)
         for (size_t c = 0; c < b; ++c)
-            out[j * b + c] = work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c];
+            out[j * b + c] = (work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c]) *
+                             (direct ? factor_of(j) : 1.0);
 }

@@ -1,6 +1,7 @@
 """Time of a PCA, relative to the fastest other library: one run, interleaved, best of several, two threads.
 
-`python -m benchmarks.speed.pca top` prints only the tables of the leading components, followed by names only those.
+`python -m benchmarks.speed.pca top` prints only the tables of the leading components, `all` only that of all components;
+followed by beginnings of names, only those rows.
 """
 
 from __future__ import annotations
@@ -184,15 +185,17 @@ def extra_memory(run: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", nargs="?", choices=["top"], help="only the leading components")
+    parser.add_argument("table", nargs="?", choices=["top", "all"], help="only the leading, or only all components")
     parser.add_argument("names", nargs="*", help="beginnings of the names of data sets, such as 50k or MNIST")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(machine())
-    top(given.names)
+    if given.table != "all":
+        top(given.names)
     if given.table == "top":
         return
-    memory_of_fits()
+    if given.table is None:
+        memory_of_fits()
     rng = np.random.default_rng(0)
     cases: list[tuple[str, int, int, Any, int | None, float]] = [
         ("1M x 50 float32", 1_000_000, 50, np.float32, None, 0.5),
@@ -202,6 +205,8 @@ def main() -> None:
     ]
     rows = []
     for name, n, d, dtype, k, bar in cases:
+        if given.names and not any(name.startswith(each) for each in given.names):
+            continue
         x = rng.standard_normal((n, d), dtype=np.float32).astype(dtype, copy=False)
         memory = extra_memory(lambda x=x: fw.PCA().fit(x))
         times = race({"ours": lambda x=x: fw.PCA().fit(x), **peers(x, k)})

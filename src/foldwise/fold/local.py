@@ -10,10 +10,14 @@ from functools import lru_cache
 from threading import get_ident
 from typing import Any
 
+import numpy as np
+
 from foldwise.data.cache import CachedSource
 from foldwise.data.source import Piece, Source, block_rows
 from foldwise.fold import blas, serial, threads
 from foldwise.fold.tree import Tree
+
+_MANY_VALUES = 1_000_000  # rows asked for by number: fewer values are copied before a second thread is awake
 
 
 class LocalBlocks:
@@ -84,10 +88,19 @@ class LocalBlocks:
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by block number."""
-        found = {}
+        found: dict[int, Any] = {}
+
+        def work(place: int, which: tuple[int, Piece]) -> tuple[int, Any]:
+            number, piece = which
+            return number, task(piece.load(), self._state(number), requests[number])
+
+        def take(place: int, answer: tuple[int, Any]) -> None:
+            found[answer[0]] = answer[1]
+
+        values = self.source.n_columns * sum(np.size(request) for request in requests.values())
+        alone = self.n_threads == 1 or len(requests) == 1 or values < _MANY_VALUES
         with blas.single_for(self.source.n_rows, self.source.n_columns):
-            for number, piece in self._some(sorted(requests)):
-                found[number] = task(piece.load(), self._state(number), requests[number])
+            (serial.run if alone else threads.run)(self._some(sorted(requests)), work, take, self.n_threads)
         return found
 
     def update(self, task: Any, numbers: Sequence[int] | None = None) -> list[Any]:

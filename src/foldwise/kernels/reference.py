@@ -74,7 +74,7 @@ def scatter_product(
 ) -> NDArray[np.float64]:
     """The sum of w z z' times `basis`, for rows z = (x - centre) * factor; the centre is in two parts.
 
-    Here all of it is in float64. The kernel forms products of float32 rows in float32 unless `wide`, over at most 60 rows, and
+    Here all of it is in float64. The kernel forms products of float32 rows in float32 unless `wide`, over at most 240 rows, and
     adds them up in float64. Rows of weight 0 may hold anything.
     """
     z = (x.astype(np.float64) - centre[0]) - centre[1]

@@ -35,6 +35,7 @@ from foldwise.models.pca.lanczos import (
     orthonormal,
     random_block,
     refilled,
+    rehearsed,
 )
 from foldwise.models.pca.row_side import RowSide, shared_out
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
@@ -51,6 +52,7 @@ _TRIAL = 0.12  # of what another solver costs: it may give up after as many step
 _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
+_WITHIN_REACH = 1e-2  # errors so large are brought to what is asked for by no guess of the next step
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
 
@@ -212,7 +214,7 @@ class _Search:
             width = RowSide.WIDTH if isinstance(self.early, RowSide) else _width(self.k, length)
             block = random_block(length, min(width, length), self.seed)
         known = {"values": np.zeros(0), "residuals": np.zeros(0), "errors": np.full(self.k, np.inf)}
-        known["before"] = known["errors"]
+        known["before"], known["ahead"] = known["errors"], np.array(np.inf)
         return {**empty(block), "early": np.array(self.early is not None), "steps": np.array(0), **known}
 
     def step(self, state: State) -> tuple[State, Figures]:
@@ -229,6 +231,9 @@ class _Search:
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
+            near = early is not None and self.residual is None and _worst(ritz, self.k) < _WITHIN_REACH
+            new = new if turning else rehearsed(new, state, self.k, near=near)
+            ahead = self._ahead(ritz, new) if near else None
             new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
@@ -236,6 +241,7 @@ class _Search:
             "basis": float(new["basis"].shape[1]),
         }
         known = {"values": values, "residuals": residuals, "errors": errors, "before": state["errors"]}
+        known["ahead"] = np.array(np.inf if ahead is None else _worst(ahead, self.k))
         return {**new, "early": state["early"], "steps": state["steps"] + 1, **known}, figures
 
     def finished(self, state: State) -> State:
@@ -276,14 +282,22 @@ class _Search:
         assert self.early is not None
         if state["basis"].shape[1] == 0:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
-        ritz = Ritz.of(state)
+        ritz, basis = Ritz.of(state), state["basis"]
         k = min(self.k, len(ritz.values))
+        ahead = self._ahead(ritz, state)
+        if ahead is not None and _worst(ahead, k) < _worst(ritz, k):
+            ritz, basis = ahead, np.hstack([basis, state["block"]])
         good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), _EARLY_ERROR).all(axis=1))
         enough = np.flatnonzero(good[max(k - 1, 0) :])
         count = k + int(enough[0]) if len(enough) else k
-        block = self.early.directions(tall.times(state["basis"], ritz.vectors[:, :count], self.n_threads))
-        beyond = ritz.values[count] + ritz.residuals[count] if count < len(ritz.values) else np.inf
-        return {**state, **empty(block, float(beyond)), "early": np.array(False)}
+        block = self.early.directions(tall.times(basis, ritz.vectors[:, :count], self.n_threads))
+        return {**state, **empty(block, float(ritz.edges[count - 1])), "early": np.array(False)}
+
+    def _ahead(self, ritz: Ritz, state: State) -> Ritz | None:
+        """The guess of the next step, where it can be had and may be good enough."""
+        if self.residual is not None or state["raw"] or not state["block"].shape[1] or len(ritz.values) < self.k:
+            return None
+        return ritz.ahead(state) if np.isfinite(state["guess"]).all() else None
 
     def _known(self, values: Floats, errors: Floats, limit: float) -> NDArray[np.bool_]:
         """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
@@ -301,12 +315,20 @@ class _Search:
             return True
         if self.residual is None:
             limit = _EARLY_ERROR if state["early"] else _ERROR
+            if state["early"] and state["steps"] >= _FIRST_STEPS and state["ahead"] <= _EARLY_ERROR:
+                return True
             return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"], limit)))
         largest = float(values.max(initial=0.0))
         limits = self.residual * np.abs(values)
         if state["early"]:  # residuals grow, at most by this, from vectors of rows to directions
             limits = limits * np.sqrt(np.abs(values) / largest) / 2 if largest > 0 else limits
         return bool(np.all(state["residuals"] <= limits + 16 * EPS * largest))
+
+
+def _worst(ritz: Ritz, k: int) -> float:
+    """The largest error of the first k values, relative to the value itself."""
+    values = np.abs(ritz.values[:k])
+    return float((ritz.errors(k)[-1] / np.where(values > 0, values, 1.0)).max(initial=0.0))
 
 
 def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
@@ -341,7 +363,9 @@ def _patience(passes: Passes, columns: ColumnMoments, k: int, *, narrow: bool) -
     source, n = passes.source, max(columns.rows, 1)
     fill = float(getattr(source, "fill", 1.0))
     _, cost = costs.fallback(n, source.n_columns, k, sparse=source.sparse, fill=fill)
-    return cost / (n * costs.step_cost(source.n_columns, k, wide=not narrow) * max(fill, 1e-9))  # a table may hold nothing
+    return cost / (
+        n * costs.step_cost(source.n_columns, k, wide=not narrow) * max(fill, 1e-9)
+    )  # a table may hold nothing
 
 
 def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:

@@ -4,6 +4,10 @@ A state holds an orthonormal basis, the matrix as seen from within it (`small`),
 the matrix couples it to the basis: S basis = basis small + block coupling. From these follow all approximations, their
 residuals, and bounds of their errors, without another look at the data. In the last step, after which no block is needed, it
 may be left as it is: the part of the product outside of the basis (`raw`), not yet orthonormal.
+
+Most of what the next step would show can be guessed, since the matrix looks much alike from within one block and the next
+(`guess`). Vectors found by way of such a guess are nearly as good as those of the next step; how good is an estimate, until
+they are multiplied with the matrix.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ class Ritz:
     values: Floats
     residuals: Floats
     vectors: Floats
-    beyond: float  # no eigenvalue after these is believed to be above
+    edges: Floats  # no eigenvalue after the first, the first two, ... is believed to be above
 
     @classmethod
     def of(cls, state: State, n_threads: int = 1) -> Ritz:
@@ -46,7 +50,20 @@ class Ritz:
         odd, outside = lengths((small - even) @ vectors), coupling @ vectors
         if state["raw"]:
             outside = tall.times(state["block"], outside, n_threads)
-        return cls(values, np.hypot(odd, lengths(outside)), vectors, float(state["beyond"]))
+        residuals = np.hypot(odd, lengths(outside))
+        return cls(values, residuals, vectors, np.append(values[1:] + residuals[1:], state["beyond"]))
+
+    def ahead(self, state: State) -> Ritz:
+        """What these will be after the next step, by a guess; coefficients are those of the basis and of the next block.
+
+        Residuals are estimates. Edges remain those that are known.
+        """
+        level, doubt = state["guess"]
+        values, vectors = _guessed(state["small"], state["coupling"], level)
+        m = len(self.values)
+        outside = lengths(vectors[m:])
+        residuals = np.where(outside > 0, doubt * np.where(outside > 0, outside, 1.0), 0.0)
+        return Ritz(values[:m], residuals[:m], vectors[:, :m], self.edges)
 
     def errors(self, k: int) -> Floats:
         """By how much each of the first k values can be off, row c - 1 if only the first c approximations are looked at.
@@ -56,8 +73,7 @@ class Ritz:
         which is taken to be within its residual of the next value: a direction that the basis has not met is not covered.
         """
         values, m = self.values, len(self.values)
-        edges = np.append(values[1:] + self.residuals[1:], self.beyond)
-        gaps = values[:k] - edges[:, None]
+        gaps = values[:k] - self.edges[:, None]
         inside = (np.arange(m)[:, None] >= np.arange(min(k, m))) & (gaps > 0)
         bounds = np.where(inside, np.cumsum(self.residuals**2)[:, None] / np.where(inside, gaps, 1.0), np.inf)
         bounds[0] = np.minimum(bounds[0], self.residuals[:k])
@@ -74,6 +90,7 @@ def empty(block: Floats, beyond: float = np.inf) -> State:
         "coupling": np.zeros((b, 0)),
         "beyond": np.array(beyond),
         "raw": np.array(False),
+        "guess": np.full(2, np.inf),
     }
 
 
@@ -92,7 +109,7 @@ def enlarged(state: State, times: Callable[[Floats], Floats], n_threads: int = 1
     small[:, m:] = inside
     coupling = np.hstack([np.zeros((new.shape[1], m)), np.eye(new.shape[1])])
     found = {"basis": basis, "small": small, "block": rest, "coupling": coupling, "beyond": state["beyond"]}
-    found["raw"] = np.array(True)
+    found["raw"], found["guess"] = np.array(True), state["guess"]
     return found if raw else completed(found, n_threads)
 
 
@@ -103,8 +120,38 @@ def completed(state: State, n_threads: int = 1) -> State:
     rest = state["block"]
     size = np.hypot(lengths(state["small"][:, -rest.shape[1] :]), lengths(rest))  # that of the product
     block = _outside(rest, state["basis"], float(size.max(initial=0.0)), n_threads)
-    coupling = tall.transposed_times(block, rest, n_threads) @ state["coupling"]
-    return {**state, "block": block, "coupling": coupling, "raw": np.array(False)}
+    coupling = tall.transposed_times(block, rest, n_threads)
+    return {**state, "block": block, "coupling": coupling @ state["coupling"], "raw": np.array(False)}
+
+
+def rehearsed(state: State, before: State, k: int, *, near: bool) -> State:
+    """The same with a guess of what the next step will show, for a state that was enlarged from the one `before`.
+
+    As seen from within the next block, the matrix is about a multiple of the identity, the mean of what it is within the last
+    one. By how much the residuals of vectors found with this guess exceed their part within that block, two things tell: how
+    far it would have been off for the last block (the first k vectors), where too much is made of what the block before
+    lacked, and how much the matrix varies within the last block and couples it to the next. The geometric mean is taken: in
+    251 cases (24 made spectra and that of MNIST) the error of a variance was then estimated at 0.87 times what it was or more,
+    in most at 1.0 to 2 times. Only near the end (`near`) is that worth the work.
+    """
+    small, coupling, m = state["small"], state["coupling"], before["basis"].shape[1]
+    inside, b = small[m:, m:], max(len(small) - m, 1)
+    level, doubt = float(np.trace(inside)) / b, np.inf
+    if near and 0 < k <= m and np.isfinite(before["guess"][0]):
+        values, vectors = _guessed(small[:m, :m], small[m:, :m], before["guess"][0])
+        values, vectors = values[:k], vectors[:, :k]
+        off = np.hypot(np.linalg.norm(small @ vectors - vectors * values), np.linalg.norm(coupling @ vectors))
+        varies = np.hypot(np.linalg.norm(inside - level * np.eye(len(inside))), np.linalg.norm(coupling)) / np.sqrt(b)
+        outside = np.linalg.norm(vectors[m:])
+        doubt = float(np.sqrt(off / outside * varies)) if outside > 0 else np.inf
+    return {**state, "guess": np.array([level, doubt])}
+
+
+def _guessed(small: Floats, coupling: Floats, level: float) -> tuple[Floats, Floats]:
+    """Eigenvalues, falling, and vectors, if the matrix within the next block were `level` times the identity."""
+    corner = level * np.eye(len(coupling))
+    values, vectors = np.linalg.eigh(np.block([[(small + small.T) / 2, coupling.T], [coupling, corner]]))
+    return values[::-1], vectors[:, ::-1]
 
 
 def refilled(state: State, width: int, seed: int) -> State:

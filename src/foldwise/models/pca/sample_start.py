@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,15 @@ from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
+from foldwise.models.pca import tall
 from foldwise.models.pca.lanczos import Ritz, empty, enlarged, orthonormal, random_block
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
-_ROWS = 4096
+_ROWS, _FEWER_ROWS = 4096, 1024
 _WORTH = 8  # times as many rows as the sample, or its steps would cost as much as they save
-_STEPS = 4
+_FEWER_VALUES = 8_000_000  # of a sample with fewer than 4096 rows: copies of longer ones take more time than they save
+_STEPS, _MORE_STEPS = 4, 6  # the more if directions share columns of the block
 _RANDOM = 2  # vectors of the block that do not come from the sample: a guard against what it lacks
 _JUDGES = 4  # one row besides the sample for so many of it
 _STANDS_OUT = 1.25  # times the variance along an average direction: more than so few rows show of noise
@@ -36,8 +37,17 @@ def worth_it(passes: Passes, columns: ColumnMoments) -> bool:
     """Whether rows are dense, many, and of weight one: a sample by number would not do justice to weights."""
     n = passes.source.n_rows
     return bool(
-        not passes.source.sparse and n is not None and n >= _WORTH * _ROWS and columns.weight == n == columns.rows
+        not passes.source.sparse
+        and n is not None
+        and _size(n, passes.source.n_columns) > 0
+        and columns.weight == n == columns.rows
     )
+
+
+def _size(n: int, d: int) -> int:
+    """How many rows the sample has; 0 if it is not worth it."""
+    rows = min(_ROWS, n // _WORTH)
+    return rows if rows == _ROWS or (rows >= _FEWER_ROWS and rows * d <= _FEWER_VALUES) else 0
 
 
 @dataclass(frozen=True)
@@ -54,40 +64,53 @@ def found(
     """The start that a sample of the rows gives to a search for k directions."""
     n, d = passes.source.n_rows, passes.source.n_columns
     assert n is not None
-    rows = passes.take(_spread(n, seed))
-    sample = passes.over(ArraySource(rows[:_ROWS]), here=True)
+    size = _size(n, d)
+    rows = passes.take(_spread(n, size, seed))
+    sample = passes.over(ArraySource(rows[:size]), here=True)
     product = partial(ScatterProduct.of, centre=columns.centre, factor=factor, wide=wide)
 
     def times(block: Floats) -> Floats:
-        return sample.fold(partial(product, basis=np.ascontiguousarray(block))).value / _ROWS
+        return sample.fold(partial(product, basis=np.ascontiguousarray(block))).value / size
 
     with blas.single():
         state = empty(random_block(d, width, seed))
-        for _ in range(_STEPS):
+        own = width - _RANDOM
+        shares = (
+            2 if k > own else 1
+        )  # a column of the block can stand for two directions: the second step tells them apart
+        for _ in range(_STEPS if shares == 1 else _MORE_STEPS):
             state = enlarged(state, times, passes.n_threads)
             if not state["block"].shape[1]:
                 break
-        leading = state["basis"] @ Ritz.of(state).vectors[:, : max(width, k)]
-        guard = np.random.default_rng((seed, 1)).standard_normal((d, max(_RANDOM, width - leading.shape[1])))
-        block = orthonormal(np.hstack([leading[:, : width - guard.shape[1]], guard]))
-        return Start(block, _flat(rows[_ROWS:], columns, factor, leading[:, k // 2 : k]))
+        leading = tall.times(state["basis"], Ritz.of(state).vectors[:, : max(shares * own, k)], passes.n_threads)
+        first = leading[:, :own]
+        if shares == 2:
+            second = leading[:, own : 2 * own]
+            first = np.hstack([first[:, : second.shape[1]] + second, first[:, second.shape[1] :]])
+        guard = np.random.default_rng((seed, 1)).standard_normal((d, width - first.shape[1]))
+        block = orthonormal(np.hstack([first, guard]))
+        judges = passes.over(ArraySource(rows[size:]), here=True)
+        return Start(block, _flat(judges, columns, factor, leading[:, k // 2 : k], wide=wide))
 
 
-def _flat(rows: NDArray[Any], columns: ColumnMoments, factor: Floats | None, directions: Floats) -> bool:
+def _flat(judges: Passes, columns: ColumnMoments, factor: Floats | None, directions: Floats, *, wide: bool) -> bool:
     """Whether rows that had no part in these directions vary along them no more than along any."""
-    factors = np.ones(len(columns.mean)) if factor is None else factor
-    codes = ((rows.astype(np.float64) - columns.centre[0]) * factors) @ directions
-    average = float(columns.squares @ factors**2) / columns.weight / len(factors)
-    return bool(codes.size and (codes * codes).mean() < _STANDS_OUT * average)
+    if not directions.size:
+        return False
+    directions = np.ascontiguousarray(directions)
+    product = partial(ScatterProduct.of, basis=directions, centre=columns.centre, factor=factor, wide=wide)
+    along = float(np.sum(directions * judges.fold(product).value)) / (judges.source.n_rows or 1) / directions.shape[1]
+    squares = columns.squares if factor is None else columns.squares * factor**2
+    return bool(along < _STANDS_OUT * float(squares.sum()) / columns.weight / len(squares))
 
 
-def _spread(n: int, seed: int) -> NDArray[np.intp]:
+def _spread(n: int, size: int, seed: int) -> NDArray[np.intp]:
     """One row of each of as many equal stretches, at random: every tenth or so would show one kind where kinds alternate.
 
     Then the rows that judge them: of some of the stretches, others.
     """
-    edges, rng = np.arange(_ROWS + 1) * n // _ROWS, np.random.default_rng((seed, 2))
+    edges, rng = np.arange(size + 1) * n // size, np.random.default_rng((seed, 2))
     lengths = np.diff(edges)
-    places = (rng.random(_ROWS) * lengths).astype(np.intp)
-    others = (places + 1 + (rng.random(_ROWS) * (lengths - 1)).astype(np.intp)) % lengths
+    places = (rng.random(size) * lengths).astype(np.intp)
+    others = (places + 1 + (rng.random(size) * (lengths - 1)).astype(np.intp)) % lengths
     return np.concatenate([edges[:-1] + places, (edges[:-1] + others)[::_JUDGES]])
