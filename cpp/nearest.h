@@ -243,8 +243,8 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     const bool plain = t.in_order && !near && !next;
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
-#if FW_BYTES == 64
-        if (plain && t.d > low_dim_columns && t.d <= short_columns) return nearest_short_of<short_columns>(x, n, t, log);
+#if FW_BYTES >= 32
+        if (plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);
 #endif
     }
     const bool few = !observed && FewTargets<T>::suit(t);

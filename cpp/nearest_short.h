@@ -1,9 +1,9 @@
 // The nearest target of rows with few columns: a vector of rows stays in registers while all targets pass by. With a tile of
-// several targets, as for longer rows, finding the best would take as long as the products, and not beside them. It takes
-// more registers than other instruction sets have: with AVX2 it is slower, also for 8 columns.
+// several targets, as for longer rows, finding the best would take as long as the products, and not beside them.
 
-#if FW_BYTES == 64
-constexpr size_t short_columns = 16;
+#if FW_BYTES >= 32
+constexpr size_t short_columns = FW_BYTES == 64 ? 16 : 8;  // half of the registers
+constexpr size_t short_targets = FW_BYTES == 64 ? size_t(-1) : few_most;  // without operands that are broadcast, tiles win later
 
 // Compares a vector of rows with target `i` of those from `first` on.
 template <size_t d, size_t room>
@@ -25,15 +25,16 @@ __attribute__((always_inline)) inline void take_targets(const Vec<float> (&y)[ro
 }
 
 // Some rows, given by address, shifted and transposed: a vector for each of their columns, and more.
-template <size_t d> inline void take_rows(const float *const *rows, const Targets<float> &t, Vec<float> (&y)[16]) {
+inline void take_rows(const float *const *rows, const Targets<float> &t, Vec<float> (&y)[lanes<float>]) {
     const Vec<float> p = load<Vec<float>>(t.pivot);
     FW_UNROLL(16)
-    for (size_t i = 0; i < 16; ++i) y[i] = load<Vec<float>>(rows[i]) * t.scale - p;
+    for (size_t i = 0; i < lanes<float>; ++i) y[i] = load<Vec<float>>(rows[i]) * t.scale - p;
     transpose<float>(y);
 }
 
-// The same for adjacent rows of 8 columns: two of them fill a vector.
+// The same for adjacent rows of 8 columns.
 inline void take_eights(const float *x, const Targets<float> &t, Vec<float> (&y)[8]) {
+#if FW_BYTES == 64  // two rows fill a vector
     typedef float Half __attribute__((vector_size(32)));
     const Half half = load<Half>(t.pivot);
     const Vec<float> p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -44,6 +45,12 @@ inline void take_eights(const float *x, const Targets<float> &t, Vec<float> (&y)
                    t.scale - p;
     }
     transpose_eights(y);
+#else
+    const Vec<float> p = load<Vec<float>>(t.pivot);
+    FW_UNROLL(8)
+    for (size_t i = 0; i < 8; ++i) y[i] = load<Vec<float>>(x + i * 8) * t.scale - p;
+    transpose<float>(y);
+#endif
 }
 
 template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
@@ -62,17 +69,17 @@ template <size_t d> AssignCounts nearest_short(const float *x, size_t n, const T
         leaders.clear();
         FW_UNROLL(1)
         for (size_t v = 0; v < panel_vectors; ++v) {
-            V y[d == 8 ? 8 : 16], sum = {};
+            V y[d == 8 ? 8 : L], sum = {};
             if constexpr (d == 8) {
                 if (eights) {
                     take_eights(x + (first + v * L) * d, t, y);
                 } else {
-                    V more[16];
-                    take_rows<d>(work.rows + v * L, t, more);
+                    V more[L];
+                    take_rows(work.rows + v * L, t, more);
                     __builtin_memcpy(y, more, sizeof y);
                 }
             } else {
-                take_rows<d>(work.rows + v * L, t, y);
+                take_rows(work.rows + v * L, t, y);
             }
             for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
             FW_UNROLL(16)
