@@ -85,6 +85,30 @@ FW_CLONES void nearer_observed(const double *block, size_t d, const double *poin
     nearer<true>(block, d, points, names, m, best, label);
 }
 
+// For a block of rows and all `m` centres: the squared distance to the row's own one, which `label` names, and the least of
+// those to the others. Rows in lanes do not wait for one another's sums, as they do in `row_distances`; the bits are the same.
+FW_CLONES void own_and_other(const double *block, size_t d, const double *points, size_t m, const double *label, double *own,
+                             double *other) {
+    Lanes mine[kGroups], others[kGroups];
+    for (size_t g = 0; g < kGroups; ++g) mine[g] = others[g] = kFar - Lanes{};
+    for (size_t j = 0; j < m; ++j) {
+        const double *point = points + j * d;
+        Lanes sum[kGroups] = {};
+        for (size_t c = 0; c < d; ++c)
+            for (size_t g = 0; g < kGroups; ++g) {
+                sum[g] += squared<false>(loaded(block + c * kBlock + g * kLanes) - point[c]);
+            }
+        for (size_t g = 0; g < kGroups; ++g) {
+            const auto is_own = loaded(label + g * kLanes) == double(j) - Lanes{};
+            mine[g] = is_own ? sum[g] : mine[g];
+            const Lanes away = is_own ? kFar - Lanes{} : sum[g];
+            others[g] = away < others[g] ? away : others[g];
+        }
+    }
+    std::memcpy(own, mine, sizeof mine);
+    std::memcpy(other, others, sizeof others);
+}
+
 // Squared distances of one row to `m` points stored by columns, `m` a multiple of kLanes.
 template <bool observed>
 FW_INLINE void row_distances(const double *row, size_t d, const double *panel, size_t m, double *out) {
@@ -267,7 +291,11 @@ struct Table {
         return sum;
     }
     void nearer_in_block(size_t b, const double *points, const double *names, size_t m, double *best, double *label) const {
-        (observed ? nearer_observed : nearer_complete)(block(b), d, points, names, m, best + b * kBlock, label + b * kBlock);
+        nearer_of_rows(b, points, names, m, best + b * kBlock, label + b * kBlock);
+    }
+    // The same with `best` and `label` of the rows of this block alone.
+    void nearer_of_rows(size_t b, const double *points, const double *names, size_t m, double *best, double *label) const {
+        (observed ? nearer_observed : nearer_complete)(block(b), d, points, names, m, best, label);
     }
     void distances_of_row(size_t i, const double *panel, size_t m, double *out) const {
         (observed ? row_distances_observed : row_distances_complete)(row(i), d, panel, m, out);
@@ -360,15 +388,25 @@ class Steps {
         for (int round = 0; round < 20; ++round) {
             size_t changed = 0;
             const double smallest = *std::min_element(mass_.begin(), mass_.begin() + ptrdiff_t(k_)) / 2;
+            bool known = false;  // whether the centres are those that the block was compared with
+            double own[kBlock], other[kBlock];
             for (size_t i = 0; i < t_.n; ++i) {
+                const size_t place = i % kBlock;
+                if (place == 0) {
+                    own_and_other(t_.block(i / kBlock), t_.d, now.centres.data(), k_, &now.label[i], own, other);
+                    known = true;
+                }
                 const size_t from = size_t(now.label[i]);
                 const double w = t_.weight[i];
                 if (mass_[from] <= w * (1 + 1e-9)) continue;
-                t_.distances_of_row(i, panel_.data(), wide_, away_.data());
-                const double least = mass_[from] / (mass_[from] - w) * away_[from] * (1 - 1e-12);
+                if (!known) t_.distances_of_row(i, panel_.data(), wide_, away_.data());
+                const double least = mass_[from] / (mass_[from] - w) * (known ? own[place] : away_[from]) * (1 - 1e-12);
                 away_[from] = kFar;
                 // Most rows are far from every other centre: a bound by the smallest cluster saves the divisions.
-                if (least_of(away_.data(), wide_) * (smallest / (smallest + w)) >= least) continue;
+                const double nearest = known ? other[place] : least_of(away_.data(), wide_);
+                if (nearest * (smallest / (smallest + w)) >= least) continue;
+                if (known) t_.distances_of_row(i, panel_.data(), wide_, away_.data());
+                away_[from] = kFar;
                 const double joins = least_to_join(away_.data(), mass_.data(), w, wide_);
                 if (!(joins < least)) continue;
                 size_t to = 0;
@@ -379,6 +417,7 @@ class Steps {
                 for (const size_t j : {from, to})
                     for (size_t c = 0; c < t_.d; ++c)
                         panel_[c * wide_ + j] = now.centres[j * t_.d + c] = sums_[j * t_.d + c] / mass_[j];
+                known = false;
                 ++changed;
             }
             any |= changed > 0;
@@ -437,8 +476,19 @@ class Steps {
         before_ = now.label;
         fill_panel(now);
         const double name = double(removed);
-        for (size_t i = 0; i < t_.n; ++i)
-            if (now.label[i] == name) scan(now, i);
+        for (size_t b = 0; b < t_.blocks; ++b) {
+            const size_t first = b * kBlock, end = std::min(t_.n, first + kBlock);
+            if (many_in_block(now, b, name)) {
+                double best[kBlock], label[kBlock] = {};
+                std::fill(best, best + kBlock, kFar);
+                t_.nearer_of_rows(b, now.centres.data(), names_.data(), k_, best, label);
+                for (size_t i = first; i < end; ++i)
+                    if (now.label[i] == name) now.closest[i] = best[i - first], now.label[i] = label[i - first];
+                continue;
+            }
+            for (size_t i = first; i < end; ++i)
+                if (now.label[i] == name) scan(now, i);
+        }
         for (size_t b = 0; b < t_.blocks; ++b)
             t_.nearer_in_block(b, point, &name, 1, now.closest.data(), now.label.data());
         std::fill(moved_.begin(), moved_.end(), 0);
@@ -451,10 +501,17 @@ class Steps {
         closest = now.closest;
         fill_panel(now);
         for (size_t c = 0; c < t_.d; ++c) panel_[c * wide_ + left_out] = kFar;
-        for (size_t i = 0; i < t_.n; ++i) {
-            if (size_t(now.label[i]) != left_out) continue;
-            t_.distances_of_row(i, panel_.data(), wide_, away_.data());
-            closest[i] = *std::min_element(away_.begin(), away_.begin() + ptrdiff_t(k_));
+        const double name = double(left_out);
+        double own[kBlock], other[kBlock];
+        for (size_t b = 0; b < t_.blocks; ++b) {
+            const size_t first = b * kBlock, end = std::min(t_.n, first + kBlock);
+            const bool many = !t_.observed && many_in_block(now, b, name);
+            if (many) own_and_other(t_.block(b), t_.d, now.centres.data(), k_, &now.label[first], own, other);
+            for (size_t i = first; i < end; ++i) {
+                if (now.label[i] != name) continue;
+                if (!many) t_.distances_of_row(i, panel_.data(), wide_, away_.data());
+                closest[i] = many ? other[i - first] : *std::min_element(away_.begin(), away_.begin() + ptrdiff_t(k_));
+            }
         }
     }
 
@@ -489,6 +546,12 @@ class Steps {
             return;
         }
         for (size_t c = 0; c < t_.d; ++c) sum[c] += w * row[c];
+    }
+
+    // Whether so many rows of a block are in the cluster that comparing all of them at once takes less time than one by one.
+    bool many_in_block(const Clustering &now, size_t b, double name) const {
+        const double *label = &now.label[b * kBlock];
+        return size_t(std::count(label, label + std::min(kBlock, t_.n - b * kBlock), name)) >= 2 * k_;
     }
 
     // Whether the weight of a cluster's cells in a column is no more than what rounding leaves.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 from foldwise import forks
 
@@ -14,18 +14,35 @@ _users: dict[int, int] = {}  # the number of open contexts of each thread
 _before: list[int] = []
 
 
+class _Library(NamedTuple):
+    """How the number of threads of a BLAS is read and set."""
+
+    threads: Callable[[], Any]
+    set_threads: Callable[[int], Any]
+
+
 @lru_cache(maxsize=1)
-def _libraries() -> list[Any]:
+def _libraries() -> list[_Library]:
     import scipy.linalg  # noqa: F401  (loads its own BLAS, so that it is listed too)
     from threadpoolctl import ThreadpoolController
 
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    return [_functions_of(one) for one in ThreadpoolController().select(user_api="blas").lib_controllers]
 
 
-def _set(library: Any, n_threads: int) -> None:
+def _functions_of(library: Any) -> _Library:
+    if library.internal_api == "openblas" and getattr(library, "threading_layer", "openmp") != "openmp":
+        # threadpoolctl looks these up by name at each call, which takes several times as long as the call.
+        find = getattr(library, "_get_symbol", lambda name: None)
+        threads, set_threads = find("openblas_get_num_threads"), find("openblas_set_num_threads")
+        if threads is not None and set_threads is not None:
+            return _Library(threads, set_threads)
     # From version 3.8, threadpoolctl lets only one thread of the process set OpenBLAS's limit and silently ignores the others.
     # Ours is set under our own lock, so it bypasses that.
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+    return _Library(library.get_num_threads, getattr(library, "_real_set_num_threads", library.set_num_threads))
+
+
+def _set(library: _Library, n_threads: int) -> None:
+    library.set_threads(n_threads)
 
 
 def single(work: float = float("inf")) -> AbstractContextManager[None]:
@@ -35,7 +52,7 @@ def single(work: float = float("inf")) -> AbstractContextManager[None]:
     microseconds, is skipped. OpenBLAS multiplies triangular matrices of 8 rows in several threads already; a fork by another
     thread of the process ends those threads, and the caller would wait for them for ever.
     """
-    return nullcontext() if work < 500 or get_ident() in _users else _limited()
+    return nullcontext() if work < 500 or get_ident() in _users else _Limited()
 
 
 def single_for(n_rows: int | None, n_columns: int) -> AbstractContextManager[None]:
@@ -45,17 +62,20 @@ def single_for(n_rows: int | None, n_columns: int) -> AbstractContextManager[Non
     return single()
 
 
-@contextmanager
-def _limited() -> Iterator[None]:
+class _Limited:
     """The limit applies to the whole process: the first of several concurrent fits sets it, the last one removes it."""
-    thread = get_ident()
-    with forks.limits:
-        if not _users:
-            _limit()
-        _users[thread] = _users.get(thread, 0) + 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_thread",)
+
+    def __enter__(self) -> None:
+        self._thread = thread = get_ident()
+        with forks.limits:
+            if not _users:
+                _limit()
+            _users[thread] = _users.get(thread, 0) + 1
+
+    def __exit__(self, *problem: object) -> None:
+        thread = self._thread
         with forks.limits:
             _users[thread] -= 1
             if not _users[thread]:
@@ -65,7 +85,7 @@ def _limited() -> Iterator[None]:
 
 
 def _limit() -> None:
-    _before[:] = [library.get_num_threads() for library in _libraries()]
+    _before[:] = [library.threads() for library in _libraries()]
     for library in _libraries():
         _set(library, 1)
 

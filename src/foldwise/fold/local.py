@@ -180,7 +180,7 @@ class LocalBlocks:
         if progress is not None:
             pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
         n_threads = min(self.n_threads, len(parts))  # to wake a thread takes longer than a small table
-        with blas.single():
+        with blas.single_for(self.source.n_rows, self.source.n_columns):
             (serial.run if n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, n_threads)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:

@@ -39,7 +39,7 @@ def open_passes(
     with use(engine):
         # Remote workers read the files themselves and keep their own scratch files.
         here = spool and not current().remote
-        with spooled(source) if here else nullcontext(source) as opened:
+        with spooled(source) if here and source.slow else nullcontext(source) as opened:
             yield Passes(cached(opened), n_threads=n_threads)
 
 
@@ -151,7 +151,7 @@ def session(
     policy = getattr(model, "missing", "error")
     if policy != "error":
         source = allow_missing(source)
-    keep = spool if isinstance(spool, bool) else spool(source)
+    keep = spool if isinstance(spool, bool) else source.slow and spool(source)
     opening = open_passes(source, engine=engine, n_threads=model.n_threads, spool=keep)
     with opening as passes, blas.single_for(source.n_rows, source.n_columns):
         opened = Session(model, passes.source, passes, seed_of(model.random_state), given=(X, sample_weight))

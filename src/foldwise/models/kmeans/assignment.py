@@ -82,7 +82,7 @@ class Assignment:
     def assign_last(self, centres: NDArray[Any]) -> None:
         """`assign`, for centres that stay: finds the inertias in the same pass, and sums only if they are asked for."""
         data, k = self.data, len(centres)
-        if data.source.sparse or data.weights is not None or -(-data.n // data.block_rows) < data.passes.n_threads:
+        if data.source.sparse or data.weights is not None or self._shares_blocks(k):
             self.assign(centres)
             return
         found = data.passes.each(LastAssign(self._task(centres)))
@@ -96,6 +96,11 @@ class Assignment:
         self._sums, self._weights_only = replace(self._sums, weight=weight), True
         self._assigned(centres, done)
         self._inertias = inertias
+
+    def _shares_blocks(self, k: int) -> bool:
+        """Whether threads share out the rows of blocks, of which there are fewer than threads."""
+        data = self.data
+        return -(-data.n // data.block_rows) < data.passes.n_threads and len(self._cuts(k, 1.0, bounded=False)) != 1
 
     def _task(self, centres: NDArray[Any]) -> tasks.Assign:
         """The E-step for these centres; from here on the labels are in doubt."""

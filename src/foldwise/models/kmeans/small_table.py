@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,13 @@ def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
 def _all_rows(data: KMeansData) -> NDArray[Any]:
     """Every row, which is not counted as a pass, since there is one block as a rule."""
     found = data.passes.ask(_whole, dict.fromkeys(range(-(-data.n // data.block_rows))))
-    return np.concatenate([found[number] for number in sorted(found)])
+    return found[0] if len(found) == 1 else np.concatenate([found[number] for number in sorted(found)])
+
+
+@lru_cache(maxsize=256)
+def _seed_of_search(seed: int, number: int) -> int:
+    """Drawing a single number takes as long as a descent, and seeds are few."""
+    return int(np.random.default_rng([seed, 2, number]).integers(2**63))
 
 
 def _whole(block: Block, state: Any, nothing: None) -> NDArray[Any]:
@@ -83,7 +90,7 @@ def best_start(
     rows: list[NDArray[np.float64]] = []
 
     def scaled(points: NDArray[Any]) -> NDArray[np.float64]:
-        return np.ascontiguousarray(points.astype(np.float64) * scale)
+        return np.ascontiguousarray(np.multiply(points, scale, dtype=np.float64))
 
     def make(number: int) -> NDArray[Any]:
         if not rows:
@@ -94,7 +101,7 @@ def best_start(
             None if data.weights is None else data.weights * data.weight_scale,
             None if given is None else scaled(given(number)),
             geometry.project is not None,
-            int(np.random.default_rng([seed, 2, number]).integers(2**63)),
+            _seed_of_search(seed, number),
             effort.starts,
             effort.patience,
             effort.spare,

@@ -137,13 +137,11 @@ class FitData:
         some = counts >= self.covariance.least_rows()
         weights = np.where(some if some.any() else counts > 0, counts, 0.0)
         least = _LEAST * self.share * self.variances  # of rows that are alike
-        found = np.zeros(each.shape[1])
-        for j in range(each.shape[1]):
-            order = np.argsort(each[:, j], kind="stable")
-            mass = np.cumsum(np.where(each[:, j] > least[j], weights, 0.0)[order])
-            if mass[-1] > 0:
-                found[j] = each[order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(counts) - 1)], j]
-        return found
+        order = np.argsort(each, axis=0, kind="stable")
+        mass = np.cumsum(np.take_along_axis(np.where(each > least, weights[:, None], 0.0), order, axis=0), axis=0)
+        middle = np.minimum((mass < mass[-1] / 2).sum(axis=0), len(counts) - 1)
+        columns = np.arange(each.shape[1])
+        return np.where(mass[-1] > 0, each[order[middle, columns], columns], 0.0)
 
     def expected(self, weights: Floats, means: Floats, whiten: Floats, ridge: Ridge) -> ResponsibilitySums:
         """The E-step: one fold."""

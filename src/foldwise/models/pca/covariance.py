@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.fold import blas
@@ -104,10 +106,16 @@ def _residuals(
     return np.concatenate(found)
 
 
+@lru_cache(maxsize=64)
+def _in_upper(d: int) -> NDArray[np.bool_]:
+    """Which cells of a small matrix belong to the upper triangle."""
+    return np.triu(np.ones((d, d), dtype=np.bool_))
+
+
 def _symmetric_times(upper: Floats, vectors: Floats, factor: float) -> Floats:
     d, k = vectors.shape
     if not k or d <= 64:
-        return np.asarray((np.triu(upper) + np.triu(upper, 1).T) @ vectors * factor)
+        return np.asarray(np.where(_in_upper(d), upper, upper.T) @ vectors * factor)
     from scipy.linalg.blas import dsymm
 
     return np.asarray(dsymm(factor, upper.T, np.asfortranarray(vectors), lower=1))

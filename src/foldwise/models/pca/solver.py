@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -119,14 +120,15 @@ class SolverOptions:
             )
         variances = squares / (weight - self.ddof)
         total = float(variances.sum())
-        lost = (squares > 0) & (variances < _LEAST_VARIANCE)
-        if lost.any() and (self.scale or self.indicators is not None or total < _LEAST_VARIANCE):
-            raise DataError(
-                "values differ by so little that their variance is lost below the range of float64",
-                column=int(np.argmax(lost)),
-                advice="Multiply the data by a constant first",
-            )
-        if not np.isfinite(total):
+        if self.scale or self.indicators is not None or total < _LEAST_VARIANCE:
+            lost = (squares > 0) & (variances < _LEAST_VARIANCE)
+            if lost.any():
+                raise DataError(
+                    "values differ by so little that their variance is lost below the range of float64",
+                    column=int(np.argmax(lost)),
+                    advice="Multiply the data by a constant first",
+                )
+        if not math.isfinite(total):
             raise DataError(
                 "values are so large that their variance overflows float64",
                 column=int(np.argmax(np.where(np.isnan(squares), np.inf, squares))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,10 +110,11 @@ class Spectrum:
 
     def settled(self) -> Spectrum:
         """The same after conventions have settled what is arbitrary, alike for every solver: null directions and signs."""
-        return self._with_canonical_null()._signed()
+        directions, residuals, errors = self._with_canonical_null()
+        return replace(self, directions=_signed(directions), residuals=residuals, errors=errors)
 
-    def _with_canonical_null(self) -> Spectrum:
-        """Directions without variance replaced by ones that only depend on those with variance.
+    def _with_canonical_null(self) -> tuple[Floats, Floats, Floats]:
+        """Directions without variance replaced by ones that only depend on those with variance; residuals and errors to match.
 
         Any basis of that space would do, and every solver finds another one by rounding. Ours takes the coordinate axes that
         stick out most, in turn, made orthogonal; among axes that are equal to one part in a million the first.
@@ -120,7 +122,7 @@ class Spectrum:
         k, d = self.directions.shape
         kept = min(int(np.count_nonzero(self.variances > self.floor)), max(self.rows - 1, 0))
         if kept == k or (k - kept) * k * d > _MOST_WORK:
-            return self
+            return self.directions, self.residuals, self.errors
         directions = self.directions.copy()
         outside = 1.0 - np.einsum("ij,ij->j", directions[:kept], directions[:kept])
         for i in range(kept, k):
@@ -129,23 +131,24 @@ class Spectrum:
             new[axis] = 1.0
             for _ in range(2):  # once leaves rounding errors where little of the axis is left
                 new -= found.T @ (found @ new)
-                new /= np.linalg.norm(new)
+                new /= math.sqrt(new @ new)
             directions[i] = new
             outside = outside - new**2
         # All of the space at right angles to what was kept has variances below the floor, so S v is no longer than that.
-        residuals = np.concatenate([self.residuals[:kept], np.full(k - kept, self.floor)])
-        errors = np.concatenate([self.errors[:kept], np.full(k - kept, self.floor)])
-        return replace(self, directions=directions, residuals=residuals, errors=errors)
+        residuals, errors = self.residuals.copy(), self.errors.copy()
+        residuals[kept:] = errors[kept:] = self.floor
+        return directions, residuals, errors
 
-    def _signed(self) -> Spectrum:
-        """The same with the sign convention applied.
 
-        Of each direction the largest loading is positive; among loadings that are equal to one part in a million the first
-        counts, so that rounding, which differs between solvers, does not decide.
-        """
-        sizes = np.abs(self.directions)
-        if not sizes.size:
-            return self
-        leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
-        negative = self.directions[np.arange(len(leading)), leading] < 0
-        return replace(self, directions=np.where(negative[:, None], -self.directions, self.directions))
+def _signed(directions: Floats) -> Floats:
+    """The directions with the sign convention applied.
+
+    Of each the largest loading is positive; among loadings that are equal to one part in a million the first counts, so that
+    rounding, which differs between solvers, does not decide.
+    """
+    sizes = np.abs(directions)
+    if not sizes.size:
+        return directions
+    leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
+    negative = directions[np.arange(len(leading)), leading] < 0
+    return np.where(negative[:, None], -directions, directions)
