@@ -5,10 +5,11 @@ template <bool some, bool given, class T>
 void update_centre(const double *high, const double *low, double weight, size_t d, const double *pivot, double scale,
                    const T *old, T *now, double *lengths) {
     using V = Vec<double>;
-    constexpr size_t L = lanes<double>;
+    constexpr size_t L = lanes<double>, step = 8;  // sums are in as many parts on every instruction set: they have the same bits
+    static_assert(step % L == 0);
     const double back = 1 / scale;
-    V sums[4] = {};
-    const auto part = [&](const double *h, const double *l, const double *p, const T *o, T *n) {
+    V sums[step / L][4] = {};
+    const auto vector = [&](const double *h, const double *l, const double *p, const T *o, T *n, V (&to)[4]) {
         const V middle = load<V>(p), zero = middle * scale, was = load_as<double>(o) * scale - zero;
         V y = was;
         if constexpr (some) y = (load<V>(h) + load<V>(l)) / weight;
@@ -17,17 +18,21 @@ void update_centre(const double *high, const double *low, double weight, size_t 
             else __builtin_memcpy(n, o, L * sizeof(T));
         }
         const V is = load_as<double>(n) * scale - zero, before = was - y, after = is - y, gap = is - was;
-        sums[0] += y * y;
-        sums[1] += before * before;
-        sums[2] += after * after;
-        sums[3] += gap * gap;
+        to[0] += y * y;
+        to[1] += before * before;
+        to[2] += after * after;
+        to[3] += gap * gap;
+    };
+    const auto part = [&](const double *h, const double *l, const double *p, const T *o, T *n) {
+        FW_UNROLL(4)
+        for (size_t v = 0; v < step / L; ++v) vector(h + v * L, l + v * L, p + v * L, o + v * L, n + v * L, sums[v]);
     };
     size_t j = 0;
-    for (; j + L <= d; j += L) part(high + j, low + j, pivot + j, old + j, now + j);
+    for (; j + step <= d; j += step) part(high + j, low + j, pivot + j, old + j, now + j);
     if (j < d) {  // the rest, filled up with zeros, which add nothing
         const size_t rest = d - j;
-        double h[L] = {}, l[L] = {}, p[L] = {};
-        T o[L] = {}, n[L] = {};
+        double h[step] = {}, l[step] = {}, p[step] = {};
+        T o[step] = {}, n[step] = {};
         for (size_t i = 0; i < rest; ++i) h[i] = high[j + i], l[i] = low[j + i], p[i] = pivot[j + i], o[i] = old[j + i];
         for (size_t i = 0; given && i < rest; ++i) n[i] = now[j + i];
         part(h, l, p, o, n);
@@ -35,7 +40,7 @@ void update_centre(const double *high, const double *low, double weight, size_t 
     }
     for (size_t f = 0; f < 4; ++f) {
         double sum = 0;
-        for (size_t i = 0; i < L; ++i) sum += sums[f][i];
+        for (size_t i = 0; i < step; ++i) sum += sums[i / L][f][i % L];
         lengths[f] = some || f == 3 ? sum : 0;
     }
 }
