@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "isa.h"
+#include "target_storage.h"
 
 namespace nb = nanobind;
 
@@ -39,89 +40,11 @@ template <> const fw::RowKernels<double> &kernels<double>(bool observed) {
     return observed ? fw::active_kernels().observed_f64 : fw::active_kernels().f64;
 }
 
-// Owns the memory that a fw::Targets points to.
-template <class T> struct Storage {
-    std::vector<T> pivot, shifted, packed, minus_half, half_squares, by_slot;
-    std::vector<double> exact, wide_pivot;
-    std::vector<int> ids, ends, group_panels;
-    std::vector<unsigned char> widths;
-    fw::Targets<T> view{};
-
-    void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, const Ints &order,
-              const Ints &group_ends, bool observed) {
-        wide_pivot.resize(d);
-        pivot.assign(d + 16, T(0));  // vectors are loaded past its end
-        for (size_t j = 0; j < d; ++j) {
-            wide_pivot[j] = given_pivot[j] * scale;
-            pivot[j] = T(wide_pivot[j]);
-        }
-        shifted.resize(k * d);
-        exact.resize(k * d);
-        packed.resize(k * d);
-        minus_half.resize(k);
-        std::vector<double> squares(k);
-        double longest = 0;
-        for (size_t c = 0; c < k; ++c) {
-            double square = 0;
-            for (size_t j = 0; j < d; ++j) {
-                const double value = double(centres[c * d + j]) * scale;
-                exact[c * d + j] = value;
-                const T y = T(value - wide_pivot[j]);
-                shifted[c * d + j] = y;
-                square += double(y) * double(y);
-            }
-            squares[c] = square;
-            longest = square > longest ? square : longest;
-        }
-        ids.resize(k);
-        for (size_t s = 0; s < k; ++s) ids[s] = order.is_valid() ? order.data()[s] : int(s);
-        if (group_ends.is_valid())
-            ends.assign(group_ends.data(), group_ends.data() + group_ends.shape(0));
-        else
-            ends.assign(1, int(k));
-        const size_t most = fw::active_kernels().panel_targets;
-        size_t slot = 0;
-        for (const int end : ends) {
-            const size_t count = size_t(end) - slot, panels = (count + most - 1) / most;
-            group_panels.push_back(int(panels));
-            for (size_t p = 0; p < panels; ++p) {
-                const size_t width = count / panels + (p < count % panels);
-                widths.push_back((unsigned char)width);
-                T *to = packed.data() + slot * d;
-                for (size_t i = 0; i < width; ++i) {
-                    const T *from = shifted.data() + size_t(ids[slot + i]) * d;
-                    for (size_t j = 0; j < d; ++j) to[j * width + i] = from[j];
-                    minus_half[slot + i] = T(-squares[size_t(ids[slot + i])] / 2);
-                }
-                slot += width;
-            }
-        }
-        const size_t padded = observed ? (k + 15) / 16 * 16 : 0;
-        half_squares.assign(padded * d, T(0));
-        for (size_t s = 0; observed && s < k; ++s)
-            for (size_t j = 0; j < d; ++j) {
-                const double y = shifted[size_t(ids[s]) * d + j];
-                half_squares[j * padded + s] = T(y * y / 2);
-            }
-        const size_t stride = (d + 15) / 16 * 16;
-        T *lined = nullptr;
-        if (!observed && (ends.size() > 1 || k <= fw::few_most)) {
-            by_slot.assign(k * stride + 16, T(0));
-            lined = by_slot.data() + (64 - uintptr_t(by_slot.data()) % 64) % 64 / sizeof(T);
-            for (size_t s = 0; s < k; ++s)
-                for (size_t j = 0; j < d; ++j) lined[s * stride + j] = shifted[size_t(ids[s]) * d + j];
-        }
-        view = {k, d, T(scale), pivot.data(), shifted.data(), exact.data(), packed.data(), minus_half.data(),
-                ids.data(), !order.is_valid(), ends.size(), ends.data(), group_panels.data(), widths.data(),
-                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data(), lined, stride};
-    }
-};
-
 class Targets {
     bool single_, observed_;  // observed: rows may have missing cells
     size_t k_, d_;
-    Storage<float> f32_;
-    Storage<double> f64_;
+    fw::TargetStorage<float> f32_;
+    fw::TargetStorage<double> f64_;
 
     static AssignTuple tuple(fw::AssignCounts a) {
         fw::trim_scratch();
@@ -230,10 +153,12 @@ public:
         require(pivot.shape(0) == d_, "pivot must have one entry per column");
         require(k_ > 0 && d_ > 0, "there must be a target and a column");
         check_groups(order, ends);
+        const fw::GivenGroups given{order.is_valid() ? order.data() : nullptr, ends.is_valid() ? ends.data() : nullptr,
+                                    ends.is_valid() ? ends.shape(0) : 0};
         if (single_)
-            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, order, ends, observed);
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed);
         else
-            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, order, ends, observed);
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed);
     }
 
     // Returns (moved, computed, near_ties, exact_ties).
@@ -357,6 +282,24 @@ public:
     }
 };
 
+// The distance that each centre has moved, times scale, up to the rounding of sums in float64.
+void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out) {
+    const size_t k = before.shape(0), d = before.shape(1);
+    require(after.shape(0) == k && after.shape(1) == d && out.shape(0) == k && before.dtype() == after.dtype(),
+            "centres must be of one shape and dtype");
+    const auto run = [&](const auto *a, const auto *b) {
+        nb::gil_scoped_release released;
+        for (size_t c = 0; c < k; ++c, a += d, b += d)
+            out.data()[c] = std::sqrt(fw::sum_by_parts(d, [&](size_t j) {
+                const double step = (double(b[j]) - double(a[j])) * scale;
+                return step * step;
+            }));
+    };
+    if (before.dtype() == nb::dtype<float>()) return run((const float *)before.data(), (const float *)after.data());
+    require(before.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
+    run((const double *)before.data(), (const double *)after.data());
+}
+
 }  // namespace
 
 void register_targets(nb::module_ &m) {
@@ -390,4 +333,6 @@ void register_targets(nb::module_ &m) {
              nb::arg("each").noconvert().none() = nb::none(), nb::arg("counts").noconvert().none() = nb::none())
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
+    m.def("distances_moved", &distances_moved, nb::arg("before").noconvert(), nb::arg("after").noconvert(), nb::arg("scale"),
+          nb::arg("out").noconvert());
 }

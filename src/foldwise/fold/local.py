@@ -51,15 +51,18 @@ class LocalBlocks:
         self.visit(task, found.__setitem__)
         return [found[number] for number in sorted(found)]
 
-    def total(self, task: Any, zero: Callable[[], Any], cuts: Sequence[int] = (), progress: Any = None) -> Any:
+    def total(
+        self, task: Any, zero: Callable[[], Any], cuts: Sequence[int] = (), progress: Any = None, into: Any = None
+    ) -> Any:
         """The sum of all results; for exact sums, which may be formed in any order.
 
         The task adds its result itself: `task(block, state, total)`. Every thread has a total of its own, unless the task has
         the attribute `shares_total`. They are added up in the end, with the method `add`. Rows in memory are processed in the
-        parts that end at `cuts`, since the result does not depend on where they are cut.
+        parts that end at `cuts`, since the result does not depend on where they are cut. If `into` is given, it is the total
+        of the calling thread, and in the end that of all: large totals are then neither cleared nor added once more.
         """
-        shared = zero() if getattr(task, "shares_total", False) else None
-        own: dict[int, Any] = {}
+        shared = (zero() if into is None else into) if getattr(task, "shares_total", False) else None
+        own: dict[int, Any] = {} if into is None else {get_ident(): into}
 
         def mine() -> Any:
             if shared is not None:
@@ -81,8 +84,8 @@ class LocalBlocks:
             adding.keeps_state = True  # type: ignore[attr-defined]
             self.visit(adding, lambda number, found: None, progress)
         parts = list(own.values())
-        total = shared if shared is not None else parts.pop() if parts else zero()
-        for part in parts:
+        total = shared if shared is not None else parts.pop(0) if parts else zero()
+        for part in parts if shared is None else ():
             total.add(part)
         return total
 
@@ -161,9 +164,10 @@ class LocalBlocks:
             for number, start, stop in run.blocks:
                 kept = self._state(number)
                 for name, array in run.state.items():
-                    before, here = kept.get(name), array[start:stop]
+                    before = kept.get(name)
                     if before is not None and before.base is array:
                         continue
+                    here = array[start:stop]
                     if before is not None and before.shape == here.shape:  # from a pass over blocks
                         here[...] = before
                     kept[name] = here

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +108,19 @@ class Passes:
             raise self._no_rows()
         return [result for result in results if result is not None]
 
-    def total(self, task: Any, zero: Callable[[], T], *, cuts: Sequence[int] = ()) -> T:
-        """The sum of what the task adds to its total (see `LocalBlocks.total`), in any order; for exact sums."""
-        total: T = self._begin().total(task, zero, cuts, self._progress())
-        return total
+    def total(self, task: Any, zero: Callable[[], T], *, cuts: Sequence[int] = (), into: T | None = None) -> T:
+        """The sum of what the task adds to its total (see `LocalBlocks.total`), in any order; for exact sums.
+
+        All of it is added to `into`, if given; a pass that fails leaves that half done.
+        """
+        blocks = self._begin()
+        if isinstance(blocks, LocalBlocks):
+            return cast("T", blocks.total(task, zero, cuts, self._progress(), into))
+        total: Any = blocks.total(task, zero, cuts, self._progress())
+        if into is not None:
+            cast("Any", into).add(total)
+            total = into
+        return cast("T", total)
 
     def each(self, task: Callable[..., T], *, beside: NDArray[Any] | None = None) -> list[T]:
         """The result of every block, in row order; `beside` as in `fold`."""

@@ -341,6 +341,9 @@ def update_centres(
     given: bool,
     figures: NDArray[np.float64],
 ) -> None: ...
+def distances_moved(
+    before: NDArray[Any], after: NDArray[Any], scale: float, out: NDArray[np.float64]
+) -> None: ...
 def unit_rows(values: NDArray[Any], starts: NDArray[np.int64] | None, columns: int, out: NDArray[Any]) -> int: ...
 
 class Batch:

@@ -74,8 +74,7 @@ class Assignment:
         zero = partial(Assigned.zero, k, data.d, data.observed)
         bounded = task.bounds is not None
         cuts = self._cuts(k, self.bounds.share if bounded else 1.0, bounded=bounded)
-        done = data.passes.total(task, zero, cuts=cuts)
-        self._sums.add(done.sums)
+        done = data.passes.total(task, zero, cuts=cuts, into=Assigned(self._sums))
         self._assigned(centres, done)
         return done
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise.kernels import _core
 from foldwise.kernels.targets import CentreGroups, DenseTargets, Labels, Moved, Rescaling
 from foldwise.models.kmeans.tasks import BoundsInUse
 
@@ -63,9 +64,9 @@ class Bounds:
         if self._centres is None or self._groups is None:
             self._start(centres, rescaling)
         else:
-            step = np.subtract(centres, self._centres, dtype=np.float64)
-            step *= rescaling.scale
-            drift = np.sqrt(np.einsum("ij,ij->i", step, step)) * (1 + 1e-14 * self.d)
+            drift = np.empty(len(centres))
+            _core.distances_moved(self._centres, centres, rescaling.scale, drift)
+            drift *= 1 + 1e-14 * self.d
             self._total += drift
             self._group_total += self._groups.largest(drift)
             self._most += float(drift.max())
