@@ -166,14 +166,15 @@ template <class T>
 inline bool can_join(const T *x, const Targets<T> &t, const FixedSums &to, const int *rows, const int *before, size_t count,
                      const int *after) {
     if (!count || count > joining_most || t.k > joining_clusters || size_t(rows[count - 1] - rows[0]) + 1 != count) return false;
-    int highest = -1;
+    int highest = -1, apart = 0;
     unsigned label = 0;
     for (size_t i = 0; i < count; ++i) {
         const unsigned now = unsigned(after[rows[0] + int(i)]);  // negative ones become very large
+        apart |= rows[i] ^ (rows[0] + int(i));
         highest = before[i] > highest ? before[i] : highest;
         label = now > label ? now : label;
     }
-    return highest < 0 && label < t.k && is_fixed(x + size_t(rows[0]) * t.d, count * t.d, to.least);
+    return !apart && highest < 0 && label < t.k && is_fixed(x + size_t(rows[0]) * t.d, count * t.d, to.least);
 }
 
 // Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row]; a row that is in none, which

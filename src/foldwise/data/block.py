@@ -257,7 +257,8 @@ class SparseBlock:
         weighted = self._weighted(rows)
         total = self.weight
         shift = np.asarray(weighted.sum(axis=0)).ravel() / total if total else np.zeros(self.n_columns)
-        scatter = (rows.T @ weighted).toarray() - total * np.outer(shift, shift)
+        # In C order, as kernels want it: the product may come in columns, and a difference keeps the order of a large array.
+        scatter = np.ascontiguousarray((rows.T @ weighted).toarray() - total * np.outer(shift, shift))
         np.fill_diagonal(scatter, self._never_lost(scatter.diagonal()))
         return total, two_parts(pivot, shift), scatter
 

@@ -287,7 +287,7 @@ class _Search:
         ahead = self._ahead(ritz, state)
         if ahead is not None and _worst(ahead, k) < _worst(ritz, k):
             ritz, basis = ahead, np.hstack([basis, state["block"]])
-        good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), _EARLY_ERROR).all(axis=1))
+        good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), early=True).all(axis=1))
         enough = np.flatnonzero(good[max(k - 1, 0) :])
         count = k + int(enough[0]) if len(enough) else k
         block = self.early.directions(tall.times(basis, ritz.vectors[:, :count], self.n_threads))
@@ -299,10 +299,14 @@ class _Search:
             return None
         return ritz.ahead(state) if np.isfinite(state["guess"]).all() else None
 
-    def _known(self, values: Floats, errors: Floats, limit: float) -> NDArray[np.bool_]:
-        """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest."""
-        largest = float(values.max(initial=0.0))
-        rounding = floor_of_products(np.float32 if isinstance(self.early, _InFloat32) else np.float64, 16, largest)
+    def _known(self, values: Floats, errors: Floats, *, early: bool) -> NDArray[np.bool_]:
+        """Which values are good enough: each to its own scale, or known to be nothing but rounding of the largest.
+
+        What float32 products cannot tell from rounding is left to the passes in float64.
+        """
+        largest, limit = float(values.max(initial=0.0)), _EARLY_ERROR if early else _ERROR
+        in_float32 = early and isinstance(self.early, _InFloat32)
+        rounding = floor_of_products(np.float32 if in_float32 else np.float64, 16, largest)
         return np.asarray(
             (errors <= limit * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
         )
@@ -314,10 +318,10 @@ class _Search:
         if state["block"].shape[1] == 0:  # the basis is invariant: nothing new can come
             return True
         if self.residual is None:
-            limit = _EARLY_ERROR if state["early"] else _ERROR
-            if state["early"] and state["steps"] >= _FIRST_STEPS and state["ahead"] <= _EARLY_ERROR:
+            early = bool(state["early"])
+            if early and state["steps"] >= _FIRST_STEPS and state["ahead"] <= _EARLY_ERROR:
                 return True
-            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"], limit)))
+            return bool(state["steps"] >= _FIRST_STEPS and np.all(self._known(values, state["errors"], early=early)))
         largest = float(values.max(initial=0.0))
         limits = self.residual * np.abs(values)
         if state["early"]:  # residuals grow, at most by this, from vectors of rows to directions
