@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import foldwise as fw
-from foldwise.errors import NotFinishedWarning
+from foldwise.errors import NotFinishedWarning, StoreError
 from foldwise.fold import events
+from foldwise.fold.tensor_file import read_tensors, write_tensors
 from foldwise.models.pca import costs, krylov, sample_start
 from foldwise.models.pca.lanczos import Ritz, empty, enlarged, random_block
 
@@ -209,6 +210,20 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path: Any, kind: str) -> Non
     again = fw.PCA(3, checkpoint=path).fit(x)
     assert again.manifest_.resumed_at == 2
     assert bits(again) == bits(whole)
+
+
+def test_a_checkpoint_of_an_older_version_is_refused_in_one_line(tmp_path: Any) -> None:
+    path, x = tmp_path / "pca.ckpt", factors(3000, 300)
+    with pytest.warns(NotFinishedWarning):
+        fw.PCA(3, svd_solver="krylov", max_iter=1, checkpoint=path).fit(x)
+    content = read_tensors(path)
+    old = {name: array for name, array in content.arrays.items() if name not in ("raw", "guess", "ahead")}
+    write_tensors(path, old, content.header)
+    with pytest.raises(
+        StoreError, match=r"written by an older version of Foldwise.*delete it to start again"
+    ) as caught:
+        fw.PCA(3, svd_solver="krylov", max_iter=9, checkpoint=path).fit(x)
+    assert "\n" not in str(caught.value)
 
 
 def test_error_bounds_hold_for_a_matrix_with_known_eigenvalues() -> None:

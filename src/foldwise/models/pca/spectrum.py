@@ -13,6 +13,7 @@ from foldwise.models.pca.solver import ColumnSummary, SolverOptions, dimensions
 from foldwise.prepare.encode import IndicatorGroup
 
 _MOST_WORK = 20e9  # multiplications spent on directions without variance
+_TOGETHER = 128  # directions that get their signs at a time
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,13 @@ class Spectrum:
         Of each direction the largest loading is positive; among loadings that are equal to one part in a million the first
         counts, so that rounding, which differs between solvers, does not decide.
         """
-        sizes = np.abs(self.directions)
-        if not sizes.size:
+        if not self.directions.size:
             return self
-        leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
-        negative = self.directions[np.arange(len(leading)), leading] < 0
-        return replace(self, directions=np.where(negative[:, None], -self.directions, self.directions))
+        directions = np.empty_like(self.directions)
+        for start in range(0, len(directions), _TOGETHER):  # of all at once, the sizes alone would double the memory
+            here = self.directions[start : start + _TOGETHER]
+            sizes = np.abs(here)
+            leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
+            signs = np.where(here[np.arange(len(leading)), leading] < 0, -1.0, 1.0).astype(here.dtype)
+            np.multiply(here, signs[:, None], out=directions[start : start + _TOGETHER])
+        return replace(self, directions=directions)
