@@ -16,8 +16,6 @@ import gzip
 import json
 import subprocess
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -57,7 +57,7 @@ def test_merge_leaves_both_sides_as_they_are() -> None:
 
 @pytest.mark.parametrize("k", [3, None])
 def test_wide_fits_do_not_depend_on_threads_or_batches(k: int | None) -> None:
-    x = np.random.default_rng(0).standard_normal((30_000, 600), dtype=np.float32)
+    x = np.random.default_rng(0).standard_normal((20_000, 1100), dtype=np.float32)
     fits = [fw.PCA(k, svd_solver="covariance_eigh", n_threads=n).fit(x) for n in (1, 2, 7)]
     batches = fw.PCA(k)
     for part in np.array_split(x, 4):

@@ -14,7 +14,7 @@ from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
 from foldwise.stats.packed_moments import PackedMoments
 
-_WIDE = 512  # columns from which the memory of the matrices matters
+_WIDE = 1024  # columns from which the memory of the matrices matters; below, memory that is used again is quicker
 _TOGETHER = 128  # vectors whose residuals are formed at a time
 
 
