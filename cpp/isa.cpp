@@ -4,6 +4,9 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace fw {
 namespace {
@@ -27,12 +30,35 @@ const Kernels &choose() {
 constexpr std::align_val_t line{64};
 
 struct Release {
-    void operator()(void *memory) const { ::operator delete(memory, line); }
+    size_t mapped = 0;  // bytes that came from the system itself
+    void operator()(void *memory) const {
+#ifdef __linux__
+        if (mapped) {
+            munmap(memory, mapped);
+            return;
+        }
+#endif
+        ::operator delete(memory, line);
+    }
 };
 
 thread_local std::unique_ptr<void, Release> memory;
 thread_local size_t held = 0;
 constexpr size_t kept = 16 << 20;
+
+// What is not kept goes back to the system at once: the C library would hold on to it, once for every thread. Huge pages,
+// where there are any, make it nearly as quick as memory in use.
+std::unique_ptr<void, Release> take(size_t bytes) {
+#ifdef __linux__
+    if (bytes > kept) {
+        void *found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (found == MAP_FAILED) throw std::bad_alloc();
+        madvise(found, bytes, MADV_HUGEPAGE);
+        return {found, Release{bytes}};
+    }
+#endif
+    return {::operator new(bytes, line), Release{}};
+}
 
 }  // namespace
 
@@ -45,7 +71,7 @@ void *scratch(size_t bytes) {
     if (held < bytes) {
         memory.reset();
         held = 0;
-        memory.reset(::operator new(bytes, line));
+        memory = take(bytes);
         held = bytes;
     }
     return memory.get();

@@ -41,13 +41,15 @@ struct Kernels {
     RowKernels<double> f64;
     RowKernels<float> observed_f32;  // the same for rows with missing cells (observed.h)
     RowKernels<double> observed_f64;
-    // These return the total weight, and write the mean in two parts (2 x d) and the scatter matrix (d x d, upper
-    // triangle) or the sums of squares (d).
-    double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out);
-    double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out);
+    // These return the total weight, and write the mean in two parts (2 x d) and the upper triangle of the scatter matrix
+    // (of d x d numbers, or, if it is packed, of no others) or the sums of squares (d).
+    double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out,
+                          bool packed);
+    double (*scatter_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out,
+                          bool packed);
     void (*merge_moments)(const double *left, const double *left_scatter, double left_weight, const double *right,
                           const double *right_scatter, double right_weight, size_t d, double *centre,
-                          double *scatter);
+                          double *scatter, bool packed);
     double (*columns_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out, float *low, float *high);
     double (*columns_f64)(const double *x, const double *w, size_t n, size_t d, double *mean, double *out, double *low,
                           double *high);

@@ -40,11 +40,12 @@ const double *data_or_null(const Doubles &array, size_t size, const char *messag
 }
 
 struct Scatter {
-    static double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::active_kernels().scatter_f32(x, w, n, d, m, out);
+    bool packed;
+    double run(const float *x, const double *w, size_t n, size_t d, double *m, double *out) const {
+        return fw::active_kernels().scatter_f32(x, w, n, d, m, out, packed);
     }
-    static double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) {
-        return fw::active_kernels().scatter_f64(x, w, n, d, m, out);
+    double run(const double *x, const double *w, size_t n, size_t d, double *m, double *out) const {
+        return fw::active_kernels().scatter_f64(x, w, n, d, m, out, packed);
     }
 };
 
@@ -73,7 +74,12 @@ double moments(const Kernel &kernel, const Matrix &x, const Doubles &weights, co
 
 double scatter(Matrix x, Doubles weights, MatrixOut mean, MatrixOut out) {
     require(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(1), "out must be square, as wide as x");
-    return moments(Scatter{}, x, weights, mean, out.data());
+    return moments(Scatter{false}, x, weights, mean, out.data());
+}
+
+double scatter_packed(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out) {
+    require(out.shape(0) == x.shape(1) * (x.shape(1) + 1) / 2, "out must have the size of a triangle, as wide as x");
+    return moments(Scatter{true}, x, weights, mean, out.data());
 }
 
 void merge_moments(Square left, Square left_scatter, double left_weight, Square right, Square right_scatter,
@@ -85,7 +91,19 @@ void merge_moments(Square left, Square left_scatter, double left_weight, Square 
     require(left.shape(0) == 2 && right.shape(0) == 2 && centre.shape(0) == 2, "a centre has two parts");
     nb::gil_scoped_release released;
     fw::active_kernels().merge_moments(left.data(), left_scatter.data(), left_weight, right.data(), right_scatter.data(),
-                                       right_weight, d, centre.data(), scatter.data());
+                                       right_weight, d, centre.data(), scatter.data(), false);
+}
+
+// The sum takes the place of the left part.
+void merge_packed(Square left, DoublesOut left_scatter, double left_weight, Square right, Doubles right_scatter,
+                  double right_weight, MatrixOut centre) {
+    const size_t d = centre.shape(1), size = d * (d + 1) / 2;
+    require(left.shape(1) == d && right.shape(1) == d, "both sides and the result must have the same number of columns");
+    require(left.shape(0) == 2 && right.shape(0) == 2 && centre.shape(0) == 2, "a centre has two parts");
+    require(left_scatter.shape(0) == size && right_scatter.shape(0) == size, "a triangle has d (d + 1) / 2 numbers");
+    nb::gil_scoped_release released;
+    fw::active_kernels().merge_moments(left.data(), left_scatter.data(), left_weight, right.data(), right_scatter.data(),
+                                       right_weight, d, centre.data(), left_scatter.data(), true);
 }
 
 double columns(Matrix x, Doubles weights, MatrixOut mean, DoublesOut out, RangeOut low, RangeOut high) {
@@ -135,6 +153,10 @@ void register_row_kernels(nb::module_ &m) {
     const auto out = nb::arg("out").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     m.def("scatter", &scatter, x, weights, mean, out);
+    m.def("scatter_packed", &scatter_packed, x, weights, mean, out);
+    m.def("merge_packed", &merge_packed, nb::arg("left").noconvert(), nb::arg("left_scatter").noconvert(),
+          nb::arg("left_weight"), nb::arg("right").noconvert(), nb::arg("right_scatter").noconvert(),
+          nb::arg("right_weight"), nb::arg("centre").noconvert());
     m.def("merge_moments", &merge_moments, nb::arg("left").noconvert(), nb::arg("left_scatter").noconvert(),
           nb::arg("left_weight"), nb::arg("right").noconvert(), nb::arg("right_scatter").noconvert(),
           nb::arg("right_weight"), nb::arg("centre").noconvert(), nb::arg("scatter").noconvert());

@@ -67,22 +67,32 @@ void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows,
     }
 }
 
+// An upper triangle in a square matrix, or packed: its rows one after the other. Entry j of row i is row(i)[j], from j = i on.
+template <class D> struct Triangle {
+    D *base;
+    size_t d;
+    bool packed;
+    size_t size() const { return packed ? d * (d + 1) / 2 : d * d; }
+    D *row(size_t i) const { return base + (packed ? i * d - i * (i + 1) / 2 : i * d); }
+};
+
 // Converts products about the pivot to products about the mean, and writes the upper triangle of C. `scale`
 // compensates for the rounding of the weights.
 template <class T>
 void centre_scatter(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
-                    size_t d, double *C) {
-    for (size_t i = 0, p = 0; i < d; ++i) {
+                    const Triangle<double> &C) {
+    for (size_t i = 0, p = 0; i < C.d; ++i) {
         if (i == panels.column(p) + panels.columns(p)) ++p;
         const size_t in_block = i - panels.column(p);
         const double left = weight * shift[i];
+        double *out = C.row(i);
         for (size_t q = p; q < panels.count; ++q) {
             const double *row = blocks.at(p, q) + in_block * Panels<T>::full;
             const size_t j0 = panels.column(q);
             for (size_t j = q == p ? in_block : 0; j < panels.columns(q); ++j)
-                C[i * d + j0 + j] = row[j] * scale - left * shift[j0 + j];
+                out[j0 + j] = row[j] * scale - left * shift[j0 + j];
         }
-        if (C[i * d + i] < 0) C[i * d + i] = 0;
+        if (out[i] < 0) out[i] = 0;
     }
 }
 
@@ -129,7 +139,7 @@ inline bool weights_in_range(const double *w, size_t n) {
 
 // Returns false if the products are out of range for T; the caller then uses a wider type.
 template <class T, class In>
-bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, double *mean, double *C) {
+bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, double *mean, const Triangle<double> &C) {
     // Short rows are placed side by side to fill a vector.
     const size_t fold = !w && 2 * d <= lanes<T> ? lanes<T> / d : 1;
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
@@ -172,14 +182,14 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
         work.sums[j] = work.sums[j < panels.used ? j : j + panels.first - panels.used] / held;
         store_two_parts(double(work.pivot[j]), work.sums[j], mean + j, d);
     }
-    centre_scatter(work.blocks, Panels<T>(d), work.sums, total, total / held, d, C);
+    centre_scatter(work.blocks, Panels<T>(d), work.sums, total, total / held, C);
     for (size_t j = 0; j < d; ++j) {
         bool varies = false;
         for (size_t copy = 0; copy < fold; ++copy) {
             const size_t c = copy * d + j;
             varies = varies || work.bits_seen[c < panels.used ? c : c + panels.first - panels.used] != 0;
         }
-        if (varies && C[j * d + j] == 0) C[j * d + j] = least_positive;
+        if (varies && C.row(j)[j] == 0) C.row(j)[j] = least_positive;
     }
     return true;
 }
@@ -198,24 +208,29 @@ inline bool zero_if_empty(double total, size_t d, double *mean, double *out, siz
     return true;
 }
 
-double scatter_f32(const float *x, const double *w, size_t n, size_t d, double *mean, double *C) {
+double scatter_f32(const float *x, const double *w, size_t n, size_t d, double *mean, double *out, bool packed) {
     const double total = total_weight(w, n);
-    if (zero_if_empty(total, d, mean, C, d * d)) return total;
+    const Triangle<double> C{out, d, packed};
+    if (zero_if_empty(total, d, mean, out, C.size())) return total;
     if (n < few_rows || !weights_in_range(w, n) || !scatter_in<float>(x, w, n, d, total, mean, C))
         scatter_in<double>(x, w, n, d, total, mean, C);
     return total;
 }
 
-double scatter_f64(const double *x, const double *w, size_t n, size_t d, double *mean, double *C) {
+double scatter_f64(const double *x, const double *w, size_t n, size_t d, double *mean, double *out, bool packed) {
     const double total = total_weight(w, n);
-    if (!zero_if_empty(total, d, mean, C, d * d)) scatter_in<double>(x, w, n, d, total, mean, C);
+    const Triangle<double> C{out, d, packed};
+    if (!zero_if_empty(total, d, mean, out, C.size())) scatter_in<double>(x, w, n, d, total, mean, C);
     return total;
 }
 
 // The moments of the union of two sets of rows (Chan, Golub and LeVeque), with centres in two parts and upper
 // triangles.
 void merge_moments(const double *left, const double *left_scatter, double left_weight, const double *right,
-                   const double *right_scatter, double right_weight, size_t d, double *centre, double *scatter) {
+                   const double *right_scatter, double right_weight, size_t d, double *centre, double *scatter,
+                   bool packed) {
+    const Triangle<const double> lefts{left_scatter, d, packed}, rights{right_scatter, d, packed};
+    const Triangle<double> sums{scatter, d, packed};
     const double weight = left_weight + right_weight, share = right_weight / weight, factor = left_weight * share;
     double *delta = (double *)scratch(d * sizeof(double));
     for (size_t j = 0; j < d; ++j) {
@@ -225,8 +240,8 @@ void merge_moments(const double *left, const double *left_scatter, double left_w
         store_two_parts(moved[0], moved[1] + left[d + j], centre + j, d);
     }
     for (size_t i = 0; i < d; ++i) {
-        const double *l = left_scatter + i * d, *r = right_scatter + i * d;
-        double *out = scatter + i * d;
+        const double *l = lefts.row(i), *r = rights.row(i);
+        double *out = sums.row(i);
         const double here = factor * delta[i];
         for (size_t j = i; j < d; ++j) out[j] = l[j] + r[j] + here * delta[j];
         if (out[i] == 0 && delta[i] != 0) out[i] = least_positive;

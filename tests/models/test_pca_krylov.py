@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import foldwise as fw
-from foldwise.errors import NotFinishedWarning
+from foldwise.errors import NotFinishedWarning, StoreError
 from foldwise.fold import events
+from foldwise.fold.tensor_file import read_tensors, write_tensors
 from foldwise.models.pca import costs, krylov, sample_start
 from foldwise.models.pca.lanczos import Ritz, empty, enlarged, random_block
 
@@ -209,6 +210,37 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(tmp_path: Any, kind: str) -> Non
     again = fw.PCA(3, checkpoint=path).fit(x)
     assert again.manifest_.resumed_at == 2
     assert bits(again) == bits(whole)
+
+
+def test_a_checkpoint_of_an_older_version_is_refused_in_one_line(tmp_path: Any) -> None:
+    path, x = tmp_path / "pca.ckpt", factors(3000, 300)
+    with pytest.warns(NotFinishedWarning):
+        fw.PCA(3, svd_solver="krylov", max_iter=1, checkpoint=path).fit(x)
+    content = read_tensors(path)
+    old = {name: array for name, array in content.arrays.items() if name not in ("raw", "guess", "ahead")}
+    write_tensors(path, old, content.header)
+    with pytest.raises(
+        StoreError, match=r"written by an older version of Foldwise.*delete it to start again"
+    ) as caught:
+        fw.PCA(3, svd_solver="krylov", max_iter=9, checkpoint=path).fit(x)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("always")
+def test_small_variances_beside_a_huge_one() -> None:
+    """They are below what float32 products can tell from rounding, and were accepted with an error of 30 %."""
+    x = np.random.default_rng(0).normal(size=(300, 400))
+    x[:, 0] *= 1e4
+    x = x.astype(np.float32)
+    np.testing.assert_allclose(fw.PCA(5).fit(x).explained_variance_, true_variances(x, 5), rtol=1e-6)
+
+
+def test_sparse_rows_in_several_blocks() -> None:
+    """From 182 columns on, their scatter matrices came in Fortran order, which could not be merged."""
+    x = sp.random(32_000, 182, 0.003, format="csr", random_state=0)
+    found = fw.PCA(5, svd_solver="covariance_eigh").fit(x)
+    assert found.manifest_.algorithm == "covariance_eigh"
+    np.testing.assert_allclose(found.explained_variance_, true_variances(x, 5), rtol=1e-9)
 
 
 def test_error_bounds_hold_for_a_matrix_with_known_eigenvalues() -> None:

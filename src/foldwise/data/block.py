@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from foldwise import kernels
 from foldwise.errors import DataError
 from foldwise.kernels import sparse as sparse_kernels
+from foldwise.kernels import triangle
 from foldwise.kernels.reference import LEAST_POSITIVE, two_parts
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -69,6 +70,10 @@ class DenseBlock:
     def moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
         return self._if_finite(kernels.scatter(self.values, self.weights))
+
+    def packed_moments(self) -> tuple[float, Floats, Floats]:
+        """The same with the triangle packed, row by row; of dense rows alone."""
+        return self._if_finite(triangle.scatter(self.values, self.weights))
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean in two parts and centred sum of squares of each column."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ class Checkpoint:
         digest = hashlib.sha256(b"".join(np.asarray(figure, dtype=np.float64).tobytes() for figure in figures))
         self.key += f" {digest.hexdigest()}"
 
-    def load(self) -> Saved | None:
-        """The saved state, or None if there is none."""
+    def load(self, needs: Collection[str] = ()) -> Saved | None:
+        """The saved state, which must hold the arrays that a step `needs`, or None if there is none."""
         if not self.path.exists():
             return None
         try:
@@ -63,6 +64,11 @@ class Checkpoint:
         if kind not in (_FORMAT, _WITHOUT_DIGEST) or header.get("key") != self.key:
             raise StoreError(
                 f"{self.path}: this checkpoint belongs to other data or other parameters. "
+                "Choose another file, or delete it to start again."
+            )
+        if not saved.state.keys() >= set(needs):
+            raise StoreError(
+                f"{self.path}: this checkpoint was written by an older version of Foldwise, which kept less. "
                 "Choose another file, or delete it to start again."
             )
         if not content.digest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -24,14 +24,16 @@ def iterate(
     max_iter: int,
     time_budget: float | None = None,
     checkpoint: Checkpoint | None = None,
+    needs: Collection[str] = (),
 ) -> tuple[State, Outcome, int]:
     """Repeat `step` until `done`; returns the state, the outcome, and the step at which a checkpoint was resumed.
 
     A state is a dict of arrays and is never modified in place, so an interrupted step leaves the previous state intact.
     Time spent before an interruption counts, and so does the start: the budget applies to the fit, not to the process. A step
     may also raise OutOfTimeError itself; raised by the start it reaches the caller, since there is no state yet.
+    A checkpoint without the arrays that a step `needs`, from an older version, is refused.
     """
-    began, saved = deadline.now(), checkpoint.load() if checkpoint else None
+    began, saved = deadline.now(), checkpoint.load(needs) if checkpoint else None
     state, trace, number, before = (
         (saved.state, saved.trace, saved.step, saved.seconds) if saved else (start(), [], 0, 0.0)
     )

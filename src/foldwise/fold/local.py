@@ -41,7 +41,7 @@ class LocalBlocks:
 
     def nodes(self, task: Any) -> list[tuple[int, int, Any]]:
         """The results merged as far as the fixed merge tree allows, as (level, number, value)."""
-        tree: Tree[Any] = Tree()
+        tree: Tree[Any] = Tree(owner=True)
         self.visit(task, tree.add)
         return tree.nodes()
 

@@ -78,7 +78,7 @@ class Passes:
 
         `beside` is an array with one entry per row; the task is passed the block's slice: `task(block, part)`.
         """
-        tree: Tree[S] = Tree()
+        tree: Tree[S] = Tree(owner=True)
         task, blocks = _beside(task, beside), self._begin()
         if isinstance(blocks, LocalBlocks):
             blocks.visit(task, tree.add, self._progress())
@@ -96,7 +96,7 @@ class Passes:
         """
         wrapped = [_beside(task, None if besides is None else besides[place]) for place, task in enumerate(tasks)]
         blocks = self._begin()
-        trees: list[Tree[S]] = [Tree() for _ in tasks]
+        trees: list[Tree[S]] = [Tree(owner=True) for _ in tasks]
         if isinstance(blocks, LocalBlocks):
             blocks.visit_each(wrapped, lambda place, number, found: trees[place].add(number, found), self._progress())
         else:

@@ -21,9 +21,12 @@ class Tree(Generic[S]):
 
     Nodes 2i and 2i+1 of a level merge into node i of the level above as soon as both are present, so that only about
     log2(blocks) results are held at a time. Those left at the end are merged from the right.
+
+    If the tree is the only `owner` of what is added, results that have a method `absorb` are merged in their own memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, owner: bool = False) -> None:
+        self._owner = owner
         self._nodes: dict[tuple[int, int], S] = {}
         self._lock = Lock()
 
@@ -36,7 +39,8 @@ class Tree(Generic[S]):
                     self._nodes[level, number] = value
                     return
             # Merge outside the lock, because for wide data it takes time.
-            value = value.merge(mate) if number % 2 == 0 else mate.merge(value)
+            value = self._merged(value, mate) if number % 2 == 0 else self._merged(mate, value)
+            del mate  # it may be large
             level, number = level + 1, number // 2
 
     def nodes(self) -> list[tuple[int, int, S]]:
@@ -53,12 +57,17 @@ class Tree(Generic[S]):
         return dict(self._nodes)  # a lock cannot be pickled
 
     def __setstate__(self, nodes: dict[tuple[int, int], S]) -> None:
-        self._nodes, self._lock = dict(nodes), Lock()
+        self._nodes, self._lock, self._owner = dict(nodes), Lock(), False
 
     def result(self) -> S | None:
         """The merged result so far, provided that no block in between is missing; None if there were no blocks."""
         total: S | None = None
         for place in sorted(self._nodes):  # lowest level first, that is, rightmost first
-            node = self._nodes[place]
-            total = node if total is None else node.merge(total)
+            node = self._nodes.pop(place) if self._owner else self._nodes[place]
+            total = node if total is None else self._merged(node, total)
         return total
+
+    def _merged(self, left: S, right: S) -> S:
+        merge = getattr(left, "absorb", left.merge) if self._owner else left.merge
+        merged: S = merge(right)
+        return merged

@@ -8,6 +8,18 @@ from numpy.typing import NDArray
 def scatter(
     x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]
 ) -> float: ...
+def scatter_packed(
+    x: NDArray[Any], weights: NDArray[np.float64] | None, mean: NDArray[np.float64], out: NDArray[np.float64]
+) -> float: ...
+def merge_packed(
+    left: NDArray[np.float64],
+    left_scatter: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_scatter: NDArray[np.float64],
+    right_weight: float,
+    centre: NDArray[np.float64],
+) -> None: ...
 def scatter_product(
     x: NDArray[Any],
     weights: NDArray[np.float64] | None,

@@ -14,7 +14,9 @@ from foldwise.fold.passes import Passes
 from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
+from foldwise.stats.packed_moments import PackedMoments
 
+_WIDE = 1024  # columns from which the memory of the matrices matters; below, memory that is used again is quicker
 _TOGETHER = 128  # vectors whose residuals are formed at a time
 
 
@@ -31,7 +33,10 @@ class CovarianceEigh(Solver):
 
 def folded(passes: Passes, options: SolverOptions) -> Moments:
     """The moments of all rows, in the arithmetic that the options ask for."""
-    return passes.fold(Moments.of if options.arithmetic(passes.source) == passes.source.dtype else Moments.of_wide)
+    as_it_is = options.arithmetic(passes.source) == passes.source.dtype
+    if passes.source.sparse or passes.source.n_columns < _WIDE:
+        return passes.fold(Moments.of if as_it_is else Moments.of_wide)
+    return passes.fold(PackedMoments.of if as_it_is else PackedMoments.of_wide).unpacked()
 
 
 def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectrum:

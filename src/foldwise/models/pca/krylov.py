@@ -53,6 +53,7 @@ _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _WITHIN_REACH = 1e-2  # errors so large are brought to what is asked for by no guess of the next step
+_KEPT = ("basis", "block", "raw", "guess", "ahead", "before")  # of a state, since the version that wrote it last
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
 
@@ -122,6 +123,7 @@ class Krylov(Solver):
             max_iter=options.max_iter or _MAX_ITER,
             time_budget=options.time_budget,
             checkpoint=options.checkpoint,
+            needs=_KEPT,
         )
         if search.hopeless(state) and outcome.converged:
             return _otherwise(passes, columns, options, k)

@@ -14,6 +14,7 @@ from foldwise.models.pca.solver import ColumnSummary, SolverOptions, dimensions
 from foldwise.prepare.encode import IndicatorGroup
 
 _MOST_WORK = 20e9  # multiplications spent on directions without variance
+_TOGETHER = 128  # directions that get their signs at a time
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,13 @@ def _signed(directions: Floats) -> Floats:
     Of each the largest loading is positive; among loadings that are equal to one part in a million the first counts, so that
     rounding, which differs between solvers, does not decide.
     """
-    sizes = np.abs(directions)
-    if not sizes.size:
+    if not directions.size:
         return directions
-    leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
-    negative = directions[np.arange(len(leading)), leading] < 0
-    return np.where(negative[:, None], -directions, directions)
+    signed = np.empty_like(directions)
+    for start in range(0, len(directions), _TOGETHER):  # of all at once, the sizes alone would double the memory
+        here = directions[start : start + _TOGETHER]
+        sizes = np.abs(here)
+        leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
+        negative = here[np.arange(len(leading)), leading] < 0
+        signed[start : start + _TOGETHER] = np.where(negative[:, None], -here, here)
+    return signed

@@ -1,0 +1,59 @@
+"""Upper triangles of scatter matrices, packed: their rows one after the other, half the memory of a square.
+
+The numbers are those of `kernels.scatter` and `kernels.merge_moments`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foldwise.kernels import _core
+
+
+def scatter(
+    x: NDArray[Any], weights: NDArray[np.float64] | None
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Total weight, mean in two parts and the packed scatter of the rows."""
+    d = x.shape[1]
+    mean, out = np.empty((2, d)), _zeros(d * (d + 1) // 2, huge=True)
+    return _core.scatter_packed(x, weights, mean, out), mean, out
+
+
+def merge_into(
+    left: NDArray[np.float64],
+    left_scatter: NDArray[np.float64],
+    left_weight: float,
+    right: NDArray[np.float64],
+    right_scatter: NDArray[np.float64],
+    right_weight: float,
+) -> NDArray[np.float64]:
+    """The centre of two sets of rows together; their scatter takes the place of the left one."""
+    centre = np.empty_like(left)
+    _core.merge_packed(left, left_scatter, left_weight, right, right_scatter, right_weight, centre)
+    return centre
+
+
+def square(packed: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """The triangle in a d x d matrix, with zeros below.
+
+    Small pages that hold nothing but zeros take no memory, whereas NumPy asks for huge ones.
+    """
+    out, start = _zeros(d * d, huge=False).reshape(d, d), 0
+    for i in range(d):
+        out[i, i:] = packed[start : start + d - i]
+        start += d - i
+    return out
+
+
+def _zeros(size: int, *, huge: bool) -> NDArray[np.float64]:
+    """Numbers in memory that goes back to the system as soon as nobody uses it; the C library would keep some of it."""
+    memory = mmap.mmap(-1, max(8 * size, 1))
+    if huge and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a system without any
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype=np.float64, count=size)

@@ -1,0 +1,57 @@
+"""The moments of many columns, in half the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foldwise.data.block import DenseBlock, Floats
+from foldwise.kernels import triangle
+from foldwise.stats.moments import Moments
+
+
+@dataclass(frozen=True)
+class PackedMoments:
+    """The same numbers as in `Moments`, with the upper triangle of the scatter matrix packed row by row.
+
+    A fold holds several of them at a time, and they decide how much memory a PCA of thousands of columns takes.
+    """
+
+    weight: float
+    rows: int
+    centre: Floats
+    packed: Floats
+
+    @classmethod
+    def empty(cls, n_columns: int) -> PackedMoments:
+        """The identity of `merge`."""
+        return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros(n_columns * (n_columns + 1) // 2))
+
+    @classmethod
+    def of(cls, block: DenseBlock) -> PackedMoments:
+        """The moments of a block's rows, which are dense."""
+        weight, centre, packed = block.packed_moments()
+        return cls(weight, block.rows_with_weight, centre, packed)
+
+    @classmethod
+    def of_wide(cls, block: DenseBlock) -> PackedMoments:
+        """The same of float32 rows, with products in float64."""
+        return cls.of(block.astype(np.float64))
+
+    def merge(self, other: PackedMoments) -> PackedMoments:
+        """The moments of both sets of rows together."""
+        if other.weight == 0.0 or self.weight == 0.0:
+            return self if other.weight == 0.0 else other
+        return replace(self, packed=self.packed.copy()).absorb(other)
+
+    def absorb(self, other: PackedMoments) -> PackedMoments:
+        """The same in the memory of this one, which must not be used any more."""
+        if other.weight == 0.0 or self.weight == 0.0:
+            return self if other.weight == 0.0 else other
+        centre = triangle.merge_into(self.centre, self.packed, self.weight, other.centre, other.packed, other.weight)
+        return PackedMoments(self.weight + other.weight, self.rows + other.rows, centre, self.packed)
+
+    def unpacked(self) -> Moments:
+        """The same with a square matrix."""
+        return Moments(self.weight, self.rows, self.centre, triangle.square(self.packed, self.centre.shape[1]))

@@ -1,0 +1,67 @@
+"""Packed moments are the moments of `Moments`, bit for bit, and a fold of many columns does not depend on threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import foldwise as fw
+from foldwise.data.block import Block, block_of
+from foldwise.fold.tree import Tree
+from foldwise.stats.moments import Moments
+from foldwise.stats.packed_moments import PackedMoments
+
+
+def _blocks(dtype: type, *, weighted: bool, d: int) -> list[Block]:
+    rng = np.random.default_rng(3)
+    x = (rng.standard_normal((1700, d)) * 3 + 1e3).astype(dtype)
+    x[:, 0] = 7  # a constant column
+    w = rng.integers(0, 3, len(x)).astype(np.float64) if weighted else None
+    cuts = [(0, 600), (600, 1200), (1200, 1205), (1205, 1700)]
+    return [block_of(x[a:b], a, None if w is None else w[a:b]) for a, b in cuts]
+
+
+@pytest.mark.parametrize("d", [1, 5, 33, 530])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_as_moments(dtype: type, weighted: bool, d: int) -> None:
+    square: Tree[Moments] = Tree()
+    packed: Tree[PackedMoments] = Tree(owner=True)
+    kept: Tree[PackedMoments] = Tree()
+    for number, block in enumerate(_blocks(dtype, weighted=weighted, d=d)):
+        square.add(number, Moments.of(block))
+        packed.add(number, PackedMoments.of(block))
+        kept.add(number, PackedMoments.of(block))
+    expected = square.result()
+    assert expected is not None
+    for tree in (packed, kept):
+        result = tree.result()
+        assert result is not None
+        found = result.unpacked()
+        assert (found.weight, found.rows) == (expected.weight, expected.rows)
+        np.testing.assert_array_equal(found.centre, expected.centre)
+        np.testing.assert_array_equal(found.scatter, np.triu(expected.scatter))
+
+
+def test_merge_leaves_both_sides_as_they_are() -> None:
+    left, right = (PackedMoments.of(block) for block in _blocks(np.float64, weighted=False, d=5)[:2])
+    before = left.packed.copy(), right.packed.copy()
+    left.merge(right)
+    np.testing.assert_array_equal(left.packed, before[0])
+    np.testing.assert_array_equal(right.packed, before[1])
+    empty = PackedMoments.empty(5)
+    assert empty.merge(left) is left
+    assert left.merge(empty) is left
+    assert empty.absorb(left) is left
+
+
+@pytest.mark.parametrize("k", [3, None])
+def test_wide_fits_do_not_depend_on_threads_or_batches(k: int | None) -> None:
+    x = np.random.default_rng(0).standard_normal((20_000, 1100), dtype=np.float32)
+    fits = [fw.PCA(k, svd_solver="covariance_eigh", n_threads=n).fit(x) for n in (1, 2, 7)]
+    batches = fw.PCA(k)
+    for part in np.array_split(x, 4):
+        batches.partial_fit(part)
+    for other in (*fits[1:], batches):
+        for name in ("components_", "explained_variance_", "residuals_", "mean_"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(fits[0], name))
