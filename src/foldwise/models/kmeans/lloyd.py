@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.models.kmeans.assignment import Assignment
 from foldwise.models.kmeans.empty_clusters import fill_empty
 from foldwise.models.kmeans.geometry import EUCLIDEAN, Geometry
-from foldwise.models.kmeans.tasks import Assigned
 
 _CANCELS = 1e-6
 
@@ -32,7 +30,7 @@ class LloydStep:
 
 def step(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUCLIDEAN) -> LloydStep:
     """E: assign every row to its nearest centre. M: move every centre to the mean of its rows (projected, for cosine)."""
-    done = _assign_first(assignment, centres) if not assignment.labelled else assignment.assign(centres)
+    done = assignment.assign(centres)
     filled, placed = fill_empty(assignment, centres)
     new, after_e, after_m, shift = assignment.update_centres(centres, geometry.project)
     if filled:  # a moved row is measured from its new centre, not from the one it left
@@ -41,19 +39,6 @@ def step(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = EUC
     if after_m < _CANCELS * assignment.data.spread:
         after_e, after_m = (float(assignment.residuals(points).sum()) for points in (placed, new))
     return LloydStep(new, after_e, after_m, done.moved + filled, done.computed, done.settled, filled, shift)
-
-
-def _assign_first(assignment: Assignment, centres: NDArray[Any]) -> Assigned:
-    """The first assignment of a start, whose centres may be equal: the first of these has all the rows.
-
-    The others need not be compared. Every row would be tied between all of them, and ties are settled one by one.
-    """
-    first = sorted({centre.tobytes(): place for place, centre in reversed([*enumerate(centres)])}.values())
-    if len(first) == len(centres):
-        return assignment.assign(centres)
-    done = assignment.assign(np.ascontiguousarray(centres[first]))
-    assignment.relabel(first, len(centres))
-    return done
 
 
 def settle_down(

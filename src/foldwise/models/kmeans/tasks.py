@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats, dense_rows
 from foldwise.kernels.targets import Changes, Grid, Labels, Moved
-from foldwise.models.hashing import scrambled
 from foldwise.stats.cluster_sums import ClusterSums
 
 _room = local()  # buffers for each thread
@@ -204,28 +203,18 @@ class Residuals:
 
 @dataclass(frozen=True)
 class FarRows:
-    """Some rows: their numbers, squared distances to their centres, labels, weights, values and keys (see `DrawFar`).
-
-    `masses` are the weights of all rows equal to each.
-    """
+    """Some rows: their numbers, squared distances to their centres, labels, weights and values."""
 
     numbers: NDArray[np.intp]
     distances: Floats
     labels: Labels
     weights: Floats
     values: NDArray[Any]
-    keys: Floats
-    masses: Floats
 
 
 @dataclass(frozen=True)
-class DrawFar:
-    """At most `count` rows of a block, drawn in proportion to their squared distance from their centre: the largest keys.
-
-    A key is the squared distance divided by a number between 0 and 1 that is made of the row itself, so neither the order of
-    the rows nor where they lie matters, and the largest keys of all blocks are the largest of the whole. Of equal rows, which
-    have equal keys, the first is taken.
-    """
+class Farthest:
+    """At most `count` rows of a block farthest from their centres; ties in row order."""
 
     keeps_state: ClassVar[bool] = True
 
@@ -233,38 +222,28 @@ class DrawFar:
     count: int
     rounding: float  # squared distances up to this count as 0
     name: str
-    by_chance: bool = True  # or else the farthest: keys are distances
 
     def __call__(self, block: Block, state: dict[str, Any]) -> FarRows:
         """Rows of weight 0 are excluded: they cannot fill a cluster, and many of them could crowd out a row that can."""
-        distances, labels = np.empty(block.n_rows), state[self.name]
-        self.targets.residuals(block.unchecked, block.weights, labels, distances)
+        distances = np.empty(block.n_rows)
+        self.targets.residuals(block.unchecked, block.weights, state[self.name], distances)
         distances[~(distances > self.rounding)] = 0.0  # also that of a row with nothing observed, which is NaN
         if block.weights is not None:
             distances[block.weights == 0.0] = 0.0
-        keys = distances / _chances(block, distances, labels) if self.by_chance else distances
-        far = np.flatnonzero(keys)
-        _, first, which = np.unique(keys[far], return_index=True, return_inverse=True)
-        mass = np.bincount(which, None if block.weights is None else block.weights[far]).astype(np.float64)
-        some, mass = far[first[::-1][: self.count]], mass[::-1][: self.count]
+        some = farthest(distances, self.count)
         weights = np.ones(len(some)) if block.weights is None else block.weights[some]
         values = dense_rows(block.unchecked[some])
-        return FarRows(block.start + some, distances[some], labels[some], weights, values, keys[some], mass)
+        return FarRows(block.start + some, distances[some], state[self.name][some], weights, values)
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LOOKED_AT = 8  # columns that a row's number is made of
-
-
-def _chances(block: Block, distances: Floats, labels: Labels) -> Floats:
-    """A number above 0 and up to 1 for each row, the same for equal rows, made of its distance and a few of its values."""
-    state = scrambled(distances.view(np.uint64) + labels.astype(np.uint64) * _GOLDEN)
-    rows = block.unchecked
-    if isinstance(rows, np.ndarray):  # distances alone are often equal where values are whole numbers
-        for column in np.unique(np.linspace(0, rows.shape[1] - 1, _LOOKED_AT).astype(np.intp)):
-            values = np.nan_to_num(rows[:, column].astype(np.float64)) + 0.0  # so that -0 is 0
-            state = scrambled(state * _GOLDEN + values.view(np.uint64))
-    return np.asarray(((state >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53)
+def farthest(distances: Floats, count: int) -> NDArray[np.intp]:
+    """Positions of at most `count` of the largest distances above 0; ties in order."""
+    count = min(count, len(distances))
+    if not count:
+        return np.empty(0, dtype=np.intp)
+    least = np.partition(distances, len(distances) - count)[len(distances) - count]
+    some = np.flatnonzero((distances >= least) & (distances > 0.0))
+    return np.asarray(some[np.argsort(-distances[some], kind="stable")][:count])
 
 
 @dataclass(frozen=True)
