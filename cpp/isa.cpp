@@ -67,6 +67,18 @@ const Kernels &active_kernels() {
     return best;
 }
 
+bool quick_int16(size_t k, size_t d) {
+#ifdef FW_X86
+    // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
+    static const bool one = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
+    if (one) return k > 12 || d <= 64;
+    return &active_kernels() == &avx2::kernels && (k > 24 || d <= 8);
+#else
+    (void)k, (void)d;
+    return false;
+#endif
+}
+
 void *scratch(size_t bytes) {
     if (held < bytes) {
         memory.reset();

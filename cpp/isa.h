@@ -74,6 +74,9 @@ namespace avx512 { extern const Kernels kernels; }
 // The best table that this processor supports, or a lesser one if FOLDWISE_ISA asks for it.
 const Kernels &active_kernels();
 
+// Whether the active kernels compare rows of d columns with k targets in less time as integers of 16 bits (nearest_int16.h).
+bool quick_int16(size_t k, size_t d);
+
 // At least `bytes` of memory, aligned to 64 bytes. It belongs to the calling thread and is valid until that thread's
 // next call. Kernels take all of their working memory from here: for small blocks, fresh pages would cost as much as
 // the arithmetic.

@@ -231,6 +231,7 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 
 #include "nearest_short.h"
 #include "nearest_few.h"
+#include "nearest_int16.h"
 
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
@@ -243,6 +244,9 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     const bool plain = t.in_order && !near && !next;
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
+#if defined(__x86_64__) && FW_BYTES >= 32
+        if (plain && t.rounded) return nearest_int16(x, n, t, log);
+#endif
 #if FW_BYTES >= 32
         if (plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);
 #endif

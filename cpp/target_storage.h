@@ -8,22 +8,10 @@
 #include <memory>
 #include <vector>
 
+#include "int16_storage.h"
 #include "isa.h"
 
 namespace fw {
-
-// The sum of f(0) to f(n - 1), in eight interleaved parts, which are added in a fixed order.
-template <class F> inline double sum_by_parts(size_t n, F f) {
-    constexpr size_t parts = 8;
-    double sums[parts] = {};
-    size_t j = 0;
-    for (; j + parts <= n; j += parts)
-        for (size_t i = 0; i < parts; ++i) sums[i] += f(j + i);
-    for (size_t i = 0; j < n; ++i, ++j) sums[i] += f(j);
-    double total = 0;
-    for (size_t i = 0; i < parts; ++i) total += sums[i];
-    return total;
-}
 
 // Targets by group and the ends of the groups; null if there is one group, in order.
 struct GivenGroups {
@@ -39,6 +27,7 @@ template <class T> class TargetStorage {
     std::vector<double> wide_pivot;
     std::vector<int> ids, ends, group_panels;
     std::vector<unsigned char> widths;
+    Int16Storage int16;
 
     // Scales and shifts one target; returns its squared length.
     double shift(const T *__restrict from, size_t d, double scale, double *__restrict wide, T *__restrict to) const {
@@ -68,7 +57,8 @@ template <class T> class TargetStorage {
 public:
     Targets<T> view{};
 
-    void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, GivenGroups given, bool observed) {
+    void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, GivenGroups given, bool observed,
+              double row_length) {
         wide_pivot.resize(d);
         pivot.assign(d + 16, T(0));  // vectors are loaded past its end
         for (size_t j = 0; j < d; ++j) {
@@ -124,9 +114,13 @@ public:
                 for (size_t j = d; j < stride; ++j) to[j] = T(0);
             }
         }
+        const Int16Targets *rounded = nullptr;
+        if constexpr (sizeof(T) == sizeof(float))
+            if (row_length > 0 && !observed && !given.order && quick_int16(k, d) && Int16Storage::suits(d, scale))
+                rounded = int16.fill(shifted.get(), squares, k, d, scale, pivot.data(), widths, row_length);
         view = {k, d, T(scale), pivot.data(), shifted.get(), exact.get(), packed.get(), minus_half.data(),
                 ids.data(), !given.order, ends.size(), ends.data(), group_panels.data(), widths.data(),
-                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data(), lined, stride};
+                std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data(), lined, stride, rounded};
     }
 };
 

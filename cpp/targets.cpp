@@ -147,7 +147,7 @@ class Targets {
     }
 
 public:
-    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed)
+    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed, double row_length)
         : single_(centres.dtype() == nb::dtype<float>()), observed_(observed), k_(centres.shape(0)), d_(centres.shape(1)) {
         require(single_ || centres.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
         require(pivot.shape(0) == d_, "pivot must have one entry per column");
@@ -156,9 +156,9 @@ public:
         const fw::GivenGroups given{order.is_valid() ? order.data() : nullptr, ends.is_valid() ? ends.data() : nullptr,
                                     ends.is_valid() ? ends.shape(0) : 0};
         if (single_)
-            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed);
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length);
         else
-            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed);
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length);
     }
 
     // Returns (moved, computed, near_ties, exact_ties).
@@ -306,9 +306,9 @@ void register_targets(nb::module_ &m) {
     const auto x = nb::arg("x").noconvert(), labels = nb::arg("labels").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     nb::class_<Targets>(m, "Targets")
-        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool>(), nb::arg("centres").noconvert(),
+        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double>(), nb::arg("centres").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
-             nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false)
+             nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false, nb::arg("row_length") = 0.0)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),

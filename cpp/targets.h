@@ -14,6 +14,21 @@ struct Grid {
     double coarse, fine;
 };
 
+// Targets rounded to integers of 16 bits, for rows that are known to be within 1 of the pivot (nearest_int16.h). A row becomes
+// x * row_scale - row_pivot, rounded. Scores are sums of products of integers, and so is their start.
+struct Int16Targets {
+    std::size_t pairs;      // of columns
+    const int *packed;      // two integers of 16 bits each: k x pairs, or panels [pair][width] like `packed` of Targets
+    const int *start;       // by slot: minus half the squared length of the target
+    float row_scale;
+    const float *row_pivot; // d, and zeros up to a whole vector
+    float per_length, flat; // the lead that makes the best score certain: flat + per_length * length of the rounded row,
+    float most_squares;     // if the square of that length is no larger than this
+};
+// Rows of at most so many columns stay in registers while all targets pass by; with more columns than these,
+// rounding would leave too many rows in doubt.
+constexpr std::size_t int16_short = 16, int16_columns = 256, int16_least_columns = 5;
+
 // Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
 // mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or
 // far from zero.
@@ -39,6 +54,7 @@ template <class T> struct Targets {
     const T *by_slot;      // the shifted targets in the order of slots, each with zeros up to `stride`; null unless they are few
                            // or in groups
     std::size_t stride;    // of these, a multiple of 16; they begin at a cache line
+    const Int16Targets *rounded;  // null unless all rows are known to be within 1 of the pivot, and it is of use
 };
 
 // The distance bounds of every row of a block, and how far the targets have moved since the first pass; see

@@ -41,6 +41,32 @@ template <class T> inline void transpose_parts(Vec<T> *v) {
     }
 }
 
+// As many vectors as each has parts: afterwards the i-th has the i-th parts of all.
+template <class T> inline void transpose_between_parts(Vec<T> *v) {
+    using V = Vec<T>;
+    constexpr size_t G = lanes<T> / part_lanes<T>;
+    if constexpr (G == 2) {
+        const V even = alternate_parts<T, false>(v[0], v[1]);
+        v[1] = alternate_parts<T, true>(v[0], v[1]);
+        v[0] = even;
+    } else if constexpr (G == 4) {
+        const V a = alternate_parts<T, false>(v[0], v[1]), b = alternate_parts<T, false>(v[2], v[3]);
+        const V e = alternate_parts<T, true>(v[0], v[1]), f = alternate_parts<T, true>(v[2], v[3]);
+        v[0] = alternate_parts<T, false>(a, b);
+        v[2] = alternate_parts<T, true>(a, b);
+        v[1] = alternate_parts<T, false>(e, f);
+        v[3] = alternate_parts<T, true>(e, f);
+    }
+}
+
+// The even (or odd) lanes of each part of a, then of b.
+template <bool odd, size_t... lane> inline Vec<float> every_other(Vec<float> a, Vec<float> b, std::index_sequence<lane...>) {
+    return __builtin_shufflevector(a, b, int((lane % 4 < 2 ? 0 : lanes<float>) + lane / 4 * 4 + lane % 2 * 2 + odd)...);
+}
+template <bool odd> inline Vec<float> every_other(Vec<float> a, Vec<float> b) {
+    return every_other<odd>(a, b, std::make_index_sequence<lanes<float>>{});
+}
+
 // As many vectors as they have lanes: rows become columns.
 template <class T> inline void transpose(Vec<T> *v) {
     using V = Vec<T>;
@@ -49,17 +75,13 @@ template <class T> inline void transpose(Vec<T> *v) {
     for (size_t g = 0; g < L; g += P) transpose_parts<T>(v + g);
     FW_UNROLL(4)
     for (size_t c = 0; c < P; ++c) {
-        if constexpr (G == 2) {
-            const V even = alternate_parts<T, false>(v[c], v[P + c]);
-            v[P + c] = alternate_parts<T, true>(v[c], v[P + c]);
-            v[c] = even;
-        } else if constexpr (G == 4) {
-            const V a = alternate_parts<T, false>(v[c], v[P + c]), b = alternate_parts<T, false>(v[2 * P + c], v[3 * P + c]);
-            const V e = alternate_parts<T, true>(v[c], v[P + c]), f = alternate_parts<T, true>(v[2 * P + c], v[3 * P + c]);
-            v[c] = alternate_parts<T, false>(a, b);
-            v[2 * P + c] = alternate_parts<T, true>(a, b);
-            v[P + c] = alternate_parts<T, false>(e, f);
-            v[3 * P + c] = alternate_parts<T, true>(e, f);
+        if constexpr (G > 1) {
+            V part[G];
+            FW_UNROLL(4)
+            for (size_t g = 0; g < G; ++g) part[g] = v[g * P + c];
+            transpose_between_parts<T>(part);
+            FW_UNROLL(4)
+            for (size_t g = 0; g < G; ++g) v[g * P + c] = part[g];
         }
     }
 }

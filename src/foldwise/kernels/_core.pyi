@@ -208,6 +208,7 @@ class Targets:
         order: NDArray[np.int32] | None = None,
         ends: NDArray[np.int32] | None = None,
         observed: bool = False,
+        row_length: float = 0.0,
     ) -> None: ...
     def nearest(
         self,

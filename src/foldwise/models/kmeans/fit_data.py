@@ -24,6 +24,7 @@ from foldwise.stats.extent import Extent
 E = TypeVar("E", bound=Extent)
 
 _SMALL = 1000
+_MANY_ROWS = 8192  # for fewer, it does not pay to prepare centres for a quicker comparison
 _SHRINK = 2.0**-64  # values times this can be summed without leaving float64
 _MOST_REACH = 2.0**1021  # half of the largest distance from the mean that a power of two can bring to 1
 
@@ -65,6 +66,7 @@ class KMeansData:
         self.grid = Grid.of(self.n)
         heaviest = math.frexp(self.extent.heaviest)[1] if self.extent.heaviest != 1.0 else 0
         self.weight_scale = 2.0 ** min(-heaviest, 1000)
+        self.within = self._is_within()
         self.fixed = self._can_be_fixed()
         self.block_rows = passes.block_rows
 
@@ -87,9 +89,13 @@ class KMeansData:
         """Whether rows can be summed in fixed point: float32 without weights, within 1 of a pivot that has few bits."""
         if self.weights is not None or self.source.sparse or self.observed or self.dtype != np.float32:
             return False
-        apply, pivot = self.rescaling.apply, np.abs(self.rescaling.pivot * self.rescaling.scale)
-        farthest = np.maximum(apply(self.extent.high), -apply(self.extent.low)).max()
-        return bool(farthest <= 1.0 and pivot.max() < 2.0**25)
+        pivot = np.abs(self.rescaling.pivot * self.rescaling.scale)
+        return self.within and bool(pivot.max() < 2.0**25)
+
+    def _is_within(self) -> bool:
+        """Whether no row has absolute values above 1 after the rescaling."""
+        apply, extent = self.rescaling.apply, self.extent
+        return bool(np.maximum(apply(extent.high), -apply(extent.low)).max() <= 1.0)
 
     @property
     def counted(self) -> int:
@@ -107,6 +113,13 @@ class KMeansData:
         return float(self.squares.mean()) / self.extent.columns.weight
 
     @cached_property
+    def row_length(self) -> float:
+        """The typical length of complete rows after the rescaling, if none is out of its reach; 0 otherwise, and for few."""
+        if self.observed or not self.within or self.n < _MANY_ROWS:
+            return 0.0
+        return math.sqrt(self.spread / self.extent.columns.weight)
+
+    @cached_property
     def spread(self) -> float:
         """The inertia of all rows about the pivot."""
         columns, rescaling = self.extent.columns, self.rescaling
@@ -115,7 +128,8 @@ class KMeansData:
 
     def targets(self, points: NDArray[Any]) -> Any:
         """Points prepared for comparison with blocks of this source."""
-        return targets_of(points, self.rescaling, sparse=self.source.sparse, observed=self.observed)
+        given = {"sparse": self.source.sparse, "observed": self.observed, "row_length": self.row_length}
+        return targets_of(points, self.rescaling, **given)
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""

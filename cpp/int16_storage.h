@@ -1,0 +1,140 @@
+// Targets as integers of 16 bits (Int16Targets, targets.h).
+//
+// With Q the factor of the rows and s that of the targets, a score times Q s is a sum of products of integers plus three
+// errors: that of the row times the target, that of the target times the row, and the rounding of the start. So much must the
+// best lead for the label to be certain; a row with a smaller lead is compared once more, in floating point.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "isa.h"
+
+namespace fw {
+
+// The sum of f(0) to f(n - 1), in eight interleaved parts, which are added in a fixed order.
+template <class F> inline double sum_by_parts(size_t n, F f) {
+    constexpr size_t parts = 8;
+    double sums[parts] = {};
+    size_t j = 0;
+    for (; j + parts <= n; j += parts)
+        for (size_t i = 0; i < parts; ++i) sums[i] += f(j + i);
+    for (size_t i = 0; j < n; ++i, ++j) sums[i] += f(j);
+    double total = 0;
+    for (size_t i = 0; i < parts; ++i) total += sums[i];
+    return total;
+}
+
+class Int16Storage {
+    std::vector<int> packed, start;
+    std::vector<float> row_pivot;
+    Int16Targets view{};
+
+    static constexpr double most = 0x1p31 - 0x1p12;  // no score exceeds it, nor does a part of its sum
+    static constexpr double row_error = 0.502;  // of a value of a row: rounded as float32 first, of at most 2^14, then to an integer
+    static constexpr double target_error = 0.002;  // the shifted targets are float32 numbers, of at most 2^15 here
+    static constexpr double long_rows = 2;  // rows longer than typical ones by more than this are always compared once more
+
+    struct Factors {
+        double row, target;
+    };
+    struct Sizes {
+        double sum = 0, largest = 0, square = 0;  // the largest of all targets: sum of absolute values, absolute value, squared length
+    };
+
+    // Powers of two for the rows cause no error; the targets take what the limit of scores leaves.
+    static Factors choose(const Sizes &of, size_t d, double row_length) {
+        Factors best{0, 0};
+        double least = 0;
+        for (double row = 0x1p14; row >= 0x1p6; row /= 2) {
+            const double score = long_rows * row_length * std::sqrt(of.square) + of.square / 2;
+            double target = most / (row * score);
+            if (target * of.largest > 32766) target = 32766 / of.largest;
+            // For typical rows, the share of both in the error.
+            const double error = of.sum / row + 0.6 * row_length * std::sqrt(double(d)) / target;
+            if (!best.row || error < least) best = {row, target}, least = error;
+        }
+        return best;
+    }
+
+    // What rounding makes of the targets.
+    struct Rounded {
+        double sum = 0, error = 0, square = 0;  // the largest of all: sum of absolute values, squared error, squared length
+        void include(const Rounded &one) {
+            sum = one.sum > sum ? one.sum : sum;
+            error = one.error > error ? one.error : error;
+            square = one.square > square ? one.square : square;
+        }
+    };
+
+    // Rounds one target, pair by pair, into `to`, `step` apart.
+    static Rounded round_target(const float *from, size_t d, double factor, int *to, size_t step) {
+        constexpr double magic = 0x1.8p52;  // added and subtracted: the nearest integer
+        Rounded of;
+        const auto rounded = [&](size_t j) {
+            const double value = double(from[j]) * factor, near = (value + magic) - magic;
+            of.sum += near < 0 ? -near : near;
+            of.square += near * near;
+            of.error += (value - near) * (value - near);
+            return uint32_t(int32_t(near)) & 0xffffu;
+        };
+        size_t j = 0;
+        for (; j + 2 <= d; j += 2, to += step) {
+            const uint32_t low = rounded(j);
+            *to = int(low | rounded(j + 1) << 16);
+        }
+        if (j < d) *to = int(rounded(j));
+        return of;
+    }
+
+public:
+    // Whether rows of so many columns, times this power of two, can be compared in this way.
+    static bool suits(size_t d, double scale) { return d >= int16_least_columns && d <= int16_columns && scale < 0x1p100 && scale > 0x1p-100; }
+
+    // `squares` are the squared lengths of the targets, `widths` those of the panels. Null if it cannot be done.
+    const Int16Targets *fill(const float *shifted, const std::vector<double> &squares, size_t k, size_t d, double scale,
+                             const float *pivot, const std::vector<unsigned char> &widths, double row_length) {
+        Sizes sizes;
+        for (size_t c = 0; c < k; ++c) {
+            const float *target = shifted + c * d;
+            const double sum = sum_by_parts(d, [&](size_t j) { return double(std::fabs(target[j])); });
+            float largest = 0;
+            for (size_t j = 0; j < d; ++j) largest = std::fabs(target[j]) > largest ? std::fabs(target[j]) : largest;
+            sizes.sum = sum > sizes.sum ? sum : sizes.sum;
+            sizes.largest = largest > sizes.largest ? largest : sizes.largest;
+            sizes.square = squares[c] > sizes.square ? squares[c] : sizes.square;
+        }
+        if (!(sizes.sum > 0x1p-60 && sizes.sum < 0x1p20)) return nullptr;
+        const Factors by = choose(sizes, d, row_length);
+        if (!(by.target > 1)) return nullptr;
+        const size_t pairs = (d + 1) / 2;
+        packed.assign(k * pairs, 0);
+        start.resize(k);
+        for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by.row * by.target));
+        Rounded all;
+        if (d <= int16_short) {
+            for (size_t c = 0; c < k; ++c) all.include(round_target(shifted + c * d, d, by.target, packed.data() + c * pairs, 1));
+        } else {
+            size_t slot = 0;
+            for (const unsigned char width : widths) {
+                for (size_t i = 0; i < width; ++i)
+                    all.include(round_target(shifted + (slot + i) * d, d, by.target, packed.data() + slot * pairs + i, width));
+                slot += width;
+            }
+        }
+        row_pivot.assign(d + 16, 0.0f);
+        for (size_t j = 0; j < d; ++j) row_pivot[j] = float(pivot[j] * by.row);
+        const double root = std::sqrt(double(d)), half = sizes.square / 2 * by.row * by.target;
+        const double per_length = 2 * (std::sqrt(all.error) + target_error * root);
+        // Both scores of a comparison may be off: by their tags, by their starts, and by the rounding of squared lengths.
+        const double flat = row_error * (2 * all.sum + per_length * root) + 600 + half * 0x1p-20;
+        const double longest = (most - half) / (std::sqrt(all.square) + 1);
+        view = {pairs, packed.data(), start.data(), float(scale * by.row), row_pivot.data(), float(per_length * 1.001),
+                float(flat * 1.001), float(longest * longest * 0.999)};
+        return &view;
+    }
+};
+
+}  // namespace fw
