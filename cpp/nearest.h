@@ -242,13 +242,15 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     ChangeLog<T> log(changes, sums, x, t, labels);
     const bool plain = t.in_order && !near && !next;
+    AssignCounts result{0, n, 0, 0};
+    size_t begin = 0;  // rows before have their labels
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
 #if defined(__x86_64__) && FW_BYTES >= 32
-        if (plain && t.rounded) return nearest_int16(x, n, t, log);
+        if (plain && t.rounded) begin = nearest_int16(x, n, t, log, result);
 #endif
 #if FW_BYTES >= 32
-        if (plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);
+        if (!begin && plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);
 #endif
     }
     const bool few = !observed && FewTargets<T>::suit(t);
@@ -256,8 +258,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     PanelWorkspace<T, observed> work(x, n, t, FewTargets<T>::bytes(t), &extra);
     FewTargets<T> few_way(t, extra);
     const TieMargin<T, observed> margin(t);
-    AssignCounts result{0, n, 0, 0};
-    for (size_t first = 0; first < n; first += N) {
+    for (size_t first = begin; first < n; first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * t.d, count, t);
         BestTwo<T> leaders;

@@ -165,6 +165,7 @@ class Int16Labels {
     const TieMargin<float> margin;
     const size_t room;
     size_t first = 0, rows = 0, waiting = 0;  // rows from `first` on have labels here; some of them are doubtful
+    size_t settled = 0;  // of the rows before, those that were doubtful
     int label[most_panels * N];
     short doubtful[most_panels * N];
 
@@ -189,6 +190,10 @@ public:
         : x(x_), t(t_), rounded(rounded_), work(work_), log(log_), result(result_), margin(t_),
           room(least(most_panels, larger<size_t>(panel_bytes / (N * t_.d * sizeof(float)), 1)) * N) {}
     Int16Labels(const Int16Labels &) = delete;
+
+    size_t written() const { return first; }
+    // Whether so many rows were doubtful that comparing all in floating point takes less time.
+    bool hopeless() const { return first >= 1024 && settled > first / 3; }
 
     // Takes the rows of the next panel.
     inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&squares)[panel_vectors], size_t count) {
@@ -218,6 +223,7 @@ public:
             log.after_panel(first + at);
         }
         first += rows;
+        settled += waiting;
         rows = waiting = 0;
     }
 };
@@ -232,14 +238,14 @@ __attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[p
     found.take(score, broadcast(tag));
 }
 
-template <size_t d> AssignCounts nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
+template <size_t d>
+size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     constexpr size_t N = panel_rows<float>, L = lanes<float>, line = 64 / sizeof(float);
     constexpr size_t pairs = (d + 1) / 2;
     const Int16Targets rounded = *t.rounded;
     PanelWorkspace<float> work(x, n, t);
-    AssignCounts result{0, n, 0, 0};
     Int16Labels labels(x, t, rounded, work, log, result);
-    for (size_t first = 0; first < n; first += N) {
+    for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
         const bool eights = FW_BYTES == 64 && d == 8 && count == N;
         const float *after = x + (first + N) * d + 4096 / sizeof(float);
@@ -286,14 +292,14 @@ template <size_t d> AssignCounts nearest_int16_short(const float *x, size_t n, c
         labels.take(found, squares, count);
     }
     labels.write();
-    result.moved = log.total();
-    return result;
+    return labels.written();
 }
 
-template <size_t d> AssignCounts nearest_int16_short_of(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
+template <size_t d>
+size_t nearest_int16_short_of(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     if constexpr (d > int16_least_columns)
-        if (t.d != d) return nearest_int16_short_of<d - 1>(x, n, t, log);
-    return nearest_int16_short<d>(x, n, t, log);
+        if (t.d != d) return nearest_int16_short_of<d - 1>(x, n, t, log, result);
+    return nearest_int16_short<d>(x, n, t, log, result);
 }
 
 // Rounds the columns from j on, as many as a vector has lanes (or, unless `whole`, fewer), of a vector of rows.
@@ -380,8 +386,9 @@ inline void score_int16_width(size_t width, const int *panel, const Int16Targets
     if constexpr (nc > 1) score_int16_width<lines, nc - 1>(width, panel, t, slot, tag, after, found);
 }
 
-inline AssignCounts nearest_int16(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log) {
-    if (t.d <= int16_short) return nearest_int16_short_of<int16_short>(x, n, t, log);
+// Writes the labels of rows up to the one whose number it returns: all n, unless it is better to go on in floating point.
+inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
+    if (t.d <= int16_short) return nearest_int16_short_of<int16_short>(x, n, t, log, result);
     constexpr size_t N = panel_rows<float>;
     const Int16Targets rounded = *t.rounded;
     char *extra;
@@ -389,9 +396,8 @@ inline AssignCounts nearest_int16(const float *x, size_t n, const Targets<float>
     int *panel = (int *)extra;
     constexpr size_t lines = 2 * N / 16;  // that a pair of columns of the next panel takes up
     const size_t tiles = size_t(t.panels[0]), pace = (lines + tiles - 1) / tiles;
-    AssignCounts result{0, n, 0, 0};
     Int16Labels labels(x, t, rounded, work, log, result);
-    for (size_t first = 0; first < n; first += N) {
+    for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
         work.use_rows_from(x + first * t.d, count, t);
         BestOfChunks found[panel_vectors];
@@ -421,7 +427,6 @@ inline AssignCounts nearest_int16(const float *x, size_t n, const Targets<float>
         labels.take(found, squares, count);
     }
     labels.write();
-    result.moved = log.total();
-    return result;
+    return labels.written();
 }
 #endif

@@ -27,7 +27,7 @@ struct Int16Targets {
 };
 // Rows of at most so many columns stay in registers while all targets pass by; with more columns than these,
 // rounding would leave too many rows in doubt.
-constexpr std::size_t int16_short = 16, int16_columns = 256, int16_least_columns = 5;
+constexpr std::size_t int16_short = 16, int16_columns = 1024, int16_least_columns = 5;
 
 // Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
 // mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or
