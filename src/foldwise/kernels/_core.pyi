@@ -430,6 +430,7 @@ def em_run(
     tol: float,
     least: float,
     limit: float,
+    many: float,
     power: float,
 ) -> tuple[float, int, int]: ...
 def em_improve(
@@ -452,6 +453,7 @@ def em_improve(
     tol: float,
     least: float,
     limit: float,
+    many: float,
 ) -> tuple[float, float]: ...
 def gap_order(x: NDArray[Any], sorted: bool, order: NDArray[np.int32]) -> int: ...  # noqa: A002
 
