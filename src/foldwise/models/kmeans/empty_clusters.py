@@ -1,8 +1,9 @@
 """Empty clusters: each gets a row whose neighbourhood is badly served by the centres there are, and all rows are assigned anew.
 
 A single one takes the row farthest from its centre, as in scikit-learn. Where several do, these are outliers, or all in one
-place, and clusters are wasted on them. So distinct rows are drawn in proportion to their squared distance, as seeds are, and of
-these each empty cluster takes the one that lowers the inertia most. What is taken depends on the values of the rows alone, and repeating a row is the same as giving it more weight.
+place, and clusters are wasted on them. So distinct rows are drawn in proportion to their squared distance, as seeds are, and
+of these each empty cluster takes the one that lowers the inertia most. What is taken depends on the values of the rows alone,
+and repeating a row is the same as giving it more weight.
 """
 
 from __future__ import annotations
