@@ -58,9 +58,7 @@ def fill_empty(assignment: Assignment, centres: NDArray[Any]) -> tuple[int, int,
     return filled, moved, centres
 
 
-def _drawn(
-    assignment: Assignment, centres: NDArray[Any], count: int, *, by_chance: bool
-) -> tuple[FarRows, float]:
+def _drawn(assignment: Assignment, centres: NDArray[Any], count: int, *, by_chance: bool) -> tuple[FarRows, float]:
     """Distinct rows that do not coincide with their centre and are not all that their cluster has, the largest key first.
 
     They are drawn by chance or the farthest. Also the least key that was enough: 0 if no row was left out.
