@@ -71,5 +71,8 @@ def machine() -> str:
 
 
 def show(title: str, head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (0,)) -> None:
-    """Print a table under its title."""
+    """Print a table under its title; "bar" in it is explained."""
     print(f"\n{title}\n{align(head, rows, left=left)}", flush=True)
+    if "bar" in head or "bar " in title:
+        print("bar: what we ask of ourselves, fixed before measuring; ratios of ours to others are to be at most that,")
+        print("     those of others to ours at least that", flush=True)

@@ -290,9 +290,9 @@ struct Given {
     double *weights, *means, *covariances;
 
     Given(int kind, int squares, const Doubles2 &x, const Doubles &w, const Doubles &ridge, DoublesOut &weights_,
-          Doubles2Out &means_, DoublesAnyOut &covariances_, double least, double limit)
+          Doubles2Out &means_, DoublesAnyOut &covariances_, double least, double limit, double many)
         : run(Shape(kind), fw::Squares(squares), x.data(), w.is_valid() ? w.data() : nullptr, ridge.data(), x.shape(0),
-              means_.shape(0), x.shape(1), least, limit),
+              means_.shape(0), x.shape(1), least, limit, many),
           model{{weights_.data(), weights_.data() + weights_.size()}, {means_.data(), means_.data() + means_.size()},
                 {covariances_.data(), covariances_.data() + covariances_.size()}},
           weights(weights_.data()), means(means_.data()), covariances(covariances_.data()) {}
@@ -316,10 +316,10 @@ void check(int kind, const Doubles2 &x, const Doubles &w, const Doubles &ridge, 
 
 std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w, Doubles ridge, DoublesOut weights,
                                     Doubles2Out means, DoublesAnyOut covariances, int steps, double tol, double least,
-                                    double limit, double power) {
+                                    double limit, double many, double power) {
     check(kind, x, w, ridge, weights, means, covariances);
     nb::gil_scoped_release released;
-    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit);
+    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit, many);
     Interrupts interrupts;
     const Ended ended = run_steps(given.run, given.model, steps, tol, power, interrupts);
     given.give_back();
@@ -329,11 +329,11 @@ std::tuple<double, int, int> em_run(int kind, int squares, Doubles2 x, Doubles w
 std::tuple<double, double> em_improve(int kind, int squares, Doubles2 x, Doubles w, Doubles ridge, DoublesOut weights,
                                       Doubles2Out means, DoublesAnyOut covariances, double bound, double until, double each,
                                       int patience, Doubles2 powers, Ints judged, double ahead, double gain, double tol,
-                                      double least, double limit) {
+                                      double least, double limit, double many) {
     check(kind, x, w, ridge, weights, means, covariances);
     if (patience < 0 || powers.shape(1) != 2) throw nb::value_error("a power comes with its steps");
     nb::gil_scoped_release released;
-    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit);
+    Given given(kind, squares, x, w, ridge, weights, means, covariances, least, limit, many);
     Improving improving(given.run, tol, gain, ahead, each, until, judged.data(), judged.shape(0));
     bound = improving.from(given.model, bound, size_t(patience), powers.data(), powers.shape(0));
     given.give_back();
@@ -346,10 +346,10 @@ void register_em_run(nb::module_ &m) {
     m.def("em_run", &em_run, nb::arg("kind"), nb::arg("squares"), nb::arg("x").noconvert(),
           nb::arg("row_weights").noconvert().none(), nb::arg("ridge").noconvert(), nb::arg("weights").noconvert(),
           nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("steps"), nb::arg("tol"), nb::arg("least"),
-          nb::arg("limit"), nb::arg("power"));
+          nb::arg("limit"), nb::arg("many"), nb::arg("power"));
     m.def("em_improve", &em_improve, nb::arg("kind"), nb::arg("squares"), nb::arg("x").noconvert(),
           nb::arg("row_weights").noconvert().none(), nb::arg("ridge").noconvert(), nb::arg("weights").noconvert(),
           nb::arg("means").noconvert(), nb::arg("covariances").noconvert(), nb::arg("bound"), nb::arg("until"), nb::arg("each"),
           nb::arg("patience"), nb::arg("powers").noconvert(), nb::arg("judged").noconvert(), nb::arg("ahead"), nb::arg("gain"),
-          nb::arg("tol"), nb::arg("least"), nb::arg("limit"));
+          nb::arg("tol"), nb::arg("least"), nb::arg("limit"), nb::arg("many"));
 }

@@ -77,7 +77,7 @@ class Run {
     const fw::Squares squares_;
     const size_t k_, d_, n_;
     const double *x_, *w_, *ridge_;
-    const double least_, limit_;
+    const double least_, limit_, many_;
     double power_ = 1;
     double total_ = 0;
     fw::Storage<double> storage_;
@@ -86,8 +86,8 @@ class Run {
 
     size_t own() const { return shape_ == fw::Shape::full ? d_ * d_ : shape_ == fw::Shape::diag ? d_ : 1; }
 
-    // What densities need of the covariances; false if there are none, or the ridge is too much of a
-    // variance.
+    // What densities need of the covariances; false if there are none, or the ridge is too much of a variance in a component
+    // that has not many rows.
     bool prepare(const Model &m) {
         const double constant = -0.5 * double(d_) * std::log(2 * M_PI);
         const bool tied = shape_ == fw::Shape::tied, matrix = tied || shape_ == fw::Shape::full;
@@ -114,7 +114,7 @@ class Run {
                         trace += ridge_[f] / variance;
                     }
             }
-            if (!(trace < limit_)) return false;
+            if (!(trace < limit_) && !(m.weights[j] * total_ >= many_)) return false;
             logs_[j] = power_ * (std::log(m.weights[j]) + logdet + constant - trace / 2);
         }
         if (power_ != 1)
@@ -124,9 +124,9 @@ class Run {
 
 public:
     Run(fw::Shape shape, fw::Squares squares, const double *x, const double *w, const double *ridge,
-        size_t n, size_t k, size_t d, double least, double limit)
+        size_t n, size_t k, size_t d, double least, double limit, double many)
         : shape_(shape), squares_(squares), k_(k), d_(d), n_(n), x_(x), w_(w), ridge_(ridge), least_(least),
-          limit_(limit), zero_(d) {
+          limit_(limit), many_(many), zero_(d) {
         for (size_t i = 0; i < n; ++i) total_ += w ? w[i] : 1.0;
         width_.assign(d, 0.0);
         for (size_t i = 0; i < n; ++i)

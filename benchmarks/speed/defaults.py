@@ -291,7 +291,7 @@ def main() -> None:
     title = "Default fits: milliseconds; then inertia, mean log-likelihood a row or share of variance explained"
     show(title, HEAD, lines, left=(0, 1, 2, 7, 11))
     slower, worse = (sum(word in each for each in lines) for word in ("SLOWER", "WORSE"))
-    print(f"{slower} of {len(lines)} rows slower than scikit-learn, {worse} worse (bar: none)")
+    print(f"{slower} of {len(lines)} rows slower than scikit-learn, {worse} worse (we ask for none of either)")
     for note in notes:
         print(note)
 

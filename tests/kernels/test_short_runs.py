@@ -86,6 +86,21 @@ def test_a_component_without_rows_has_collapsed() -> None:
     assert status == COLLAPSED
 
 
+def test_a_flat_component_has_collapsed_unless_it_has_many_rows() -> None:
+    x, model = start("full")
+    x = x.copy()
+    x[:, 1] = 2.0 * x[:, 0]
+    total = float(len(x)) / len(model[0])  # even shares
+    found = []
+    for many in (np.inf, 0.01 * total):
+        *_, status = em_run(
+            "full", "full", x, None, np.full(3, 1e-9), model, steps=9, tol=0, least=0, limit=0.5, many=many
+        )
+        found.append(status)
+    assert found[0] == COLLAPSED
+    assert found[1] != COLLAPSED
+
+
 def test_kmeans_with_swaps_is_as_good_as_ten_starts() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 20, (25, 2))[rng.integers(25, size=1000)] + rng.normal(0, 0.3, (1000, 2))

@@ -431,6 +431,7 @@ def em_run(
     tol: float,
     least: float,
     limit: float,
+    many: float,
     power: float,
 ) -> tuple[float, int, int]: ...
 def em_improve(
@@ -453,6 +454,7 @@ def em_improve(
     tol: float,
     least: float,
     limit: float,
+    many: float,
 ) -> tuple[float, float]: ...
 def gap_order(x: NDArray[Any], sorted: bool, order: NDArray[np.int32]) -> int: ...  # noqa: A002
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,16 +29,17 @@ def em_run(
     tol: float,
     least: float,
     limit: float,
+    many: float = math.inf,
     power: float = 1.0,
 ) -> tuple[float, tuple[Floats, Floats, Floats], int, int]:
     """The bound that the last step found, the model after it, the steps taken, and why it ended.
 
     `model` is weights, means and covariances of the kind, in scikit-learn's shapes; rows and means are near zero. Steps are
     those of EM with `ridge` added to the variances, and their bound is that of `models/mixture/em.py`. A run settles after
-    two steps that each gain less than `tol`. It has collapsed if a component has a weight below `least`, or if the trace of
-    ridge times precision reaches `limit`; the model is then that before the step. With `power` other than 1, densities and
-    weights are taken to that power before rows are shared out: the bound is then not one of the likelihood, and a run ends only
-    after all its steps.
+    two steps that each gain less than `tol`. It has collapsed if a component has a weight below `least`, or one below `many`
+    and a trace of ridge times precision that reaches `limit`; the model is then that before the step. With `power` other than
+    1, densities and weights are taken to that power before rows are shared out: the bound is then not one of the likelihood,
+    and a run ends only after all its steps.
     """
     weights, means, covariances = (np.array(part, dtype=np.float64) for part in model)
     bound, done, status = _core.em_run(
@@ -53,6 +55,7 @@ def em_run(
         tol,
         least,
         limit,
+        many,
         power,
     )
     return bound, (weights, means, covariances), done, status
@@ -77,6 +80,7 @@ def em_improve(
     tol: float,
     least: float,
     limit: float,
+    many: float = math.inf,
 ) -> tuple[float, tuple[Floats, Floats, Floats], float]:
     """The best of the models found by moves away from `model`, its bound, and the steps taken.
 
@@ -107,6 +111,7 @@ def em_improve(
         tol,
         least,
         limit,
+        many,
     )
     return bound, (weights, means, covariances), done
 

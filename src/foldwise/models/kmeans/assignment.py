@@ -17,7 +17,7 @@ from foldwise.data.block import Floats
 from foldwise.data.cache import CachedSource
 from foldwise.fold.local import falling_cuts
 from foldwise.kernels import _core
-from foldwise.kernels.targets import DenseTargets, Labels
+from foldwise.kernels.targets import Labels
 from foldwise.models.kmeans import tasks
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
@@ -157,28 +157,6 @@ class Assignment:
             self._inertias[mapping] = inertias
         if not self._blank:
             self.data.passes.update(tasks.Relabel(mapping, self.name))
-        self._whole = True
-
-    def move(self, rows: tasks.FarRows, which: int, to: int) -> None:
-        """Change the label of one of some rows."""
-        data, number = self.data, int(rows.numbers[which])
-        touched = np.unique(np.array([rows.labels[which], to], np.int32))  # only these two clusters change
-        before, after = np.searchsorted(touched, [rows.labels[which], to]).astype(np.int32)
-        part = ClusterSums.zero(touched, data.d, missing=data.observed)
-        self.centres, self._whole, self._inertias = None, False, None  # the labels refer to no set of centres any more
-        nowhere = np.zeros((len(touched), data.d), dtype=data.dtype)
-        targets = DenseTargets(nowhere, data.rescaling, observed=data.observed)
-        row, label = np.ascontiguousarray(rows.values[which : which + 1]), np.array([after], np.int32)
-        change = np.zeros(1, np.int32), np.array([before], np.int32)
-        if data.fixed:
-            targets.move_rows_fixed(row, change, label, data.grid.fixed(*part.parts))
-        else:
-            weights = None if data.weights is None else rows.weights[which : which + 1]
-            slots = np.arange(len(touched), dtype=np.int32)
-            targets.move_rows(row, weights, data.weight_scale, change, label, slots, data.grid, part.parts)
-        self.sums.add(part)
-        block, place = divmod(number, data.block_rows)
-        data.passes.update(tasks.SetLabel(place, to, self.name), [block])
         self._whole = True
 
     # ------------------------------------------------------------ figures

@@ -61,7 +61,7 @@ class KMeansDescent:
         new = {
             **state,
             "centres": done.centres,
-            "previous": centres,
+            "previous": done.before,
             "inertia": np.array(done.after_m),
             "shift": np.array(done.shift),
             "moved": np.array(done.moved / data.n if len(previous) else 1.0),

@@ -27,6 +27,8 @@ class KMeans(CentreModel):
     init : "k-means++" (greedy; with many rows, candidates are compared on a sample), "k-means||" (few passes, for files and
         many clusters), "random" rows, an array of centres, or a callable (X, n_clusters, random_state).
     n_init : the number of starts, of which the best is kept; "auto" is 1 for k-means++, k-means|| and arrays, otherwise 10.
+        The one start of "auto" and k-means++ is itself the best of several brief ones, as `search` says; a number makes as many
+        plain starts.
     max_iter, tol : a start ends after max_iter steps, or when the summed squared movement of the centres is at most tol times
         the mean variance of the columns while at most 1 % of the rows change clusters; tol=0 continues until nothing moves.
     algorithm : "lloyd" compares every row with every centre, "bounded" (alias "elkan") skips comparisons that bounds rule
@@ -55,6 +57,7 @@ class KMeans(CentreModel):
 
     Clusters are numbered by size, largest first, with ties ordered by centre; given centres keep their order.
 
+    `n_iter_` counts the steps over all rows in the descent that was kept; those of a search in memory before it do not count.
     Attributes in addition to scikit-learn's: `outcome_` (why it stopped), `manifest_` (what was run), `cluster_weights_`,
     `cluster_inertias_`, and `trace_`, a dict per step with "inertia_after_e" and "inertia" (after assigning the rows, then
     moving the centres), "moved" (rows with a new label), "pruned" (full comparisons skipped, in rows), "near_ties"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock, local
 from typing import Any, ClassVar
@@ -9,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, Floats, dense_rows
+from foldwise.data.block import Block, Floats
 from foldwise.kernels.targets import Changes, Grid, Labels, Moved
+from foldwise.models.hashing import row_hashes
 from foldwise.stats.cluster_sums import ClusterSums
 
 _room = local()  # buffers for each thread
@@ -171,23 +173,6 @@ def labels_of(name: str, state: dict[str, Any]) -> Labels:
 
 
 @dataclass(frozen=True)
-class SetLabel:
-    """Changes the label of one row and invalidates its bounds; other rows keep theirs."""
-
-    place: int
-    label: int
-    name: str
-
-    def __call__(self, state: dict[str, Any]) -> None:
-        """Change the block state."""
-        state[self.name][self.place] = self.label
-        if "upper" in state:
-            state["upper"][self.place], state["lower"][self.place] = np.inf, -np.inf
-            if len(state["group_lower"]):
-                state["group_lower"][self.place] = -np.inf
-
-
-@dataclass(frozen=True)
 class Residuals:
     """The weighted squared distances of the rows of each cluster to its centre, from differences in float64."""
 
@@ -203,47 +188,67 @@ class Residuals:
 
 @dataclass(frozen=True)
 class FarRows:
-    """Some rows: their numbers, squared distances to their centres, labels, weights and values."""
+    """Distinct rows: the number of one of each, its hash, key (see `DrawFar`), squared distance to its centre and label.
+
+    `masses` are the weights of all rows equal to it.
+    """
 
     numbers: NDArray[np.intp]
+    hashes: NDArray[np.uint64]
+    keys: Floats
     distances: Floats
     labels: Labels
-    weights: Floats
-    values: NDArray[Any]
+    masses: Floats
+
+    @classmethod
+    def joined(cls, parts: Sequence[FarRows], count: int) -> FarRows:
+        """Those with the `count` largest keys; equal rows are one, and it does not matter in which order they come."""
+        all_of = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__}
+        _, first, which = np.unique(all_of["hashes"], return_index=True, return_inverse=True)
+        masses = np.bincount(which, all_of["masses"], minlength=len(first))
+        order = np.lexsort((all_of["hashes"][first], -all_of["keys"][first]))[:count]
+        some = {name: values[first[order]] for name, values in all_of.items()}
+        return cls(**{**some, "masses": masses[order]})
+
+    def take(self, which: NDArray[np.bool_] | slice) -> FarRows:
+        """Some of them."""
+        return FarRows(*(getattr(self, name)[which] for name in FarRows.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
-class Farthest:
-    """At most `count` rows of a block farthest from their centres; ties in row order."""
+class DrawFar:
+    """At most `count` distinct rows of a block, drawn in proportion to their squared distance from their centre.
+
+    They are those with the largest keys. A key is the squared distance divided by a number between 0 and 1 made of the values
+    of the row, so neither the order of the rows nor their repetition matters, and the largest of all blocks are the largest
+    of the whole.
+    """
 
     keeps_state: ClassVar[bool] = True
 
     targets: Any
     count: int
     rounding: float  # squared distances up to this count as 0
+    skipped: NDArray[np.bool_]  # clusters whose rows are not wanted
     name: str
+    by_chance: bool = True  # or else the farthest: keys are distances
 
     def __call__(self, block: Block, state: dict[str, Any]) -> FarRows:
         """Rows of weight 0 are excluded: they cannot fill a cluster, and many of them could crowd out a row that can."""
-        distances = np.empty(block.n_rows)
-        self.targets.residuals(block.unchecked, block.weights, state[self.name], distances)
-        distances[~(distances > self.rounding)] = 0.0  # also that of a row with nothing observed, which is NaN
+        distances, labels = np.empty(block.n_rows), state[self.name]
+        self.targets.residuals(block.unchecked, block.weights, labels, distances)
+        far = distances > self.rounding  # not so for a row with nothing observed, whose distance is NaN and label -1
+        far &= ~self.skipped[labels]
         if block.weights is not None:
-            distances[block.weights == 0.0] = 0.0
-        some = farthest(distances, self.count)
-        weights = np.ones(len(some)) if block.weights is None else block.weights[some]
-        values = dense_rows(block.unchecked[some])
-        return FarRows(block.start + some, distances[some], state[self.name][some], weights, values)
-
-
-def farthest(distances: Floats, count: int) -> NDArray[np.intp]:
-    """Positions of at most `count` of the largest distances above 0; ties in order."""
-    count = min(count, len(distances))
-    if not count:
-        return np.empty(0, dtype=np.intp)
-    least = np.partition(distances, len(distances) - count)[len(distances) - count]
-    some = np.flatnonzero((distances >= least) & (distances > 0.0))
-    return np.asarray(some[np.argsort(-distances[some], kind="stable")][:count])
+            far &= block.weights > 0.0
+        some = np.flatnonzero(far)
+        hashes = row_hashes(block.unchecked[some])
+        keys = distances[some]
+        if self.by_chance:
+            keys = keys / (((hashes >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53)
+        masses = np.ones(len(some)) if block.weights is None else block.weights[some]
+        found = FarRows(block.start + some, hashes, keys, distances[some], labels[some], masses)
+        return FarRows.joined([found], self.count)
 
 
 @dataclass(frozen=True)

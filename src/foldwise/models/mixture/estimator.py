@@ -80,7 +80,8 @@ class GaussianMixture(FittedMixture):
     time_budget (seconds), checkpoint (a file) : a fit that was stopped or killed goes on from its checkpoint.
     n_threads : threads; None means FOLDWISE_THREADS or all cores. The result does not depend on it.
 
-    Parameters are float64 whatever the data are. `lower_bounds_`, of the last run (a repair begins
+    Parameters are float64 whatever the data are. `n_iter_` counts the steps over all rows in the start that was kept, often two
+    after a search, whose own steps do not count. `lower_bounds_`, of the last run (a repair begins
     a new one; `trace_` keeps all), never fall (docs/how-it-works.md says why, with a ridge too).
     Components are numbered by weight, the largest first. Citation: Dempster, Laird and Rubin 1977.
 

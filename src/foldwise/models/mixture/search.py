@@ -16,10 +16,13 @@ all rows are bound from the first step. It ends when twenty splits and three pow
 most 3 (f + 10) steps. Where the first one settles in 4 and no other start is better, clusters are far apart, and no move is
 tried.
 
-Runs in which a component gets fewer than twice the rows that determine its covariance, or becomes flat, count as collapsed: the
-likelihood of such spikes says nothing. All of it is done by one thread in this process, so that neither threads nor engines
-matter, and on rows that are sorted, equal ones as one, so that neither order nor repetition matters either (but which rows a
-sample of a large table holds depends on their numbers).
+Runs in which a component gets fewer than twice the rows that determine its covariance, or becomes flat, count as collapsed:
+the likelihood of such spikes says nothing. But if the first run becomes flat with many rows in each component, many rows are
+alike in some direction, as where columns are indicators or were cut off at a value. EM over all rows leaves such components
+as they are (`collapse.py`), and so do all runs then: those that avoid them would only find less likely models. All of it is
+done by one thread in this process, so that neither threads nor engines matter, and on rows that are sorted, equal ones as
+one, so that neither order nor repetition matters either (but which rows a sample of a large table holds depends on their
+numbers).
 """
 
 from __future__ import annotations
@@ -92,7 +95,14 @@ class MixtureSearch:
     def _search(self, runs: Runs, begin: Model) -> Model:
         rows, k, d = self.rows, self.rows.k, self.rows.covariance.d
         first = self._run(runs, begin, _FIRST, _ROUGH)
-        taken = max(int(self.steps), 0 if np.isfinite(first.bound) else _COLLAPSED)
+        taken = int(self.steps)
+        if not np.isfinite(first.bound):
+            flat = runs.with_flat()
+            again = self._run(flat, begin, _FIRST, _ROUGH)
+            if np.isfinite(again.bound):
+                runs, first, taken = flat, again, int(self.steps) - taken
+            else:
+                taken = max(taken, _COLLAPSED)
         budget = (taken + 3) * (_TIMES * rows.share + _MORE / (max(len(rows.x), _SMALL) * (1 + d * d / 25)))
         short = max(4, int(taken * _SHORT))
         self.each = _CALLS / (max(len(rows.x), _SMALL) * k)

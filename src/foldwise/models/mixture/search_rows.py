@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -156,6 +156,7 @@ class Runs:
     ridge: Floats
     limit: float
     least: float  # the weight below which a component has collapsed
+    many: float = math.inf  # the weight from which a component may be flat
 
     @classmethod
     def of(cls, rows: SearchRows, ridge: Floats) -> Runs | None:
@@ -171,6 +172,11 @@ class Runs:
         least = min(_LIGHT if kind.shared else _ROWS * kind.least_rows(), _LIGHT * rows.total / rows.k)
         return cls(rows, ridge, _FLAT + flat, least)
 
+    def with_flat(self) -> Runs:
+        """Runs in which a component may be flat if it has so many rows that this is no accident (as in collapse.py)."""
+        rows = self.rows
+        return replace(self, many=min(_ROWS * rows.covariance.least_rows(), _MUCH * rows.total / rows.k))
+
     def model(self, weights: Floats, means: Floats, matrices: Floats) -> Model:
         """A model of the kind that is fitted, from covariance matrices."""
         kind = self.rows.covariance
@@ -180,14 +186,14 @@ class Runs:
     def __call__(self, model: Model, steps: int, tol: float) -> tuple[Model, int]:
         """The model after at most so many steps, and how many it took; collapsed ones have a bound of -inf."""
         bound, after, done, status = em_run(
-            *self._fixed, model[1:], steps=steps, tol=tol, least=self.least, limit=self.limit
+            *self._fixed, model[1:], steps=steps, tol=tol, least=self.least, limit=self.limit, many=self.many
         )
         return Model(-np.inf if status == COLLAPSED else bound, *after), done
 
     def improved(self, model: Model, **options: Any) -> tuple[Model, float]:
         """The best that moves away from a model find (see `em_improve` for the options), and the steps it took."""
         bound, after, done = em_improve(
-            *self._fixed, model[1:], model.bound, **options, least=self.least, limit=self.limit
+            *self._fixed, model[1:], model.bound, **options, least=self.least, limit=self.limit, many=self.many
         )
         return Model(bound, *after), done
 
