@@ -7,7 +7,8 @@
 // if the data have only a few distinct values: then its relative error is up to a quarter of its length times 2^-24.
 template <class T> constexpr size_t chunk_rows = sizeof(T) < sizeof(double) ? 64 : 128;
 constexpr size_t block_rows = 768;  // maximum number of rows packed at a time,
-constexpr size_t block_bytes = 3 << 20;  // and their maximum size
+constexpr size_t block_bytes = 3 << 20;  // and their maximum size,
+constexpr size_t least_rows = 384;  // unless these are more: with fewer, many columns wait for the sums, which are in memory
 constexpr size_t resident_bytes = 256 << 10;  // size of the right-hand panels that should stay in L2
 constexpr size_t few_rows = 256;  // float32 blocks with fewer rows are summed in float64: errors would not average out
 
@@ -39,18 +40,25 @@ template <class In, class T> struct ScatterWorkspace {
     }
 };
 
+// Adds the products of two panels of rows to block (p, q); `next` are the sums that come next.
 template <class T>
 void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
-               const Blocks<T> &blocks) {
+               const Blocks<T> &blocks, const double *next) {
     double *out = blocks.at(p, q);
-    for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
+    TileAhead<T> ahead{nullptr, nullptr, (const char *)next};
     for (size_t k = 0; k < rows; k += chunk_rows<T>) {
         const size_t depth = least(chunk_rows<T>, rows - k);
-        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, out);
-        else off_diagonal<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, out);
+        const T *left = a + k * width, *right = b + k * Panels<T>::full;
+        if (p == q) {
+            diagonal<T>(left, b + k * width, width, used, depth, out);
+            continue;
+        }
+        // Beyond the last chunk is the first of the next panel.
+        ahead.left = (const char *)(left + depth * width), ahead.right = (const char *)(right + depth * Panels<T>::full);
+        off_diagonal<T>(left, width, used, right, depth, out, ahead);
     }
 }
 
@@ -62,8 +70,10 @@ void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows,
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
-            for (size_t q = p > from ? p : from; q < to; ++q)
-                add_block(packed, panels, rows, p, q, blocks);
+            for (size_t q = p > from ? p : from; q < to; ++q) {
+                const double *next = q + 1 < to ? blocks.at(p, q + 1) : blocks.at(p + 1, p + 1 > from ? p + 1 : from);
+                add_block(packed, panels, rows, p, q, blocks, next);
+            }
     }
 }
 
@@ -145,7 +155,7 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
     const Panels<T> panels(wide);
     const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows<T> * chunk_rows<T>;
-    const size_t stride = least(least(block_rows, fit ? fit : chunk_rows<T>), round_up(wide_rows, group));
+    const size_t stride = least(least(block_rows, fit < least_rows ? least_rows : fit), round_up(wide_rows, group));
 
     Arena arena{nullptr, 0};
     ScatterWorkspace<In, T>(arena, panels, stride, w);
