@@ -40,11 +40,13 @@ template <class In, class T> struct ScatterWorkspace {
     }
 };
 
-// Adds the products of two panels of rows to block (p, q); `next` are the sums that come next.
+// Adds the products of two panels of rows to block (p, q), which is cleared if they are the first; `next` are the sums that
+// come next.
 template <class T>
 void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
-               const Blocks<T> &blocks, const double *next) {
+               const Blocks<T> &blocks, bool first, const double *next) {
     double *out = blocks.at(p, q);
+    for (size_t i = 0; first && i < Blocks<T>::size; ++i) out[i] = 0;
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
@@ -65,14 +67,14 @@ void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, si
 // Adds the products of the packed rows. As many right-hand panels as fit in L2 are held there while
 // all left-hand panels pass by.
 template <class T>
-void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
+void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks, bool first) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
             for (size_t q = p > from ? p : from; q < to; ++q) {
                 const double *next = q + 1 < to ? blocks.at(p, q + 1) : blocks.at(p + 1, p + 1 > from ? p + 1 : from);
-                add_block(packed, panels, rows, p, q, blocks, next);
+                add_block(packed, panels, rows, p, q, blocks, first, next);
             }
     }
 }
@@ -91,19 +93,17 @@ template <class D> struct Triangle {
 template <class T>
 void centre_scatter(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
                     const Triangle<double> &C) {
-    for (size_t i = 0, p = 0; i < C.d; ++i) {
-        if (i == panels.column(p) + panels.columns(p)) ++p;
-        const size_t in_block = i - panels.column(p);
-        const double left = weight * shift[i];
-        double *out = C.row(i);
-        for (size_t q = p; q < panels.count; ++q) {
-            const double *row = blocks.at(p, q) + in_block * Panels<T>::full;
-            const size_t j0 = panels.column(q);
-            for (size_t j = q == p ? in_block : 0; j < panels.columns(q); ++j)
-                out[j0 + j] = row[j] * scale - left * shift[j0 + j];
+    // Block by block, which is how they lie in memory: rows of C from end to end would be in as many places as there are panels.
+    for (size_t q = 0; q < panels.count; ++q)
+        for (size_t p = 0; p <= q; ++p) {
+            const double *row = blocks.at(p, q), *right = shift + panels.column(q);
+            for (size_t i = 0; i < panels.columns(p); ++i, row += Panels<T>::full) {
+                const double left = weight * shift[panels.column(p) + i];
+                double *out = C.row(panels.column(p) + i) + panels.column(q);
+                for (size_t j = q == p ? i : 0; j < panels.columns(q); ++j) out[j] = row[j] * scale - left * right[j];
+                if (q == p && out[i] < 0) out[i] = 0;
+            }
         }
-        if (out[i] < 0) out[i] = 0;
-    }
 }
 
 // With a large offset a mean needs more digits than a double has, or differences between the means of blocks would be
@@ -164,7 +164,6 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     find_pivot(x, w, n, d, work.pivot);
     for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
     for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.bits_seen[j] = 0;
-    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) work.blocks.base[i] = 0;
 
     const size_t reach = panels.count > 1 ? wide : panels.padded();
     const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
@@ -180,7 +179,7 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
             }
             pack_group(rows, from + k, w ? weights : nullptr, k, panels, packed);
         }
-        add_products(packed, panels, round_up(here, group), work.blocks);
+        add_products(packed, panels, round_up(here, group), work.blocks, from == 0);
     }
     if (!in_range(work.blocks, panels, work.bits_seen, n)) return false;
 
