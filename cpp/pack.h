@@ -111,16 +111,6 @@ template <class V> inline V sum_of_group(const V *y) {
     return ((y[0] + y[1]) + (y[2] + y[3])) + ((y[4] + y[5]) + (y[6] + y[7]));
 }
 
-// sums[0..lanes<T>) += v, in float64.
-template <class T> inline void add_to(double *sums, Vec<T> v) {
-    constexpr size_t D = lanes<double>;
-    T parts[lanes<T>];
-    store(parts, v);
-    FW_UNROLL(2)
-    for (size_t c = 0; c < lanes<T>; c += D)
-        store(sums + c, load<Vec<double>>(sums + c) + load_as<double>(parts + c));
-}
-
 // Columns are indexed here with the padding of the first panel included.
 template <class T> struct Packed {
     T *plain, *weighted;  // identical if there are no weights

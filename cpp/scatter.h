@@ -7,7 +7,8 @@
 // if the data have only a few distinct values: then its relative error is up to a quarter of its length times 2^-24.
 template <class T> constexpr size_t chunk_rows = sizeof(T) < sizeof(double) ? 64 : 128;
 constexpr size_t block_rows = 768;  // maximum number of rows packed at a time,
-constexpr size_t block_bytes = 3 << 20;  // and their maximum size
+constexpr size_t block_bytes = 3 << 20;  // and their maximum size,
+constexpr size_t least_rows = 384;  // unless these are more: with fewer, many columns wait for the sums, which are in memory
 constexpr size_t resident_bytes = 256 << 10;  // size of the right-hand panels that should stay in L2
 constexpr size_t few_rows = 256;  // float32 blocks with fewer rows are summed in float64: errors would not average out
 
@@ -39,31 +40,42 @@ template <class In, class T> struct ScatterWorkspace {
     }
 };
 
+// Adds the products of two panels of rows to block (p, q), which is cleared if they are the first; `next` are the sums that
+// come next.
 template <class T>
 void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
-               const Blocks<T> &blocks) {
+               const Blocks<T> &blocks, bool first, const double *next) {
     double *out = blocks.at(p, q);
-    for (size_t i = 0; i < Blocks<T>::size; i += 64 / sizeof(double)) __builtin_prefetch(out + i, 1);
+    for (size_t i = 0; first && i < Blocks<T>::size; ++i) out[i] = 0;
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
+    TileAhead<T> ahead{nullptr, nullptr, (const char *)next};
     for (size_t k = 0; k < rows; k += chunk_rows<T>) {
         const size_t depth = least(chunk_rows<T>, rows - k);
-        if (p == q) diagonal<T>(a + k * width, b + k * width, width, used, depth, out);
-        else off_diagonal<T>(a + k * width, width, used, b + k * Panels<T>::full, depth, out);
+        const T *left = a + k * width, *right = b + k * Panels<T>::full;
+        if (p == q) {
+            diagonal<T>(left, b + k * width, width, used, depth, out);
+            continue;
+        }
+        // Beyond the last chunk is the first of the next panel.
+        ahead.left = (const char *)(left + depth * width), ahead.right = (const char *)(right + depth * Panels<T>::full);
+        off_diagonal<T>(left, width, used, right, depth, out, ahead);
     }
 }
 
 // Adds the products of the packed rows. As many right-hand panels as fit in L2 are held there while
 // all left-hand panels pass by.
 template <class T>
-void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks) {
+void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks, bool first) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
-            for (size_t q = p > from ? p : from; q < to; ++q)
-                add_block(packed, panels, rows, p, q, blocks);
+            for (size_t q = p > from ? p : from; q < to; ++q) {
+                const double *next = q + 1 < to ? blocks.at(p, q + 1) : blocks.at(p + 1, p + 1 > from ? p + 1 : from);
+                add_block(packed, panels, rows, p, q, blocks, first, next);
+            }
     }
 }
 
@@ -81,19 +93,17 @@ template <class D> struct Triangle {
 template <class T>
 void centre_scatter(const Blocks<T> &blocks, const Panels<T> &panels, const double *shift, double weight, double scale,
                     const Triangle<double> &C) {
-    for (size_t i = 0, p = 0; i < C.d; ++i) {
-        if (i == panels.column(p) + panels.columns(p)) ++p;
-        const size_t in_block = i - panels.column(p);
-        const double left = weight * shift[i];
-        double *out = C.row(i);
-        for (size_t q = p; q < panels.count; ++q) {
-            const double *row = blocks.at(p, q) + in_block * Panels<T>::full;
-            const size_t j0 = panels.column(q);
-            for (size_t j = q == p ? in_block : 0; j < panels.columns(q); ++j)
-                out[j0 + j] = row[j] * scale - left * shift[j0 + j];
+    // Block by block, which is how they lie in memory: rows of C from end to end would be in as many places as there are panels.
+    for (size_t q = 0; q < panels.count; ++q)
+        for (size_t p = 0; p <= q; ++p) {
+            const double *row = blocks.at(p, q), *right = shift + panels.column(q);
+            for (size_t i = 0; i < panels.columns(p); ++i, row += Panels<T>::full) {
+                const double left = weight * shift[panels.column(p) + i];
+                double *out = C.row(panels.column(p) + i) + panels.column(q);
+                for (size_t j = q == p ? i : 0; j < panels.columns(q); ++j) out[j] = row[j] * scale - left * right[j];
+                if (q == p && out[i] < 0) out[i] = 0;
+            }
         }
-        if (out[i] < 0) out[i] = 0;
-    }
 }
 
 // With a large offset a mean needs more digits than a double has, or differences between the means of blocks would be
@@ -145,7 +155,7 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     const size_t wide = fold * d, wide_rows = (n + fold - 1) / fold;
     const Panels<T> panels(wide);
     const size_t fit = block_bytes / (panels.padded() * sizeof(T)) / chunk_rows<T> * chunk_rows<T>;
-    const size_t stride = least(least(block_rows, fit ? fit : chunk_rows<T>), round_up(wide_rows, group));
+    const size_t stride = least(least(block_rows, fit < least_rows ? least_rows : fit), round_up(wide_rows, group));
 
     Arena arena{nullptr, 0};
     ScatterWorkspace<In, T>(arena, panels, stride, w);
@@ -154,7 +164,6 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
     find_pivot(x, w, n, d, work.pivot);
     for (size_t j = d; j < panels.padded(); ++j) work.pivot[j] = j < wide ? work.pivot[j - d] : In(0);
     for (size_t j = 0; j < panels.padded(); ++j) work.sums[j] = 0, work.bits_seen[j] = 0;
-    for (size_t i = 0; i < work.blocks.total(panels.count); ++i) work.blocks.base[i] = 0;
 
     const size_t reach = panels.count > 1 ? wide : panels.padded();
     const Rows<In> rows{x, n * d, wide, reach, work.pivot, work.stage};
@@ -170,7 +179,7 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
             }
             pack_group(rows, from + k, w ? weights : nullptr, k, panels, packed);
         }
-        add_products(packed, panels, round_up(here, group), work.blocks);
+        add_products(packed, panels, round_up(here, group), work.blocks, from == 0);
     }
     if (!in_range(work.blocks, panels, work.bits_seen, n)) return false;
 

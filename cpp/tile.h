@@ -30,16 +30,58 @@ template <class T> struct Panels {
     size_t padded() const { return first + (count - 1) * full; }
 };
 
+// Lanes `from` and following in float64. The place is known when this is compiled: otherwise they would go through memory.
+template <class T, size_t from, size_t... lane> inline Vec<double> widened(Vec<T> v, std::index_sequence<lane...>) {
+    return Vec<double>{double(v[from + lane])...};
+}
+
+// sums[0..lanes<T>) += v, in float64.
+template <class T, size_t from = 0> inline void add_to(double *sums, Vec<T> v) {
+    constexpr size_t D = lanes<double>;
+    settle(v);  // one after the other: GCC would widen all sums of a tile first, and has no registers for them
+    const Vec<double> wide = widened<T, from>(v, std::make_index_sequence<D>{});
+    store(sums + from, load<Vec<double>>(sums + from) + wide);
+    if constexpr (from + D < lanes<T>) add_to<T, from + D>(sums, v);
+}
+
+// What comes next and is fetched while a tile multiplies: values of both panels as fast as tiles use them up, and sums as fast
+// as tiles of some 400 rows do. With many columns they are further away than the second-level cache.
+template <class T> struct TileAhead {
+    static constexpr size_t line = 64;
+    static constexpr size_t steps_per_values = line / (tile_rows * sizeof(T));
+    static constexpr size_t steps_per_sums = 384 * line / (tile_rows * tile_vectors * lanes<T> * sizeof(double));
+    const char *left, *right, *sums;
+
+    // GCC drops calls of functions that only fetch.
+    __attribute__((always_inline)) void fetch(size_t step) const {
+        if (step % steps_per_values == 0) {
+            __builtin_prefetch(left + step / steps_per_values * line);
+            __builtin_prefetch(right + step / steps_per_values * line);
+        }
+        if (step % steps_per_sums == 0) __builtin_prefetch(sums + step / steps_per_sums * line, 1);
+    }
+    void move_on(size_t steps) {
+        left += steps / steps_per_values * line;
+        right += steps / steps_per_values * line;
+        sums += steps / steps_per_sums * line;
+    }
+};
+struct NothingAhead {
+    void fetch(size_t) const {}
+    void move_on(size_t) {}
+};
+
 // out[i][j] += sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns.
 // The sum over k is formed in T and added in float64, so a float32 sum has at most `depth` terms.
-template <class T, size_t rows, size_t nv>
+template <class T, size_t rows, size_t nv, class Next = NothingAhead>
 inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth,
-                 double *out, size_t out_step) {
+                 double *out, size_t out_step, Next next = {}) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>;
     V sum[rows][nv] = {};
     FW_UNROLL(2)
     for (size_t k = 0; k < depth; ++k) {
+        next.fetch(k);
         V right[nv];
         FW_UNROLL(4)
         for (size_t v = 0; v < nv; ++v) right[v] = load<V>(b + v * L);
@@ -52,16 +94,10 @@ inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t de
         a += a_step;
         b += b_step;
     }
-    constexpr size_t D = lanes<double>;
     FW_UNROLL(16)
     for (size_t i = 0; i < rows; ++i) {
-        T row[nv * L];
         FW_UNROLL(4)
-        for (size_t v = 0; v < nv; ++v) store(row + v * L, sum[i][v]);
-        double *to = out + i * out_step;
-        FW_UNROLL(8)
-        for (size_t c = 0; c < nv * L; c += D)
-            store(to + c, load<Vec<double>>(to + c) + load_as<double>(row + c));
+        for (size_t v = 0; v < nv; ++v) add_to<T>(out + i * out_step + v * L, sum[i][v]);
     }
 }
 
@@ -86,9 +122,11 @@ inline void diagonal(const T *a, const T *b, size_t width, size_t used, size_t d
 }
 
 // A block of C to the right of the diagonal, where the right-hand panel is always full.
-template <class T>
-inline void off_diagonal(const T *a, size_t width, size_t used, const T *b, size_t depth, double *out) {
+template <class T, class Next = NothingAhead>
+inline void off_diagonal(const T *a, size_t width, size_t used, const T *b, size_t depth, double *out, Next &&next = {}) {
     constexpr size_t full = Panels<T>::full;
-    for (size_t i = 0; i < used; i += tile_rows)
-        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, out + i * full, full);
+    for (size_t i = 0; i < used; i += tile_rows) {
+        tile<T, tile_rows, tile_vectors>(a + i, width, b, full, depth, out + i * full, full, next);
+        next.move_on(depth);
+    }
 }

@@ -71,6 +71,13 @@ def test_scatter_of_wide_rows(check_scatter: Any, dtype: Any) -> None:
     check_scatter(x, None)
 
 
+def test_scatter_of_more_wide_rows_than_are_packed_at_a_time(check_scatter: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    x = (rng.standard_normal((900, 1300)) * 3 + 1e3).astype(dtype)
+    check_scatter(x, None)
+    check_scatter(x, rng.random(len(x)))
+
+
 @settings(deadline=None, max_examples=100)
 @given(matrices(), st.booleans())
 def test_centred(x: NDArray[Any], scaled: bool) -> None:

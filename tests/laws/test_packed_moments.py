@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import foldwise as fw
 from foldwise.data.block import Block, block_of
 from foldwise.fold.tree import Tree
+from foldwise.kernels.triangle import Spare
 from foldwise.stats.moments import Moments
 from foldwise.stats.packed_moments import PackedMoments
 
@@ -53,6 +56,37 @@ def test_merge_leaves_both_sides_as_they_are() -> None:
     assert empty.merge(left) is left
     assert left.merge(empty) is left
     assert empty.absorb(left) is left
+
+
+def test_spare_memory_is_used_again_and_changes_nothing() -> None:
+    blocks = _blocks(np.float32, weighted=True, d=33)
+    spare = Spare()
+    plain: Tree[PackedMoments] = Tree(owner=True)
+    shared: Tree[PackedMoments] = Tree(owner=True)
+    seen = []
+    for number, block in enumerate(blocks):
+        plain.add(number, PackedMoments.of(block))
+        found = PackedMoments.of(block, spare)
+        seen.append(found.packed)
+        shared.add(number, found)
+    assert seen[2] is seen[1]  # what the first pair left
+    expected, result = plain.result(), shared.result()
+    assert expected is not None
+    assert result is not None
+    np.testing.assert_array_equal(result.packed, expected.packed)
+    np.testing.assert_array_equal(result.centre, expected.centre)
+    assert pickle.loads(pickle.dumps(result)).packed.tobytes() == expected.packed.tobytes()
+
+
+def test_merge_keeps_the_other_side_from_spare_memory() -> None:
+    spare = Spare()
+    left, right, third, _ = (PackedMoments.of(block, spare) for block in _blocks(np.float64, weighted=False, d=5))
+    before = right.packed.copy()
+    left.merge(right)
+    following = PackedMoments.of(_blocks(np.float64, weighted=False, d=5)[2], spare)
+    assert following.packed is not right.packed
+    np.testing.assert_array_equal(following.packed, third.packed)
+    np.testing.assert_array_equal(right.packed, before)
 
 
 @pytest.mark.parametrize("k", [3, None])

@@ -71,9 +71,9 @@ class DenseBlock:
         """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
         return self._if_finite(kernels.scatter(self.values, self.weights))
 
-    def packed_moments(self) -> tuple[float, Floats, Floats]:
-        """The same with the triangle packed, row by row; of dense rows alone."""
-        return self._if_finite(triangle.scatter(self.values, self.weights))
+    def packed_moments(self, spare: triangle.Spare | None = None) -> tuple[float, Floats, Floats]:
+        """The same with the triangle packed, row by row, in spare memory if there is some; of dense rows alone."""
+        return self._if_finite(triangle.scatter(self.values, self.weights, spare))
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
         """Weight, mean in two parts and centred sum of squares of each column."""

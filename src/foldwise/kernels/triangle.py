@@ -15,12 +15,41 @@ from numpy.typing import NDArray
 from foldwise.kernels import _core
 
 
+class Spare:
+    """Memory of triangles that nobody uses any more, for the next ones: fresh pages have to be cleared first, and given back.
+
+    It is worth nothing on another machine, and stays here when it is pickled.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[NDArray[np.float64]] = []
+
+    def take(self, size: int) -> NDArray[np.float64]:
+        """So many numbers of any value."""
+        try:
+            found = self._free.pop()
+        except IndexError:
+            return _zeros(size, huge=True)
+        return found if len(found) == size else _zeros(size, huge=True)
+
+    def give(self, triangle: NDArray[np.float64]) -> None:
+        """Take over a triangle that is not used any more."""
+        self._free.append(triangle)
+
+    def clear(self) -> None:
+        """Give all of it back to the system."""
+        self._free.clear()
+
+    def __reduce__(self) -> tuple[type[Spare], tuple[()]]:
+        return Spare, ()
+
+
 def scatter(
-    x: NDArray[Any], weights: NDArray[np.float64] | None
+    x: NDArray[Any], weights: NDArray[np.float64] | None, spare: Spare | None = None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Total weight, mean in two parts and the packed scatter of the rows."""
+    """Total weight, mean in two parts and the packed scatter of the rows, in spare memory if there is some."""
     d = x.shape[1]
-    mean, out = np.empty((2, d)), _zeros(d * (d + 1) // 2, huge=True)
+    mean, out = np.empty((2, d)), (spare or Spare()).take(d * (d + 1) // 2)
     return _core.scatter_packed(x, weights, mean, out), mean, out
 
 

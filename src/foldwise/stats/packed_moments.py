@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class PackedMoments:
     rows: int
     centre: Floats
     packed: Floats
+    spare: triangle.Spare | None = field(default=None, compare=False, repr=False)  # where `absorb` leaves memory
 
     @classmethod
     def empty(cls, n_columns: int) -> PackedMoments:
@@ -29,28 +30,30 @@ class PackedMoments:
         return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros(n_columns * (n_columns + 1) // 2))
 
     @classmethod
-    def of(cls, block: DenseBlock) -> PackedMoments:
-        """The moments of a block's rows, which are dense."""
-        weight, centre, packed = block.packed_moments()
-        return cls(weight, block.rows_with_weight, centre, packed)
+    def of(cls, block: DenseBlock, spare: triangle.Spare | None = None) -> PackedMoments:
+        """The moments of a block's rows, which are dense; `spare` is memory that the blocks of a fold share."""
+        weight, centre, packed = block.packed_moments(spare)
+        return cls(weight, block.rows_with_weight, centre, packed, spare)
 
     @classmethod
-    def of_wide(cls, block: DenseBlock) -> PackedMoments:
+    def of_wide(cls, block: DenseBlock, spare: triangle.Spare | None = None) -> PackedMoments:
         """The same of float32 rows, with products in float64."""
-        return cls.of(block.astype(np.float64))
+        return cls.of(block.astype(np.float64), spare)
 
     def merge(self, other: PackedMoments) -> PackedMoments:
         """The moments of both sets of rows together."""
         if other.weight == 0.0 or self.weight == 0.0:
             return self if other.weight == 0.0 else other
-        return replace(self, packed=self.packed.copy()).absorb(other)
+        return replace(self, packed=self.packed.copy(), spare=None).absorb(other)
 
     def absorb(self, other: PackedMoments) -> PackedMoments:
-        """The same in the memory of this one, which must not be used any more."""
+        """The same in the memory of this one, which must not be used any more; with `spare`, nor must the other."""
         if other.weight == 0.0 or self.weight == 0.0:
             return self if other.weight == 0.0 else other
         centre = triangle.merge_into(self.centre, self.packed, self.weight, other.centre, other.packed, other.weight)
-        return PackedMoments(self.weight + other.weight, self.rows + other.rows, centre, self.packed)
+        if self.spare is not None:
+            self.spare.give(other.packed)
+        return PackedMoments(self.weight + other.weight, self.rows + other.rows, centre, self.packed, self.spare)
 
     def unpacked(self) -> Moments:
         """The same with a square matrix."""

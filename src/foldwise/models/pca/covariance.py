@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from foldwise.data.block import Floats
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
+from foldwise.kernels.triangle import Spare
 from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
@@ -36,7 +37,10 @@ def folded(passes: Passes, options: SolverOptions) -> Moments:
     as_it_is = options.arithmetic(passes.source) == passes.source.dtype
     if passes.source.sparse or passes.source.n_columns < _WIDE:
         return passes.fold(Moments.of if as_it_is else Moments.of_wide)
-    return passes.fold(PackedMoments.of if as_it_is else PackedMoments.of_wide).unpacked()
+    spare = Spare()
+    packed = passes.fold(partial(PackedMoments.of if as_it_is else PackedMoments.of_wide, spare=spare))
+    spare.clear()  # before the square needs memory
+    return packed.unpacked()
 
 
 def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectrum:
