@@ -154,7 +154,7 @@ struct BestOfChunks : BestInts {
 
 // The labels of some panels of rows. Doubtful rows are compared once more, in panels of their own, before labels are written.
 class Int16Labels {
-    static constexpr size_t L = lanes<int>, N = panel_rows<float>, most_panels = 64, panel_bytes = 256 << 10;
+    static constexpr size_t L = lanes<int>, N = panel_rows<float>, least_panels = 8, most_panels = 64, panel_bytes = 256 << 10;
     static constexpr size_t few = 4;  // doubtful rows that are compared one by one
     const float *x;
     const Targets<float> &t;
@@ -188,12 +188,12 @@ public:
     Int16Labels(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, PanelWorkspace<float> &work_,
                 ChangeLog<float> &log_, AssignCounts &result_)
         : x(x_), t(t_), rounded(rounded_), work(work_), log(log_), result(result_), margin(t_),
-          room(least(most_panels, larger<size_t>(panel_bytes / (N * t_.d * sizeof(float)), 1)) * N) {}
+          room(larger(least(most_panels, panel_bytes / (N * t_.d * sizeof(float))), least_panels) * N) {}
     Int16Labels(const Int16Labels &) = delete;
 
     size_t written() const { return first; }
     // Whether so many rows were doubtful that comparing all in floating point takes less time.
-    bool hopeless() const { return first >= 1024 && settled > first / 3; }
+    bool hopeless() const { return first >= 1024 && settled > first / 4; }
 
     // Takes the rows of the next panel.
     inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&squares)[panel_vectors], size_t count) {

@@ -335,4 +335,5 @@ void register_targets(nb::module_ &m) {
              nb::arg("potential").noconvert());
     m.def("distances_moved", &distances_moved, nb::arg("before").noconvert(), nb::arg("after").noconvert(), nb::arg("scale"),
           nb::arg("out").noconvert());
+    m.def("quick_int16", &fw::quick_int16, nb::arg("k"), nb::arg("d"));
 }

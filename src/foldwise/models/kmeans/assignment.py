@@ -45,7 +45,8 @@ class Assignment:
         self._blank = True  # whether no row has a label
         self._whole = True  # whether the sums match the labels; False after an interrupted pass
         in_memory = isinstance(data.source, CachedSource)
-        given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed}
+        within = data.row_length > 0
+        given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed, "within": within}
         self.bounds = Bounds(bounds, data.n, data.d, data.dtype, **given)
 
     @property

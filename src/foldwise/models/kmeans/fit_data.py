@@ -114,8 +114,9 @@ class KMeansData:
 
     @cached_property
     def row_length(self) -> float:
-        """The typical length of complete rows after the rescaling, if none is out of its reach; 0 otherwise, and for few."""
-        if self.observed or not self.within or self.n < _MANY_ROWS:
+        """The typical length of float32 rows after the rescaling, if no value exceeds 1; 0 otherwise, and for few rows."""
+        plain = self.dtype == np.float32 and not (self.source.sparse or self.observed)
+        if not plain or not self.within or self.n < _MANY_ROWS:
             return 0.0
         return math.sqrt(self.spread / self.extent.columns.weight)
 
