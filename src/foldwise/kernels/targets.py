@@ -120,7 +120,7 @@ class DenseTargets:
 
     If `observed`, rows may have missing cells, which are NaN, and every distance is over the observed cells of its row. A row
     with nothing observed is in no cluster: its label is -1. If all rows are known to have absolute
-    values of at most 1 after the rescaling, and about this length, it can be given as `row_length`: labels are found sooner then.
+    values of at most 1 after the rescaling, `row_length` may tell their typical length: labels are found sooner then.
     """
 
     def __init__(

@@ -97,10 +97,8 @@ class Bounds:
         """Cycles to compare a row with all targets, without bounds and if they do not settle it; measured with AVX-512."""
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
-        if groups > 1:
-            more = 105.0 + 2 * groups
-        else:
-            more = 180.0 if k > _TIGHTENED[0] and k * self.d >= _TIGHTENED[1] else 120.0
+        tightened = k > _TIGHTENED[0] and k * self.d >= _TIGHTENED[1]
+        more = 105.0 + 2 * groups if groups > 1 else 180.0 if tightened else 120.0
         if self._within and _core.quick_int16(k, self.d):  # bounds need distances in floating point
             return 0.6 * plain, plain + more
         return plain, plain + more

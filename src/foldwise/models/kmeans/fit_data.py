@@ -129,8 +129,8 @@ class KMeansData:
 
     def targets(self, points: NDArray[Any]) -> Any:
         """Points prepared for comparison with blocks of this source."""
-        given = {"sparse": self.source.sparse, "observed": self.observed, "row_length": self.row_length}
-        return targets_of(points, self.rescaling, **given)
+        sparse, observed = self.source.sparse, self.observed
+        return targets_of(points, self.rescaling, sparse=sparse, observed=observed, row_length=self.row_length)
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""

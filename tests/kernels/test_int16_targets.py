@@ -1,0 +1,176 @@
+"""Rows compared as integers of 16 bits: the labels are those of the comparison in floating point, whatever the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import foldwise as fw
+from foldwise import kernels
+from foldwise.kernels import _core, reference
+from foldwise.kernels.targets import DenseTargets, Rescaling, rescaling_within
+from foldwise.models.kmeans.fit_data import KMeansData
+
+KINDS = ["noise", "groups", "lattice", "few distinct", "corners", "shifted", "heavy tails", "one column", "zeros"]
+
+
+def rows_of(kind: str, n: int, d: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    if kind == "groups":
+        x = rng.standard_normal((n, d)) * 0.1 + rng.standard_normal((7, d))[rng.integers(7, size=n)]
+    elif kind == "lattice":  # ties abound
+        x = rng.integers(-2, 3, (n, d)).astype(np.float64)
+    elif kind == "few distinct":
+        x = rng.standard_normal((3, d))[rng.integers(3, size=n)]
+    elif kind == "corners":  # every value as large as can be
+        x = rng.choice([-1.0, 1.0], (n, d))
+    elif kind == "shifted":
+        x = rng.standard_normal((n, d)) + 1e4
+    elif kind == "heavy tails":  # a few rows far longer than the typical one
+        x = rng.standard_t(1.1, (n, d))
+    elif kind == "one column":
+        x = np.zeros((n, d))
+        x[:, d // 2] = rng.standard_normal(n)
+    elif kind == "zeros":
+        x = np.zeros((n, d))
+    else:
+        x = rng.standard_normal((n, d))
+    return np.ascontiguousarray(x.astype(np.float32))
+
+
+def frame_of(x: NDArray[Any]) -> Rescaling:
+    middle = (x.astype(np.float64) / len(x)).sum(axis=0)
+    return rescaling_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
+
+
+def labels_of(x: NDArray[Any], points: NDArray[Any], row_length: float) -> tuple[NDArray[np.int32], tuple[int, ...]]:
+    labels = np.full(len(x), -1, np.int32)
+    counts = DenseTargets(points, frame_of(x), row_length=row_length).nearest(x, labels)
+    return labels, counts
+
+
+def typical(x: NDArray[Any]) -> float:
+    return float(np.sqrt(np.square(frame_of(x).apply(x)).sum(axis=1).mean())) or 1.0
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    kind=st.sampled_from(KINDS),
+    n=st.integers(1, 400),
+    d=st.integers(5, 70),
+    k=st.integers(1, 40),
+    scale=st.sampled_from([2.0**-60, 1e-3, 1.0, 3.0, 2.0**60]),
+    wrong=st.sampled_from([1.0, 1e-3, 0.3, 30.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_labels_are_those_of_floating_point(
+    kind: str, n: int, d: int, k: int, scale: float, wrong: float, seed: int
+) -> None:
+    """Even if the length said to be typical is far from it: then sums leave 32 bits, or rounding leaves all rows in doubt."""
+    rng = np.random.default_rng(seed)
+    x = rows_of(kind, n, d, rng) * np.float32(scale)
+    points = x[rng.integers(n, size=k)] if seed % 2 else rows_of(kind, k, d, rng) * np.float32(scale)
+    want, counts = labels_of(x, points, 0.0)
+    got, again = labels_of(x, points, wrong * typical(x))
+    np.testing.assert_array_equal(got, want)
+    assert counts[0] == again[0] == n  # all labels are new
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(3000, 5, 300), (5000, 8, 20), (2000, 16, 257), (2000, 17, 256), (3000, 33, 258), (1500, 64, 700), (700, 257, 40),
+     (600, 784, 30), (500, 1024, 25), (500, 1030, 25)],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["noise", "groups", "heavy tails"])
+def test_shapes_around_the_limits(n: int, d: int, k: int, kind: str) -> None:
+    """Of tiles, of tags (256 targets), of columns in registers, and of columns at all."""
+    rng = np.random.default_rng(n + d)
+    x = rows_of(kind, n, d, rng)
+    points = x[rng.choice(n, k, replace=False)]
+    want, _ = labels_of(x, points, 0.0)
+    np.testing.assert_array_equal(labels_of(x, points, typical(x))[0], want)
+    frame = frame_of(x)
+    some = np.arange(0, n, 10)
+    gaps = np.square(frame.apply(x[some])[:, None] - frame.apply(points)).sum(axis=2)
+    np.testing.assert_array_equal(want[some], gaps.argmin(axis=1))
+
+
+def test_far_and_huge_targets() -> None:
+    """Targets far outside the rows, and none but equal ones."""
+    rng = np.random.default_rng(3)
+    x = rows_of("noise", 500, 12, rng)
+    for points in (x[:9] * np.float32(1e4), x[:9] + np.float32(1e6), np.repeat(x[:1], 9, axis=0), x[:9] * np.float32(1e-30)):
+        points = np.ascontiguousarray(points)
+        np.testing.assert_array_equal(labels_of(x, points, typical(x))[0], labels_of(x, points, 0.0)[0])
+
+
+def test_the_nearest_by_hand() -> None:
+    """Rows at -1, 0 and 1 of the first of 8 columns."""
+    x = np.zeros((3, 8), np.float32)
+    x[:, 0] = [-1, 0, 1]
+    labels = np.full(3, -1, np.int32)
+    points = np.zeros((2, 8), np.float32)
+    points[:, 0] = [-0.75, 0.5]
+    DenseTargets(points, Rescaling(np.zeros(8), 1.0), row_length=0.8).nearest(x, labels)
+    assert labels.tolist() == [0, 1, 1]
+
+
+def test_changes_and_sums_are_the_same() -> None:
+    """What a pass records of rows that move does not depend on how it compares them."""
+    rng = np.random.default_rng(5)
+    x = rows_of("noise", 4000, 24, rng)
+    old, new = x[:15].copy(), x[15:30].copy()
+    found = []
+    for row_length in (0.0, typical(x)):
+        labels = labels_of(x, old, 0.0)[0]
+        changes = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
+        count = DenseTargets(new, frame_of(x), row_length=row_length).nearest(x, labels, changes=changes)[0]
+        order = np.argsort(changes[0][:count])
+        found.append((labels, changes[0][:count][order], changes[1][:count][order]))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(not _core.quick_int16(20, 16), reason="no quick products of 16-bit integers here")
+@pytest.mark.parametrize(("d", "k", "offset"), [(6, 5, 0.0), (16, 40, 0.0), (40, 30, 1e3), (100, 30, 0.0)])
+def test_fits_have_the_same_bits(d: int, k: int, offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(d)
+    x = (rng.standard_normal((20_000, d)) + offset).astype(np.float32)
+    start = x[:k].copy()
+    given_ = {"init": start, "n_init": 1, "max_iter": 12, "tol": 0.0, "algorithm": "lloyd"}
+    lengths: list[float] = []
+    own = KMeansData.row_length.func
+    assert own is not None
+
+    def asked(data: KMeansData) -> float:
+        lengths.append(own(data))
+        return lengths[-1]
+
+    monkeypatch.setattr(KMeansData, "row_length", property(asked))
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        as_integers = fw.KMeans(k, **given_).fit(x)
+    monkeypatch.setattr(KMeansData, "row_length", 0.0)
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        as_floats = fw.KMeans(k, **given_).fit(x)
+    assert min(lengths) > 0  # or the two fits would not differ in what they do
+    np.testing.assert_array_equal(as_integers.labels_, as_floats.labels_)
+    np.testing.assert_array_equal(as_integers.cluster_centers_, as_floats.cluster_centers_)
+    assert as_integers.inertia_ == as_floats.inertia_
+    np.testing.assert_array_equal(as_integers.predict(x), as_integers.labels_)
+
+
+def test_where_it_pays() -> None:
+    """Never without the instructions; with few targets only for short rows."""
+    assert not (kernels.instruction_set() == "baseline" and _core.quick_int16(50, 16))
+    assert _core.quick_int16(50, 16) >= _core.quick_int16(10, 16) >= _core.quick_int16(10, 300)
+
+
+def test_the_reference_agrees() -> None:
+    rng = np.random.default_rng(11)
+    x = rows_of("groups", 800, 21, rng)
+    points = rows_of("groups", 13, 21, rng)
+    np.testing.assert_array_equal(labels_of(x, points, typical(x))[0], reference.nearest(x, points))
