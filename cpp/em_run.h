@@ -114,7 +114,7 @@ class Run {
                         trace += ridge_[f] / variance;
                     }
             }
-            if (!(trace < limit_) && !(m.weights[j] * total_ >= many_)) return false;
+            if (!std::isfinite(trace) || (trace >= limit_ && !(m.weights[j] * total_ >= many_))) return false;
             logs_[j] = power_ * (std::log(m.weights[j]) + logdet + constant - trace / 2);
         }
         if (power_ != 1)

@@ -90,8 +90,8 @@ class Int16Storage {
     }
 
 public:
-    // Whether rows of so many columns, times this power of two, can be compared in this way.
-    static bool suits(size_t d, double scale) { return d >= int16_least_columns && d <= int16_columns && scale < 0x1p100 && scale > 0x1p-100; }
+    // Whether rows times this power of two can be compared in this way.
+    static bool suits(double scale) { return scale < 0x1p100 && scale > 0x1p-100; }
 
     // `squares` are the squared lengths of the targets, `widths` those of the panels. Null if it cannot be done.
     const Int16Targets *fill(const float *shifted, const std::vector<double> &squares, size_t k, size_t d, double scale,
@@ -102,11 +102,12 @@ public:
             const double sum = sum_by_parts(d, [&](size_t j) { return double(std::fabs(target[j])); });
             float largest = 0;
             for (size_t j = 0; j < d; ++j) largest = std::fabs(target[j]) > largest ? std::fabs(target[j]) : largest;
+            if (!(sum < 0x1p20)) return nullptr;  // nor for NaN
             sizes.sum = sum > sizes.sum ? sum : sizes.sum;
             sizes.largest = largest > sizes.largest ? largest : sizes.largest;
             sizes.square = squares[c] > sizes.square ? squares[c] : sizes.square;
         }
-        if (!(sizes.sum > 0x1p-60 && sizes.sum < 0x1p20)) return nullptr;
+        if (!(sizes.sum > 0x1p-60)) return nullptr;
         const Factors by = choose(sizes, d, row_length);
         if (!(by.target > 1)) return nullptr;
         const size_t pairs = (d + 1) / 2;

@@ -4,6 +4,7 @@
 
 #if defined(__x86_64__) && FW_BYTES >= 32
 using IntVec = Vec<int>;
+using UnsignedVec = Vec<unsigned>;
 
 FW_TWO_TO_ONE(larger, "vpmaxsd", int)
 FW_TWO_TO_ONE(smaller, "vpminsd", int)
@@ -32,7 +33,7 @@ __attribute__((always_inline)) inline void add_products(IntVec &sum, IntVec a, I
 #else
     IntVec products;
     __asm__("vpmaddwd %2, %1, %0" : "=x"(products) : "x"(a), "x"(b));
-    sum += products;
+    sum = (IntVec)((UnsignedVec)sum + (UnsignedVec)products);  // sums that leave 32 bits are not used
 #endif
 }
 // The same for one pair of a target in memory.
@@ -123,6 +124,14 @@ struct Int16Squares {
 constexpr size_t int16_chunk = 256;
 constexpr int int16_tags = int(int16_chunk) - 1, no_score = -0x7fffffff - 1;
 
+struct Int16Numbers {
+    int of[int16_chunk];
+    constexpr Int16Numbers() : of() {
+        for (int i = 0; i < int(int16_chunk); ++i) of[i] = i;
+    }
+};
+constexpr Int16Numbers int16_numbers;  // loaded into all lanes at once, which takes less time than from another register
+
 inline IntVec tagged_int16(IntVec score, IntVec tag) { return (score & ~int16_tags) | tag; }
 
 // The two best scores of a vector of rows for the targets of a chunk.
@@ -146,16 +155,14 @@ struct BestOfChunks : BestInts {
     }
     // Which rows are not certain, as bits. The lead may need 32 bits without a sign: half of it does not.
     inline unsigned long long doubtful(const Int16Targets &t, Vec<float> squares) const {
-        typedef unsigned Unsigned __attribute__((vector_size(FW_BYTES)));
-        const IntVec lead = (IntVec)((Unsigned)(best - second) >> 1);
+        const IntVec lead = (IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1);
         return false_lanes((to_float(lead) * 2 > t.per_length * square_roots(squares) + t.flat) & (squares <= t.most_squares));
     }
 };
 
 // The labels of some panels of rows. Doubtful rows are compared once more, in panels of their own, before labels are written.
 class Int16Labels {
-    static constexpr size_t L = lanes<int>, N = panel_rows<float>, least_panels = 8, most_panels = 64, panel_bytes = 256 << 10;
-    static constexpr size_t few = 4;  // doubtful rows that are compared one by one
+    static constexpr size_t L = lanes<int>, N = panel_rows<float>, least_panels = 16, most_panels = 64, panel_bytes = 256 << 10;
     const float *x;
     const Targets<float> &t;
     const Int16Targets &rounded;
@@ -179,10 +186,9 @@ class Int16Labels {
         for (size_t i = 0; i < count; ++i) {
             const float best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
             if (margin.decides(best, second, square_root(work.squares[i]))) label[doubtful[from + i]] = leaders.slot(i / L)[i % L];
-            else settle_one(doubtful[from + i]);
+            else label[doubtful[from + i]] = resolve_tie(work.rows[i], t, work.y, work.scores, result);
         }
     }
-    void settle_one(int row) { label[row] = resolve_tie(x + (first + size_t(row)) * t.d, t, work.y, work.scores, result); }
 
 public:
     Int16Labels(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, PanelWorkspace<float> &work_,
@@ -209,9 +215,7 @@ public:
         if (rows == room) write();
     }
     __attribute__((noinline)) void write() {
-        size_t from = 0;
-        for (; waiting - from > few; from += least(N, waiting - from)) settle(from, least(N, waiting - from));
-        for (; from < waiting; ++from) settle_one(doubtful[from]);
+        for (size_t from = 0; from < waiting; from += N) settle(from, least(N, waiting - from));
         for (size_t at = 0; at < rows; at += N) {
             if (rows - at >= N) {
                 IntVec some[panel_vectors];
@@ -235,7 +239,7 @@ __attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[p
     IntVec score = broadcast(t.start[c]);
     FW_UNROLL(8)
     for (size_t p = 0; p < pairs; ++p) add_products(score, y[p], t.packed + c * pairs + p);
-    found.take(score, broadcast(tag));
+    found.take(score, broadcast(int16_numbers.of[tag]));
 }
 
 template <size_t d>
@@ -374,7 +378,7 @@ __attribute__((noinline)) void score_int16(const int *panel, const Int16Targets 
     for (size_t v = 0; v < panel_vectors; ++v) {
         BestInts best = found[v];
         FW_UNROLL(8)
-        for (size_t i = 0; i < nc; ++i) best.take(sum[i][v], broadcast(tag + int(i)));
+        for (size_t i = 0; i < nc; ++i) best.take(sum[i][v], broadcast(int16_numbers.of[size_t(tag) + i]));
         found[v] = best;
     }
 }
@@ -395,6 +399,7 @@ inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, C
     PanelWorkspace<float> work(x, n, t, rounded.pairs * N * sizeof(int), &extra);
     int *panel = (int *)extra;
     constexpr size_t lines = 2 * N / 16;  // that a pair of columns of the next panel takes up
+    static_assert(lines == 2 || lines == 6);  // that the paces below divide
     const size_t tiles = size_t(t.panels[0]), pace = (lines + tiles - 1) / tiles;
     Int16Labels labels(x, t, rounded, work, log, result);
     for (size_t first = 0; first < n && !labels.hopeless(); first += N) {

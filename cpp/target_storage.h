@@ -116,7 +116,7 @@ public:
         }
         const Int16Targets *rounded = nullptr;
         if constexpr (sizeof(T) == sizeof(float))
-            if (row_length > 0 && !observed && !given.order && quick_int16(k, d) && Int16Storage::suits(d, scale))
+            if (row_length > 0 && !observed && !given.order && quick_int16(k, d) && Int16Storage::suits(scale))
                 rounded = int16.fill(shifted.get(), squares, k, d, scale, pivot.data(), widths, row_length);
         view = {k, d, T(scale), pivot.data(), shifted.get(), exact.get(), packed.get(), minus_half.data(),
                 ids.data(), !given.order, ends.size(), ends.data(), group_panels.data(), widths.data(),

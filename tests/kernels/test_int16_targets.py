@@ -163,10 +163,46 @@ def test_fits_have_the_same_bits(d: int, k: int, offset: float, monkeypatch: pyt
     np.testing.assert_array_equal(as_integers.predict(x), as_integers.labels_)
 
 
+@pytest.mark.parametrize("factor", [1.0, 3.0, 10.0, 1e3, 1e30])
+def test_rows_of_weight_zero_may_lie_anywhere(factor: float) -> None:
+    rng = np.random.default_rng(9)
+    x = rows_of("noise", 10_000, 8, rng)
+    weights = np.ones(len(x))
+    weights[:300] = 0.0
+    x[:300] *= np.float32(factor)
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        km = fw.KMeans(30, init=x[1000:1030].copy(), n_init=1, max_iter=5, tol=0.0).fit(x, sample_weight=weights)
+    np.testing.assert_array_equal(km.labels_, km.predict(x))
+    gaps = np.square(x[:300, None].astype(np.float64) - km.cluster_centers_).sum(axis=2)
+    if factor <= 1e3:  # farther away, float64 cannot tell centres apart
+        np.testing.assert_array_equal(km.labels_[:300], gaps.argmin(axis=1))
+
+
+def test_what_is_counted_does_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(10)
+    x = rows_of("noise", 30_000, 40, rng)
+    counts = []
+    for threads in (1, 2, 3):
+        with pytest.warns(fw.errors.NotFinishedWarning):
+            km = fw.KMeans(30, init=x[:30].copy(), n_init=1, max_iter=6, tol=0.0, algorithm="lloyd", n_threads=threads).fit(x)
+        counts.append([(step["near_ties"], step["moved"]) for step in km.trace_])
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_a_target_that_is_no_number_attracts_nothing() -> None:
+    rng = np.random.default_rng(12)
+    x = rows_of("noise", 500, 12, rng)
+    points = x[:30].copy()
+    points[4] = np.nan
+    np.testing.assert_array_equal(labels_of(x, points, typical(x))[0], labels_of(x, points, 0.0)[0])
+
+
 def test_where_it_pays() -> None:
     """Never without the instructions; with few targets only for short rows."""
     assert not (kernels.instruction_set() == "baseline" and _core.quick_int16(50, 16))
     assert _core.quick_int16(50, 16) >= _core.quick_int16(10, 16) >= _core.quick_int16(10, 300)
+    assert not _core.quick_int16(50, 4)
+    assert not _core.quick_int16(50, 1025)
 
 
 def test_the_reference_agrees() -> None:

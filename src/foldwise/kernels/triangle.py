@@ -18,7 +18,7 @@ from foldwise.kernels import _core
 class Spare:
     """Memory of triangles that nobody uses any more, for the next ones: fresh pages have to be cleared first, and given back.
 
-    It is worth nothing on another machine, and stays here when it is pickled.
+    It is worth nothing on another machine: moments that come from one have none.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Spare:
         self._free.clear()
 
     def __reduce__(self) -> tuple[type[Spare], tuple[()]]:
-        return Spare, ()
+        return Spare, ()  # of a task; that of moments is left out
 
 
 def scatter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,9 @@ class PackedMoments:
         if self.spare is not None:
             self.spare.give(other.packed)
         return PackedMoments(self.weight + other.weight, self.rows + other.rows, centre, self.packed, self.spare)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedMoments, (self.weight, self.rows, self.centre, self.packed)  # without memory of another process
 
     def unpacked(self) -> Moments:
         """The same with a square matrix."""

@@ -109,7 +109,7 @@ class Assignment:
         if not self._whole or len(known) != k:
             self.relabel(np.where(np.arange(len(known)) < k, known, -1), k)
         bounded = self.bounds.prepare(centres, data.rescaling)
-        targets, bounds = (data.targets(centres), None) if bounded is None else bounded
+        targets, bounds = (data.targets(centres, for_labels=True), None) if bounded is None else bounded
         self.centres, self._whole, self._inertias = None, False, None
         sparse = data.source.sparse
         return tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, data.fixed, bounds, self.name)

@@ -114,8 +114,11 @@ class KMeansData:
 
     @cached_property
     def row_length(self) -> float:
-        """The typical length of float32 rows after the rescaling, if no value exceeds 1; 0 otherwise, and for few rows."""
-        plain = self.dtype == np.float32 and not (self.source.sparse or self.observed)
+        """The typical length of float32 rows after the rescaling, if no value exceeds 1; 0 otherwise, and for few rows.
+
+        The extent leaves out rows of weight 0, which may lie anywhere.
+        """
+        plain = self.dtype == np.float32 and not (self.source.sparse or self.observed) and self.counted == self.n
         if not plain or not self.within or self.n < _MANY_ROWS:
             return 0.0
         return math.sqrt(self.spread / self.extent.columns.weight)
@@ -127,10 +130,12 @@ class KMeansData:
         offset = (columns.mean - rescaling.pivot) * rescaling.scale
         return float(self.squares.sum() + columns.weight * (offset @ offset))
 
-    def targets(self, points: NDArray[Any]) -> Any:
-        """Points prepared for comparison with blocks of this source."""
-        sparse, observed = self.source.sparse, self.observed
-        return targets_of(points, self.rescaling, sparse=sparse, observed=observed, row_length=self.row_length)
+    def targets(self, points: NDArray[Any], *, for_labels: bool = False) -> Any:
+        """Points prepared for comparison with blocks of this source; `for_labels` if no distances are wanted."""
+        row_length = self.row_length if for_labels else 0.0
+        return targets_of(
+            points, self.rescaling, sparse=self.source.sparse, observed=self.observed, row_length=row_length
+        )
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""
