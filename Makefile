@@ -51,6 +51,7 @@ $(VENV)/.installed-test: $(SOURCES) | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(SOURCES) | $(VENV)/bin/python
+	@echo "Installing Foldwise, its test tools and the libraries that it is compared with into $(VENV) (some minutes) ..."
 	$(PIP) install -c constraints.txt -e '.[test,bench]'
 	@touch $@ $(VENV)/.installed
 

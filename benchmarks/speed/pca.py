@@ -123,7 +123,7 @@ def compare(name: str, x: Any, k: int, bar: float) -> None:
         return lambda: fitted.__setitem__(who, fit())
 
     runs = {who: keeping(who, fit) for who, fit in contestants(x, k).items()}
-    times = long_race(runs, rounds=5, seconds=60.0, hopeless=2.0)  # one cold round would decide where ARPACK takes long
+    times = long_race(runs, rounds=5, seconds=60.0, hopeless=2.0)  # ARPACK takes long, and the first round of all is slower
     truth = reference(x, k)
     best = {who: min(each) for who, each in times.items()}
     off = {who: float(np.abs(model.explained_variance_ / truth - 1).max()) for who, model in fitted.items()}
