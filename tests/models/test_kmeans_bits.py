@@ -14,6 +14,7 @@ import foldwise as fw
 from foldwise.data.block_grid import rows_per_block
 
 D = 20
+K = 32  # clusters: with fewer, comparing takes so little time that `auto` does without bounds
 NAMES = [f"c{j}" for j in range(D)]
 
 
@@ -24,7 +25,7 @@ def model_hash(km: Any) -> str:
 
 def fitted(given: Any, weights: Any = None, **options: Any) -> str:
     """Enough clusters and columns that `auto` takes to bounds after a few steps."""
-    options = {"n_clusters": 14, "max_iter": 300, "random_state": 2, "tol": 1e-3, **options}
+    options = {"n_clusters": K, "max_iter": 300, "random_state": 2, "tol": 1e-3, **options}
     return model_hash(fw.KMeans(**options).fit(given, sample_weight=weights))
 
 
@@ -63,13 +64,13 @@ def test_threads_and_bounds(rows: Any, expected: str, algorithm: str, n_threads:
 
 def test_auto_does_use_bounds(rows: Any) -> None:
     """Otherwise the test above would show nothing."""
-    km = fw.KMeans(14, random_state=2, tol=1e-3).fit(rows)
+    km = fw.KMeans(K, random_state=2, tol=1e-3).fit(rows)
     assert max(figures["pruned"] for figures in km.trace_) > len(rows) / 2
 
 
 @pytest.mark.parametrize("init", ["random", "k-means||", "array"])
 def test_every_kind_of_start(rows: Any, init: str) -> None:
-    options = {"init": rows[:14] if init == "array" else init, "n_init": 1, "max_iter": 300}
+    options = {"init": rows[:K] if init == "array" else init, "n_init": 1, "max_iter": 300}
     assert fitted(rows, n_threads=3, **options) == fitted(rows, n_threads=1, algorithm="lloyd", **options)
 
 
@@ -135,7 +136,7 @@ def test_csv(rows: Any, expected: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_predict_and_score_too(rows: Any, threads: int, tmp_path: Path) -> None:
-    km = fw.KMeans(14, max_iter=300, n_threads=1).fit(rows)
+    km = fw.KMeans(K, max_iter=300, n_threads=1).fit(rows)
     np.save(tmp_path / "rows.npy", rows)
     distances, score = km.transform(rows), km.score(rows)
     km.set_params(n_threads=threads)
