@@ -84,7 +84,7 @@ inline void round_eights(const float *x, const Int16Targets &t, IntVec *to) {
     const V p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     IntVec y[8];
     FW_UNROLL(8)
-    for (size_t i = 0; i < 8; ++i) {  // row i, or that and 4, with the one after next four
+    for (size_t i = 0; i < 8; ++i) {  // rows i and i + 4; for the last four vectors, 4 rows further on
         const float *row = x + (i + (i & 4)) * 8;
         y[i] = nearest_integers(
             __builtin_shufflevector(load<Half>(row), load<Half>(row + 32), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * t.row_scale - p);
@@ -130,7 +130,7 @@ struct Int16Numbers {
         for (int i = 0; i < int(int16_chunk); ++i) of[i] = i;
     }
 };
-constexpr Int16Numbers int16_numbers;  // loaded into all lanes at once, which takes less time than from another register
+constexpr Int16Numbers int16_numbers;  // a load into all lanes keeps none of the computing units busy
 
 inline IntVec tagged_int16(IntVec score, IntVec tag) { return (score & ~int16_tags) | tag; }
 
