@@ -37,26 +37,21 @@ class Int16Storage {
     static constexpr double target_error = 0.002;  // the shifted targets are float32 numbers, of at most 2^15 here
     static constexpr double long_rows = 2;  // rows longer than typical ones by more than this are always compared once more
 
-    struct Factors {
-        double row, target;
-    };
     struct Sizes {
         double sum = 0, largest = 0, square = 0;  // the largest of all targets: sum of absolute values, absolute value, squared length
     };
 
-    // Powers of two for the rows cause no error; the targets take what the limit of scores leaves.
-    static Factors choose(const Sizes &of, size_t d, double row_length) {
-        Factors best{0, 0};
-        double least = 0;
-        for (double row = 0x1p14; row >= 0x1p6; row /= 2) {
-            const double score = long_rows * row_length * std::sqrt(of.square) + of.square / 2;
-            double target = most / (row * score);
-            if (target * of.largest > 32766) target = 32766 / of.largest;
-            // For typical rows, the share of both in the error.
-            const double error = of.sum / row + 0.6 * row_length * std::sqrt(double(d)) / target;
-            if (!best.row || error < least) best = {row, target}, least = error;
-        }
-        return best;
+    // The factor of the rows, a power of two: it causes no error. It depends on nothing but the rows, so that they can be kept
+    // as integers while the targets move. The error of scores, |target| sqrt(d) / row + 0.6 |row| sqrt(d) / (factor of targets), is
+    // smallest about here if targets are no longer than rows.
+    static double row_factor(double row_length) {
+        const double best = std::sqrt(most / 1.3) / row_length;
+        return std::fmin(std::fmax(std::exp2(std::rint(std::log2(best))), 0x1p6), 0x1p14);
+    }
+    // The targets take what the limit of scores leaves.
+    static double target_factor(const Sizes &of, double row, double row_length) {
+        const double score = long_rows * row_length * std::sqrt(of.square) + of.square / 2;
+        return std::fmin(most / (row * score), 32766 / of.largest);
     }
 
     // What rounding makes of the targets.
@@ -108,32 +103,32 @@ public:
             sizes.square = squares[c] > sizes.square ? squares[c] : sizes.square;
         }
         if (!(sizes.sum > 0x1p-60)) return nullptr;
-        const Factors by = choose(sizes, d, row_length);
-        if (!(by.target > 1)) return nullptr;
+        const double by_row = row_factor(row_length), by_target = target_factor(sizes, by_row, row_length);
+        if (!(by_target > 1)) return nullptr;
         const size_t pairs = (d + 1) / 2;
         packed.assign(k * pairs, 0);
         start.resize(k);
-        for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by.row * by.target));
+        for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by_row * by_target));
         Rounded all;
         if (d <= int16_short) {
-            for (size_t c = 0; c < k; ++c) all.include(round_target(shifted + c * d, d, by.target, packed.data() + c * pairs, 1));
+            for (size_t c = 0; c < k; ++c) all.include(round_target(shifted + c * d, d, by_target, packed.data() + c * pairs, 1));
         } else {
             size_t slot = 0;
             for (const unsigned char width : widths) {
                 for (size_t i = 0; i < width; ++i)
-                    all.include(round_target(shifted + (slot + i) * d, d, by.target, packed.data() + slot * pairs + i, width));
+                    all.include(round_target(shifted + (slot + i) * d, d, by_target, packed.data() + slot * pairs + i, width));
                 slot += width;
             }
         }
         row_pivot.assign(d + 16, 0.0f);
-        for (size_t j = 0; j < d; ++j) row_pivot[j] = float(pivot[j] * by.row);
-        const double root = std::sqrt(double(d)), half = sizes.square / 2 * by.row * by.target;
+        for (size_t j = 0; j < d; ++j) row_pivot[j] = float(pivot[j] * by_row);
+        const double root = std::sqrt(double(d)), half = sizes.square / 2 * by_row * by_target;
         const double per_length = 2 * (std::sqrt(all.error) + target_error * root);
         // Both scores of a comparison may be off: by their tags, by their starts, and by the rounding of squared lengths.
         const double flat = row_error * (2 * all.sum + per_length * root) + 600 + half * 0x1p-20;
         const double longest = (most - half) / (std::sqrt(all.square) + 1);
-        view = {pairs, packed.data(), start.data(), float(scale * by.row), row_pivot.data(), float(per_length * 1.001),
-                float(flat * 1.001), float(longest * longest * 0.999)};
+        view = {pairs, packed.data(), start.data(), float(scale * by_row), row_pivot.data(), float(per_length * 1.001),
+                float(flat * 1.001), float(longest * 0.9995)};
         return &view;
     }
 };

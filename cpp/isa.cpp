@@ -67,15 +67,15 @@ const Kernels &active_kernels() {
     return best;
 }
 
-bool quick_int16(size_t k, size_t d) {
+bool quick_int16(size_t k, size_t d, bool kept) {
 #ifdef FW_X86
     if (d < int16_least_columns || d > int16_columns) return false;
     // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
     static const bool one = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
-    if (one) return k > 12 || d <= 64;
-    return &active_kernels() == &avx2::kernels && (k > 24 || d <= 8);
+    if (one) return kept || k > 12 || d <= 64;
+    return &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= 8);
 #else
-    (void)k, (void)d;
+    (void)k, (void)d, (void)kept;
     return false;
 #endif
 }

@@ -114,6 +114,7 @@ template <class T> struct ChangeLog {
     int *labels;
     size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all that were moved; moves that the integers hold
     bool unknown = false;                   // whether a previous label was no target
+    bool cold = false;                      // whether rows that are compared are not in the cache for it
     int rows[most + room], before[most + room];
 
     ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t_, int *labels_)
@@ -153,8 +154,14 @@ template <class T> struct ChangeLog {
             const size_t i = size_t(__builtin_ctzll(changed));
             to.row[place] = int(first + i);
             to.before[place++] = old[i];
+            if (cold) fetch(first + i);
         }
         count = place;
+    }
+    // Fetches the begin of a row that will be moved, or compared once more.
+    inline void fetch(size_t row) const {
+        const char *from = (const char *)(x + row * t.d);
+        for (size_t i = 0; i < t.d * sizeof(T) && i < 1024; i += 64) __builtin_prefetch(from + i, 0, 2);
     }
     inline void write_label(size_t row, int label) {
         const int was = labels[row];
@@ -231,23 +238,25 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 
 #include "nearest_short.h"
 #include "nearest_few.h"
+#include "int16_rows.h"
 #include "nearest_int16.h"
 
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
-// a row without any gets the label -1 and the distance 0.
+// a row without any gets the label -1 and the distance 0. `kept` is used only if the targets are rounded.
 template <class T, bool observed = false>
 AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
-                     const FixedSums *sums) {
+                     const FixedSums *sums, Int16Rows kept) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     ChangeLog<T> log(changes, sums, x, t, labels);
     const bool plain = t.in_order && !near && !next;
     AssignCounts result{0, n, 0, 0};
     size_t begin = 0;  // rows before have their labels
+    (void)kept;  // without 16-bit integers
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
 #if defined(__x86_64__) && FW_BYTES >= 32
-        if (plain && t.rounded) begin = nearest_int16(x, n, t, log, result);
+        if (plain && t.rounded) begin = nearest_int16(x, n, t, KeptInts(kept), log, result);
 #endif
 #if FW_BYTES >= 32
         if (!begin && plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);

@@ -58,7 +58,7 @@ public:
     Targets<T> view{};
 
     void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, GivenGroups given, bool observed,
-              double row_length) {
+              double row_length, bool kept) {
         wide_pivot.resize(d);
         pivot.assign(d + 16, T(0));  // vectors are loaded past its end
         for (size_t j = 0; j < d; ++j) {
@@ -116,7 +116,7 @@ public:
         }
         const Int16Targets *rounded = nullptr;
         if constexpr (sizeof(T) == sizeof(float))
-            if (row_length > 0 && !observed && !given.order && quick_int16(k, d) && Int16Storage::suits(scale))
+            if (row_length > 0 && !observed && !given.order && quick_int16(k, d, kept) && Int16Storage::suits(scale))
                 rounded = int16.fill(shifted.get(), squares, k, d, scale, pivot.data(), widths, row_length);
         view = {k, d, T(scale), pivot.data(), shifted.get(), exact.get(), packed.get(), minus_half.data(),
                 ids.data(), !given.order, ends.size(), ends.data(), group_panels.data(), widths.data(),

@@ -24,6 +24,7 @@ using DoublesOut = Array<double, nb::ndim<1>>;
 using Doubles2Out = Array<double, nb::ndim<2>>;
 using Doubles3Out = Array<double, nb::ndim<3>>;
 using AnyOut = Array<nb::ndim<1>>;
+using Ints2Out = Array<int, nb::ndim<2>>;
 using Any2Out = Array<nb::ndim<2>>;
 using Any = Array<nb::ro, nb::ndim<1>>;
 using AssignTuple = std::tuple<size_t, size_t, size_t, size_t>;
@@ -118,6 +119,14 @@ class Targets {
         return &view;
     }
 
+    fw::Int16Rows int16_rows(const Ints2Out &integers, size_t n, bool ready) const {
+        if (!integers.is_valid()) return {nullptr, false};
+        require(single_ && !observed_, "only complete float32 rows are kept as integers");
+        require(integers.shape(0) == n && integers.shape(1) == (d_ + 1) / 2 + 1, "a row is kept as its pairs of columns and its length");
+        require(uintptr_t(integers.data()) % 64 == 0, "what is kept of rows must start at a cache line");
+        return {integers.data(), ready};
+    }
+
     void check_labels(const int *labels, size_t n) const {
         unsigned largest = 0;  // negative labels become very large, except that of a row with nothing observed
         const unsigned shift = observed_ ? 1 : 0;
@@ -147,7 +156,8 @@ class Targets {
     }
 
 public:
-    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed, double row_length)
+    Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed, double row_length,
+            bool kept)
         : single_(centres.dtype() == nb::dtype<float>()), observed_(observed), k_(centres.shape(0)), d_(centres.shape(1)) {
         require(single_ || centres.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
         require(pivot.shape(0) == d_, "pivot must have one entry per column");
@@ -156,16 +166,17 @@ public:
         const fw::GivenGroups given{order.is_valid() ? order.data() : nullptr, ends.is_valid() ? ends.data() : nullptr,
                                     ends.is_valid() ? ends.shape(0) : 0};
         if (single_)
-            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length);
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept);
         else
-            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length);
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept);
     }
 
     // Returns (moved, computed, near_ties, exact_ties).
     AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
-                        Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits) const {
+                        Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits, Ints2Out integers, bool ready) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
+        const fw::Int16Rows kept = int16_rows(integers, n, ready);
         return tuple(with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
@@ -173,7 +184,7 @@ public:
             fw::FixedSums view;
             const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
             nb::gil_scoped_release released;
-            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed);
+            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept);
         }));
     }
 
@@ -306,14 +317,16 @@ void register_targets(nb::module_ &m) {
     const auto x = nb::arg("x").noconvert(), labels = nb::arg("labels").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
     nb::class_<Targets>(m, "Targets")
-        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double>(), nb::arg("centres").noconvert(),
+        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double, bool>(), nb::arg("centres").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
-             nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false, nb::arg("row_length") = 0.0)
+             nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false, nb::arg("row_length") = 0.0,
+             nb::arg("kept") = false)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),
              nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
-             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0)
+             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0, nb::arg("integers").noconvert().none() = nb::none(),
+             nb::arg("ready") = false)
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
@@ -335,5 +348,5 @@ void register_targets(nb::module_ &m) {
              nb::arg("potential").noconvert());
     m.def("distances_moved", &distances_moved, nb::arg("before").noconvert(), nb::arg("after").noconvert(), nb::arg("scale"),
           nb::arg("out").noconvert());
-    m.def("quick_int16", &fw::quick_int16, nb::arg("k"), nb::arg("d"));
+    m.def("quick_int16", &fw::quick_int16, nb::arg("k"), nb::arg("d"), nb::arg("kept") = false);
 }

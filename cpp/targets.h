@@ -23,7 +23,13 @@ struct Int16Targets {
     float row_scale;
     const float *row_pivot; // d, and zeros up to a whole vector
     float per_length, flat; // the lead that makes the best score certain: flat + per_length * length of the rounded row,
-    float most_squares;     // if the square of that length is no larger than this
+    float longest;          // if that length is no larger than this
+};
+// Rows as these integers, kept from pass to pass (int16_rows.h): for each vector of rows, pairs of columns and then the lengths
+// of the rounded rows. Null if they are not kept; room for whole vectors of rows, from the start of a cache line on.
+struct Int16Rows {
+    int *values;
+    bool ready;  // whether they have been written
 };
 // Rows of at most so many columns stay in registers while all targets pass by; with more columns than these,
 // rounding would leave too many rows in doubt.

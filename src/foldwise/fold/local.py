@@ -165,7 +165,8 @@ class LocalBlocks:
                 kept = self._state(number)
                 for name, array in run.state.items():
                     before = kept.get(name)
-                    if before is not None and before.base is array:
+                    owner = array if array.base is None else array.base
+                    if before is not None and before.base is owner:
                         continue
                     here = array[start:stop]
                     if before is not None and before.shape == here.shape:  # from a pass over blocks
@@ -232,16 +233,20 @@ def _runs_of(source: Source, block_rows: int) -> list[_Run]:
     return runs
 
 
-def falling_cuts(n_rows: int, n_threads: int, least: int, most: int) -> list[int]:
+def falling_cuts(n_rows: int, n_threads: int, least: int, most: int, step: int = 1) -> list[int]:
     """Where parts end that get smaller and smaller, so that all threads are ready at about the same time.
+
+    All but the last end at multiples of `step`.
 
     >>> falling_cuts(1000, 2, 100, 400)
     [250, 438, 579, 685, 785, 885, 985, 1000]
+    >>> falling_cuts(1000, 2, 100, 400, step=16)
+    [256, 448, 592, 704, 816, 928, 1000]
     """
     cuts, done = [], 0
     while done < n_rows:
         part = max(min(-(-(n_rows - done) // (2 * n_threads)), most), least)
-        done = min(done + part, n_rows)
+        done = min(done + -(-part // step) * step, n_rows)
         cuts.append(done)
     return cuts
 

@@ -209,6 +209,7 @@ class Targets:
         ends: NDArray[np.int32] | None = None,
         observed: bool = False,
         row_length: float = 0.0,
+        kept: bool = False,
     ) -> None: ...
     def nearest(
         self,
@@ -223,6 +224,8 @@ class Targets:
         weight: NDArray[np.float64] | None = None,
         bits: int = 0,
         coarse_bits: int = 0,
+        integers: NDArray[np.int32] | None = None,
+        ready: bool = False,
     ) -> tuple[int, int, int, int]: ...
     def nearest_bounded(
         self,
@@ -354,7 +357,7 @@ def update_centres(
     given: bool,
     figures: NDArray[np.float64],
 ) -> None: ...
-def quick_int16(k: int, d: int) -> bool: ...
+def quick_int16(k: int, d: int, kept: bool = False) -> bool: ...
 def distances_moved(
     before: NDArray[Any], after: NDArray[Any], scale: float, out: NDArray[np.float64]
 ) -> None: ...

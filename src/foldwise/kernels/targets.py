@@ -111,6 +111,9 @@ Changes: TypeAlias = tuple[Labels, Labels]
 # The sums of the clusters that rows move between (high and low parts and weights), and the bits of `Grid` for them.
 FixedSums: TypeAlias = tuple[Floats, Floats, Floats, int, int]
 
+# Rows as integers of 16 bits (`integer_rows`), and whether they have been written.
+KeptIntegers: TypeAlias = tuple[NDArray[np.int32], bool]
+
 # For some rows: upper bounds, lower bounds, and lower bounds by group.
 RowBounds: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -120,7 +123,8 @@ class DenseTargets:
 
     If `observed`, rows may have missing cells, which are NaN, and every distance is over the observed cells of its row. A row
     with nothing observed is in no cluster: its label is -1. If all rows are known to have absolute
-    values of at most 1 after the rescaling, `row_length` may tell their typical length: labels are found sooner then.
+    values of at most 1 after the rescaling, `row_length` may tell their typical length: labels are found sooner then, by
+    comparing integers. `kept` says that rows are kept as such integers.
     """
 
     def __init__(
@@ -130,14 +134,15 @@ class DenseTargets:
         groups: CentreGroups | None = None,
         observed: bool = False,
         row_length: float = 0.0,
+        kept: bool = False,
     ) -> None:
         self.points, self.rescaling, self.groups, self.observed = points, rescaling, groups, observed
-        self.row_length = row_length
+        self.row_length, self.kept = row_length, kept
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
-        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed, row_length)
+        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed, row_length, kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = self.points, self.rescaling, self.groups, self.observed, self.row_length
+        given = self.points, self.rescaling, self.groups, self.observed, self.row_length, self.kept
         return DenseTargets, given  # repacked when unpickled
 
     def nearest(
@@ -148,6 +153,7 @@ class DenseTargets:
         next_: NDArray[Any] | None = None,
         changes: Changes | None = None,
         sums: FixedSums | None = None,
+        integers: KeptIntegers | None = None,
     ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
@@ -155,9 +161,11 @@ class DenseTargets:
         were exact ties, decided by the numbers of the targets (or a few more; never fewer). `near` and `next_` receive the
         squared distances, times scale squared, to the nearest and second nearest targets, up to rounding in the rows' dtype.
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
-        their clusters.
+        their clusters. `integers` are read if they are ready, and written otherwise; only if the targets were made for it.
         """
-        return self._core.nearest(rows, labels, near, next_, *(changes or (None, None)), *(sums or ()))
+        ints, ready = integers or (None, False)
+        given = changes or (None, None), sums or (None, None, None, 0, 0)
+        return self._core.nearest(rows, labels, near, next_, *given[0], *given[1], ints, ready)
 
     def nearest_bounded(
         self,
@@ -262,6 +270,20 @@ class DenseTargets:
         return np.asarray(out.astype(rows.dtype))
 
 
+VECTOR_ROWS = 16  # integers of rows are kept by vectors of so many rows, or of half as many
+
+
+def integer_rows(n: int, d: int) -> NDArray[np.int32]:
+    """Room for n rows of d columns as integers of 16 bits, in whole vectors of rows and from the start of a cache line on.
+
+    Any part that starts at a multiple of `VECTOR_ROWS` can be used alone.
+    """
+    width = (d + 1) // 2 + 1  # pairs of columns, and the length of the row
+    room = np.empty(-(-n // VECTOR_ROWS) * VECTOR_ROWS * width + 16, dtype=np.int32)
+    first = -room.ctypes.data % 64 // room.itemsize
+    return room[first : first + n * width].reshape(n, width)
+
+
 def observed_cells(rows: NDArray[Any]) -> NDArray[np.int64]:
     """The number of observed cells, which are not NaN, of each row."""
     return np.asarray(np.count_nonzero(rows == rows, axis=1))
@@ -290,14 +312,20 @@ def rescaling_within(middle: Floats, low: NDArray[Any], high: NDArray[Any], dtyp
 
 
 def targets_of(
-    points: NDArray[Any], rescaling: Rescaling, *, sparse: bool, observed: bool = False, row_length: float = 0.0
+    points: NDArray[Any],
+    rescaling: Rescaling,
+    *,
+    sparse: bool,
+    observed: bool = False,
+    row_length: float = 0.0,
+    kept: bool = False,
 ) -> Any:
     """Targets for dense or for sparse rows, or (`observed`) for dense rows that may have missing cells.
 
-    `row_length` may be given if no row has absolute values above 1 after the rescaling (see `DenseTargets`).
+    `row_length` and `kept` may be given if no row has absolute values above 1 after the rescaling (see `DenseTargets`).
     """
     if sparse:
         from foldwise.kernels.sparse import SparseTargets
 
         return SparseTargets(points, rescaling)
-    return DenseTargets(points, rescaling, observed=observed, row_length=row_length)
+    return DenseTargets(points, rescaling, observed=observed, row_length=row_length, kept=kept)

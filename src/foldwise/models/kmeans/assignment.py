@@ -17,7 +17,7 @@ from foldwise.data.block import Floats
 from foldwise.data.cache import CachedSource
 from foldwise.fold.local import falling_cuts
 from foldwise.kernels import _core
-from foldwise.kernels.targets import Labels
+from foldwise.kernels.targets import VECTOR_ROWS, Labels
 from foldwise.models.kmeans import tasks
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
@@ -71,11 +71,13 @@ class Assignment:
         """Assign every row to its nearest centre, exactly, and update the cluster sums."""
         data, k = self.data, len(centres)
         self._whole &= not self._weights_only
-        task = self._task(centres)
+        task = self._task(centres, keep=True)
         zero = partial(Assigned.zero, k, data.d, data.observed)
         bounded = task.bounds is not None
         cuts = self._cuts(k, self.bounds.share if bounded else 1.0, bounded=bounded)
         done = data.passes.total(task, zero, cuts=cuts, into=Assigned(self._sums))
+        if task.integers is False:
+            data.integers.ready = True
         self._assigned(centres, done)
         return done
 
@@ -102,17 +104,23 @@ class Assignment:
         data = self.data
         return -(-data.n // data.block_rows) < data.passes.n_threads and len(self._cuts(k, 1.0, bounded=False)) != 1
 
-    def _task(self, centres: NDArray[Any]) -> tasks.Assign:
-        """The E-step for these centres; from here on the labels are in doubt."""
+    def _task(self, centres: NDArray[Any], *, keep: bool = False) -> tasks.Assign:
+        """The E-step for these centres; from here on the labels are in doubt. `keep` allows that rows are kept as integers."""
         data, k = self.data, len(centres)
         known = self._sums.which
         if not self._whole or len(known) != k:
             self.relabel(np.where(np.arange(len(known)) < k, known, -1), k)
         bounded = self.bounds.prepare(centres, data.rescaling)
-        targets, bounds = (data.targets(centres, for_labels=True), None) if bounded is None else bounded
+        integers = None
+        if bounded is None:
+            integers = data.integers.for_pass(k) if keep else None
+            targets, bounds = data.targets(centres, for_labels=True, kept=integers is not None), None
+        else:
+            targets, bounds = bounded
         self.centres, self._whole, self._inertias = None, False, None
         sparse = data.source.sparse
-        return tasks.Assign(targets, data.grid, data.weight_scale, self._blank, sparse, data.fixed, bounds, self.name)
+        given = data.grid, data.weight_scale, self._blank, sparse, data.fixed, bounds, self.name
+        return tasks.Assign(targets, *given, integers)
 
     def _assigned(self, centres: NDArray[Any], done: Assigned) -> None:
         self.centres, self._whole, self.exact_ties, self.labelled = centres, True, done.tied, True
@@ -130,7 +138,7 @@ class Assignment:
             return []
         flops = 2.0 * k * data.d * share + 40  # for a row
         least, most = (max(int(work / flops) // 128, 1) * 128 for work in _PART_FLOPS)
-        return falling_cuts(data.n, _BOUNDED_SHARES if bounded else data.passes.n_threads, least, most)
+        return falling_cuts(data.n, _BOUNDED_SHARES if bounded else data.passes.n_threads, least, most, VECTOR_ROWS)
 
     # ------------------------------------------------------------ other label changes
 

@@ -18,6 +18,7 @@ from foldwise.data.source import Source, column_label
 from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.kernels.targets import Grid, Rescaling, rescaling_within, targets_of
+from foldwise.models.kmeans.integer_rows import IntegerRows
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.extent import Extent
 
@@ -130,12 +131,19 @@ class KMeansData:
         offset = (columns.mean - rescaling.pivot) * rescaling.scale
         return float(self.squares.sum() + columns.weight * (offset @ offset))
 
-    def targets(self, points: NDArray[Any], *, for_labels: bool = False) -> Any:
-        """Points prepared for comparison with blocks of this source; `for_labels` if no distances are wanted."""
+    @cached_property
+    def integers(self) -> IntegerRows:
+        """Whether rows are kept as integers between passes."""
+        return IntegerRows(self.passes, comparable=self.row_length > 0)
+
+    def targets(self, points: NDArray[Any], *, for_labels: bool = False, kept: bool = False) -> Any:
+        """Points prepared for comparison with blocks of this source; `for_labels` if no distances are wanted.
+
+        `kept` if this pass uses the rows that are kept as integers.
+        """
         row_length = self.row_length if for_labels else 0.0
-        return targets_of(
-            points, self.rescaling, sparse=self.source.sparse, observed=self.observed, row_length=row_length
-        )
+        given = {"sparse": self.source.sparse, "observed": self.observed, "row_length": row_length, "kept": kept}
+        return targets_of(points, self.rescaling, **given)
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""

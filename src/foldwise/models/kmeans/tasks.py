@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Block, Floats
-from foldwise.kernels.targets import Changes, Grid, Labels, Moved
+from foldwise.kernels.targets import Changes, Grid, Labels, Moved, integer_rows
 from foldwise.models.hashing import row_hashes
 from foldwise.stats.cluster_sums import ClusterSums
 
@@ -73,11 +73,14 @@ class Assign:
     fixed: bool  # whether rows are added up in fixed point
     bounds: BoundsInUse | None = None
     name: str = "labels"  # key of the labels in the block state
+    integers: bool | None = None  # whether rows kept as integers are there already; None if they are not kept
 
     def prepare(self, state: dict[str, Any], n: int) -> None:
         """Allocate the arrays of a block state."""
         if self.name not in state:
             state[self.name] = np.full(n, -1, dtype=np.int32)
+        if self.integers is not None and "integers" not in state:
+            state["integers"] = integer_rows(n, self.targets.points.shape[1])
         if self.bounds is not None:
             dtype, groups = self.targets.points.dtype, self.bounds.n_groups
             if "upper" not in state:
@@ -119,7 +122,8 @@ class Assign:
         counts: tuple[int, int, int, int]
         sums = None if add_to is None else self.grid.fixed(*add_to.parts)
         if self.bounds is None:
-            counts = self.targets.nearest(rows, labels, changes=changes, sums=sums)
+            integers = None if self.integers is None else (state["integers"], self.integers)
+            counts = self.targets.nearest(rows, labels, changes=changes, sums=sums, integers=integers)
         else:
             arrays = state["upper"], state["lower"], state["group_lower"]
             given, fresh = self.bounds.moved, self.bounds.fresh

@@ -1,0 +1,45 @@
+"""When to keep the rows as integers of 16 bits between passes.
+
+Comparing them takes half of the reading, and no rounding. They never change a label (cpp/nearest_int16.h), so the choice
+may depend on how much memory there is.
+"""
+
+from __future__ import annotations
+
+from foldwise.data.cache import CachedSource
+from foldwise.data.memory import available
+from foldwise.fold.passes import Passes
+from foldwise.kernels import _core
+from foldwise.kernels.targets import VECTOR_ROWS
+
+_PASSES = 2  # before the one that writes the integers, which takes about as long as it saves in some others
+_MOST_CLUSTERS = 64  # with more, rounding the rows takes a small part of a pass
+_SHARE = 0.25  # of the memory available
+
+
+class IntegerRows:
+    """The rows of one fit as integers; they are part of the state of the blocks."""
+
+    def __init__(self, passes: Passes, *, comparable: bool) -> None:
+        """`comparable` if rows can be compared as integers at all."""
+        source = passes.source
+        self._columns, self._rows = source.n_columns, source.n_rows or 0
+        in_memory = isinstance(source, CachedSource) and not source.sparse and not passes.engine.remote
+        self.possible = comparable and in_memory and passes.block_rows % VECTOR_ROWS == 0 and self._fit()
+        self.ready = False
+        self._passes = 0
+
+    def suit(self, k: int) -> bool:
+        """Whether rows can be kept for passes with k centres, and it is of use."""
+        return self.possible and k <= _MOST_CLUSTERS and _core.quick_int16(k, self._columns, True)
+
+    def for_pass(self, k: int) -> bool | None:
+        """Whether the integers are there already; None if this pass should do without."""
+        if not self.suit(k):
+            return None
+        self._passes += 1
+        return self.ready if self._passes > _PASSES else None
+
+    def _fit(self) -> bool:
+        free = available()
+        return free is None or self._rows * (2 * self._columns + 8) <= _SHARE * free
