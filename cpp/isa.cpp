@@ -69,7 +69,7 @@ const Kernels &active_kernels() {
 
 bool quick_int16(size_t k, size_t d, bool kept) {
 #ifdef FW_X86
-    if (d < int16_least_columns || d > int16_columns) return false;
+    if (d < int16_least_columns || d > int16_columns || (kept && d <= int16_short)) return false;
     // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
     static const bool one = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
     if (one) return kept || k > 12 || d <= 64;

@@ -133,89 +133,45 @@ __attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[p
     found.take(score, broadcast(int16_numbers.of[tag]));
 }
 
-// Some pairs of columns of a vector of rows, or all of them if they are few: from the rows, or as they were kept.
-template <size_t d> class ShortRows {
-    static constexpr size_t L = lanes<float>, pairs = (d + 1) / 2;
-    const float *x;
-    const Int16Targets &t;
-    const KeptInts kept;
-    PanelWorkspace<float> &work;
-
-    // The pairs of vector v of the selected rows, of which the first is row `first`.
-    inline void round(size_t first, size_t v, bool eights, IntVec (&y)[pairs]) const {
-        IntVec all[int16_short / 2];
-#if FW_BYTES == 64
-        if (d == 8 && eights) round_eights(x + (first + v * L) * d, t, all);
-        else
-#endif
-        {
-            round_rows(work.rows + v * L, 0, t, all);
-            if constexpr (d > L) round_rows(work.rows + v * L, L, t, all + L / 2);
-        }
-        FW_UNROLL(8)
-        for (size_t p = 0; p < pairs; ++p) y[p] = all[p];
-        if constexpr (d % 2) y[pairs - 1] &= 0xffff;  // the other half belongs to the next row
-    }
-
-public:
-    ShortRows(const float *x_, const Int16Targets &t_, KeptInts kept_, PanelWorkspace<float> &work_)
-        : x(x_), t(t_), kept(kept_), work(work_) {}
-    inline void select(size_t first, size_t count, const Targets<float> &targets) {
-        if (!kept.ready && !eights(count)) work.use_rows_from(x + first * d, count, targets);
-    }
-    static bool eights(size_t count) { return FW_BYTES == 64 && d == 8 && count == panel_rows<float>; }
-    // Returns the lengths of the rows.
-    inline Vec<float> take(size_t first, size_t count, size_t v, IntVec (&y)[pairs]) const {
-        constexpr size_t line = 16, ahead = 4096 / sizeof(float);
-        int *at = kept.values + (first + v * L) * (pairs + 1);
-        if (kept.ready) {
-            if (v * L >= count) {  // there is no such row
-                FW_UNROLL(8)
-                for (size_t p = 0; p < pairs; ++p) y[p] = IntVec{};
-                return Vec<float>{};
-            }
-            FW_UNROLL(8)
-            for (size_t p = 0; p < pairs; ++p) y[p] = load<IntVec>(at + p * L);
-            for (size_t i = 0; i < (pairs + 1) * L; i += line) __builtin_prefetch(at + ahead + i, 0, 3);
-            return load<Vec<float>>(at + pairs * L);
-        }
-        round(first, v, eights(count), y);
-        const float *after = x + (first + panel_rows<float>) * d + ahead;
-        for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
-        Int16Squares sum;
-        FW_UNROLL(8)
-        for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[p], y[p + 1]);
-        if constexpr (pairs % 2) sum.add(y[pairs - 1]);
-        const Vec<float> length = square_roots(sum.sum);
-        if (kept.values && v * L < count) {
-            FW_UNROLL(8)
-            for (size_t p = 0; p < pairs; ++p) store(at + p * L, y[p]);
-            store(at + pairs * L, length);
-        }
-        return length;
-    }
-};
-
 template <size_t d>
-size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, KeptInts kept, ChangeLog<float> &log,
-                           AssignCounts &result) {
-    constexpr size_t N = panel_rows<float>, pairs = (d + 1) / 2;
+size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
+    constexpr size_t N = panel_rows<float>, L = lanes<float>, line = 64 / sizeof(float);
+    constexpr size_t pairs = (d + 1) / 2;
     const Int16Targets rounded = *t.rounded;
     PanelWorkspace<float> work(x, n, t);
     Int16Labels labels(x, t, rounded, work, log, result);
-    ShortRows<d> rows(x, rounded, kept, work);
-    for (size_t first = 0; first < n; first += N) {
-        const bool given_up = labels.hopeless();
-        if (given_up && !kept.wanted()) break;
+    for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
-        rows.select(first, count, t);
+        const bool eights = FW_BYTES == 64 && d == 8 && count == N;
+        const float *after = x + (first + N) * d + 4096 / sizeof(float);
+        if (!eights) work.use_rows_from(x + first * d, count, t);
         BestOfChunks found[panel_vectors];
         Vec<float> length[panel_vectors];
         FW_UNROLL(1)
         for (size_t v = 0; v < panel_vectors; ++v) {
             IntVec y[pairs];
-            length[v] = rows.take(first, count, v, y);
-            if (given_up) continue;
+#if FW_BYTES == 64
+            if (d == 8 && eights) {
+                IntVec all[4];
+                round_eights(x + (first + v * L) * d, rounded, all);
+                FW_UNROLL(8)
+                for (size_t p = 0; p < (pairs < 4 ? pairs : 4); ++p) y[p] = all[p];
+            } else
+#endif
+            {
+                IntVec all[int16_short / 2];
+                round_rows(work.rows + v * L, 0, rounded, all);
+                if constexpr (d > L) round_rows(work.rows + v * L, L, rounded, all + L / 2);
+                FW_UNROLL(8)
+                for (size_t p = 0; p < pairs; ++p) y[p] = all[p];
+            }
+            if constexpr (d % 2) y[pairs - 1] &= 0xffff;  // the other half belongs to the next row
+            for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
+            Int16Squares sum;
+            FW_UNROLL(8)
+            for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[p], y[p + 1]);
+            if constexpr (pairs % 2) sum.add(y[pairs - 1]);
+            length[v] = square_roots(sum.sum);
             for (size_t c = 0; c < t.k; c += int16_chunk) {
                 BestInts best;
                 const size_t some = least(t.k - c, int16_chunk);
@@ -228,18 +184,17 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ke
                 found[v].merge(int(c), best);
             }
         }
-        if (!given_up) labels.take(found, length, count);
+        labels.take(found, length, count);
     }
     labels.write();
     return labels.written();
 }
 
 template <size_t d>
-size_t nearest_int16_short_of(const float *x, size_t n, const Targets<float> &t, KeptInts kept, ChangeLog<float> &log,
-                              AssignCounts &result) {
+size_t nearest_int16_short_of(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     if constexpr (d > int16_least_columns)
-        if (t.d != d) return nearest_int16_short_of<d - 1>(x, n, t, kept, log, result);
-    return nearest_int16_short<d>(x, n, t, kept, log, result);
+        if (t.d != d) return nearest_int16_short_of<d - 1>(x, n, t, log, result);
+    return nearest_int16_short<d>(x, n, t, log, result);
 }
 
 // `lines` cache lines of those from `after` on are fetched with every pair of columns.
@@ -284,8 +239,8 @@ inline void score_int16_width(size_t width, const int *panel, const Int16Targets
     if constexpr (nc > 1) score_int16_width<lines, nc - 1>(width, panel, t, slot, tag, after, found);
 }
 
-// The panels of long rows as integers: from the rows, or as they were kept.
-class LongRows {
+// The panels of rows as integers: from the rows, or as they were kept.
+class RoundedPanels {
     static constexpr size_t L = lanes<int>, N = panel_rows<float>;
     const float *x;
     const Targets<float> &t;
@@ -295,7 +250,7 @@ class LongRows {
     int *const room;
 
 public:
-    LongRows(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, KeptInts kept_, PanelWorkspace<float> &work_,
+    RoundedPanels(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, KeptInts kept_, PanelWorkspace<float> &work_,
              int *room_)
         : x(x_), t(t_), rounded(rounded_), kept(kept_), work(work_), room(room_) {}
 
@@ -323,14 +278,14 @@ public:
 // Writes the labels of rows up to the one whose number it returns: all n, unless it is better to go on in floating point.
 inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, KeptInts kept, ChangeLog<float> &log,
                             AssignCounts &result) {
+    if (t.d <= int16_short) return nearest_int16_short_of<int16_short>(x, n, t, log, result);
     log.cold = kept.ready;
-    if (t.d <= int16_short) return nearest_int16_short_of<int16_short>(x, n, t, kept, log, result);
     constexpr size_t N = panel_rows<float>, L = lanes<int>;
     const Int16Targets rounded = *t.rounded;
     const size_t step = int16_vector(rounded.pairs);
     char *extra;
     PanelWorkspace<float> work(x, n, t, panel_vectors * step * sizeof(int), &extra);
-    LongRows rows(x, t, rounded, kept, work, (int *)extra);
+    RoundedPanels rows(x, t, rounded, kept, work, (int *)extra);
     const size_t lines = rows.lines(), tiles = size_t(t.panels[0]), pace = (lines + tiles - 1) / tiles;
     Int16Labels labels(x, t, rounded, work, log, result);
     for (size_t first = 0; first < n; first += N) {

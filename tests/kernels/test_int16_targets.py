@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ from numpy.typing import NDArray
 
 import foldwise as fw
 from foldwise import kernels
+from foldwise.data.cache import cached
+from foldwise.data.scan import scan
+from foldwise.fold.passes import Passes
 from foldwise.kernels import _core, reference
-from foldwise.kernels.targets import DenseTargets, Rescaling, rescaling_within
+from foldwise.kernels.targets import VECTOR_ROWS, DenseTargets, Rescaling, integer_rows, rescaling_within
 from foldwise.models.kmeans.fit_data import KMeansData
+from foldwise.models.kmeans.integer_rows import IntegerRows
 
 KINDS = ["noise", "groups", "lattice", "few distinct", "corners", "shifted", "heavy tails", "one column", "zeros"]
 
@@ -210,3 +215,92 @@ def test_the_reference_agrees() -> None:
     x = rows_of("groups", 800, 21, rng)
     points = rows_of("groups", 13, 21, rng)
     np.testing.assert_array_equal(labels_of(x, points, typical(x))[0], reference.nearest(x, points))
+
+
+def kept_labels(x: NDArray[Any], points: NDArray[Any], cuts: list[int]) -> list[NDArray[np.int32]]:
+    """The labels of a pass that keeps the rows as integers, part by part, and of one that reads them."""
+    integers = integer_rows(len(x), x.shape[1])
+    targets = DenseTargets(points, frame_of(x), row_length=typical(x), kept=True)
+    found = []
+    for ready in (False, True):
+        labels = np.full(len(x), -1, np.int32)
+        for start, stop in pairwise([0, *cuts, len(x)]):
+            here = slice(start, stop)
+            targets.nearest(x[here], labels[here], integers=(integers[here], ready))
+        found.append(labels)
+    return found
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    kind=st.sampled_from(KINDS),
+    n=st.integers(1, 400),
+    d=st.integers(5, 70),
+    k=st.integers(1, 40),
+    cut=st.integers(0, 24),
+    seed=st.integers(0, 2**32),
+)
+def test_rows_that_are_kept_as_integers_get_the_same_labels(kind: str, n: int, d: int, k: int, cut: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rows_of(kind, n, d, rng)
+    points = x[rng.integers(n, size=k)] if seed % 2 else rows_of(kind, k, d, rng)
+    want, _ = labels_of(x, points, 0.0)
+    for got in kept_labels(x, points, [VECTOR_ROWS * cut] if 0 < VECTOR_ROWS * cut < n else []):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(3000, 17, 2), (2000, 33, 12), (1600, 64, 64), (1500, 257, 10), (900, 784, 7), (500, 1024, 3)]
+)
+def test_kept_rows_of_many_columns(n: int, d: int, k: int) -> None:
+    rng = np.random.default_rng(n + d)
+    x = rows_of("noise", n, d, rng)
+    points = x[rng.choice(n, k, replace=False)]
+    want, _ = labels_of(x, points, 0.0)
+    for got in kept_labels(x, points, [16, 208, 480]):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_is_kept_is_checked() -> None:
+    x = rows_of("noise", 100, 20, np.random.default_rng(1))
+    targets = DenseTargets(x[:3].copy(), frame_of(x), row_length=typical(x), kept=True)
+    labels = np.full(100, -1, np.int32)
+    for integers in (integer_rows(99, 20), integer_rows(100, 18), integer_rows(101, 20)[1:]):
+        with pytest.raises(ValueError, match="kept"):
+            targets.nearest(x, labels, integers=(integers, False))
+
+
+@pytest.mark.skipif(not _core.quick_int16(5, 40, True), reason="no quick products of 16-bit integers here")
+@pytest.mark.parametrize(("d", "k"), [(20, 3), (41, 12), (100, 30)])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_fits_that_keep_integers_have_the_same_bits(d: int, k: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(d)
+    x = np.ascontiguousarray(rng.standard_normal((30_011, d)), dtype=np.float32)
+    given_ = {"init": x[:k].copy(), "n_init": 1, "max_iter": 9, "tol": 0.0, "algorithm": "lloyd", "n_threads": threads}
+    used: list[bool | None] = []
+    own = IntegerRows.for_pass
+
+    def asked(rows: IntegerRows, k: int) -> bool | None:
+        used.append(own(rows, k))
+        return used[-1]
+
+    monkeypatch.setattr(IntegerRows, "for_pass", asked)
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        kept = fw.KMeans(k, **given_).fit(x)
+    assert used[:4] == [None, None, False, True]
+    monkeypatch.setattr(IntegerRows, "suit", lambda rows, k: False)
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        plain = fw.KMeans(k, **given_).fit(x)
+    np.testing.assert_array_equal(kept.labels_, plain.labels_)
+    np.testing.assert_array_equal(kept.cluster_centers_, plain.cluster_centers_)
+    assert kept.inertia_ == plain.inertia_
+    assert kept.trace_ == plain.trace_
+
+
+def test_rows_are_kept_only_where_there_is_memory_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = rows_of("noise", 10_000, 40, np.random.default_rng(2))
+    enough = KMeansData(Passes(cached(scan(x))))
+    assert enough.integers.suit(10) == _core.quick_int16(10, 40, True)
+    monkeypatch.setattr("foldwise.models.kmeans.integer_rows.available", lambda: 1 << 20)
+    short = KMeansData(Passes(cached(scan(x))))
+    assert not short.integers.suit(10)
