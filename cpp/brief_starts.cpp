@@ -9,93 +9,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <future>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <vector>
 
+#include "brief_kernels.h"
 #include "random.h"
 
 namespace nb = nanobind;
-
-#if defined(FW_X86) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define FW_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FW_CLONES
-#endif
 
 namespace {
 
 using std::size_t;
 
-typedef float Lanes __attribute__((vector_size(64)));
-typedef float Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
-constexpr size_t kLanes = 16, kGroups = 2, kBlock = kLanes * kGroups;  // rows that are compared together
-constexpr size_t kTile = 3;                                            // points that are compared together
 constexpr double kSettled = 1e-6;  // a step that lowers the inertia by a smaller share is the last; exact steps follow
 constexpr size_t kThreadsPay = 200'000;  // values compared in one step, below which a second thread costs more than it gains
-
-#define loaded(from) (*reinterpret_cast<const Unaligned *>(from))
-
-// x.p - p.p / 2 of a block of rows, stored by columns, and `m` of the points: out[j * kBlock + row].
-template <size_t m>
-__attribute__((always_inline)) inline void tile(const float *block, size_t d, const float *points, const float *half, float *out) {
-    Lanes sum[m][kGroups];
-    for (size_t j = 0; j < m; ++j)
-        for (size_t g = 0; g < kGroups; ++g) sum[j][g] = -half[j] - Lanes{};
-    for (size_t c = 0; c < d; ++c) {
-        Lanes x[kGroups];
-        for (size_t g = 0; g < kGroups; ++g) x[g] = loaded(block + c * kBlock + g * kLanes);
-        for (size_t j = 0; j < m; ++j)
-            for (size_t g = 0; g < kGroups; ++g) sum[j][g] += x[g] * points[j * d + c];
-    }
-    std::memcpy(out, sum, sizeof sum);
-}
-
-FW_CLONES void products(const float *block, size_t d, const float *points, const float *half, size_t count, float *out) {
-    size_t j = 0;
-    for (; j + kTile <= count; j += kTile) tile<kTile>(block, d, points + j * d, half + j, out + j * kBlock);
-    if (count - j == 2) tile<2>(block, d, points + j * d, half + j, out + j * kBlock);
-    if (count - j == 1) tile<1>(block, d, points + j * d, half + j, out + j * kBlock);
-}
-
-// The largest of `k` products of each row of a block, and whose it is.
-FW_CLONES void largest(const float *from, size_t k, float *best, float *label) {
-    for (size_t g = 0; g < kGroups; ++g) {
-        Lanes most = loaded(from + g * kLanes), name = {};
-        for (size_t j = 1; j < k; ++j) {
-            const Lanes value = loaded(from + j * kBlock + g * kLanes);
-            const auto more = value > most;
-            most = more ? value : most;
-            name = more ? float(j) - Lanes{} : name;
-        }
-        std::memcpy(best + g * kLanes, &most, sizeof most);
-        std::memcpy(label + g * kLanes, &name, sizeof name);
-    }
-}
-
-// The smaller of a known squared distance and that to a new point, for the rows of a block; returns their weighted sum.
-FW_CLONES double closer(const float *product, const float *square, const float *known, const float *weight, float *out) {
-    Lanes sum = {};
-    for (size_t g = 0; g < kGroups; ++g) {
-        const size_t at = g * kLanes;
-        Lanes now = loaded(square + at) - 2.0f * loaded(product + at);
-        now = now > 0 ? now : Lanes{};
-        const Lanes before = loaded(known + at);
-        now = now < before ? now : before;
-        std::memcpy(out + at, &now, sizeof now);
-        sum += loaded(weight + at) * now;
-    }
-    double total = 0;
-    for (size_t l = 0; l < kLanes; ++l) total += double(sum[l]);
-    return total;
-}
-
-FW_CLONES void add_row(const float *row, size_t d, double w, double *sum) {
-    for (size_t c = 0; c < d; ++c) sum[c] += w * double(row[c]);
-}
 
 // The distinct rows in lexicographic order, less their mean, with their weights: neither repetition nor order matters. Rows of
 // weight 0 are left out.
@@ -230,24 +160,29 @@ class Maker {
         halve(now.centres.data(), k_);
         now.value = 0;
         std::fill(far_.begin(), far_.end(), -1.0f);
-        float best[kBlock], label[kBlock];
+        float best[kBlock], label[kBlock], away[kBlock];
         for (size_t b = 0; b < t_.blocks; ++b) {
             products(t_.block(b), t_.d, now.centres.data(), half_.data(), k_, product_.data());
             largest(product_.data(), k_, best, label);
             const size_t first = b * kBlock, here = std::min(kBlock, t_.n - first);
+            const Glance seen = distances(best, &t_.square[first], &now.label[first], label, away);
             double sum = 0;
-            for (size_t r = 0; r < here; ++r) {
-                const float away = std::max(t_.square[first + r] - 2 * best[r], 0.0f);
-                sum += double(t_.weight[first + r]) * double(away);
-                if (away > far_[0]) remember(away, first + r);
-                float &known = now.label[first + r];
-                if (known == label[r]) continue;
-                if (known >= 0) add(first + r, size_t(known), -double(t_.weight[first + r]));
-                add(first + r, size_t(label[r]), double(t_.weight[first + r]));
-                known = label[r];
-            }
+            for (size_t r = 0; r < here; ++r) sum += double(t_.weight[first + r]) * double(away[r]);
             now.value += sum;
+            if (seen.farthest > far_[0])  // after the first blocks and steps, few have such a row, or one that moves
+                for (size_t r = 0; r < here; ++r)
+                    if (away[r] > far_[0]) remember(away[r], first + r);
+            if (seen.moved)
+                for (size_t r = 0; r < here; ++r) move(now.label[first + r], label[r], first + r);
         }
+    }
+
+    void move(float &known, float label, size_t row) {
+        if (known == label) return;
+        const double w = double(t_.weight[row]);
+        if (known >= 0) add(row, size_t(known), -w);
+        add(row, size_t(label), w);
+        known = label;
     }
 
     void add(size_t i, size_t cluster, double w) {

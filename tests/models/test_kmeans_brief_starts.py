@@ -43,6 +43,19 @@ def test_value_is_that_of_the_centres(n, d, k, dtype):
     assert value == pytest.approx(mean_distance(x, centres), rel=1e-4)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [31, 32, 33, 63, 64, 65, 95, 97])
+def test_what_fills_the_last_block_neither_counts_nor_moves(n, weighted):
+    """Rows far from zero: those that fill a block are at zero, and look far from any centre."""
+    x = blobs(n, 3, 4, seed=n) + 50.0
+    weights = np.random.default_rng(n).integers(1, 4, n).astype(np.float64) if weighted else None
+    value, centres = kernel(x, 4, weights)
+    assert value == pytest.approx(mean_distance(x, centres, weights), rel=1e-4)
+    label = np.square(x[:, None, :] - centres).sum(axis=2).argmin(axis=1)
+    means = [np.average(x[label == j], axis=0, weights=None if weights is None else weights[label == j]) for j in range(4)]
+    np.testing.assert_allclose(centres, means, atol=1e-4)
+
+
 def test_nearly_a_fixed_point():
     x = blobs(3000, 5, 6)
     _, centres = kernel(x, 6)

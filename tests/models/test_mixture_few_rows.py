@@ -11,7 +11,7 @@ import foldwise as fw
 from foldwise.models.mixture import search
 from foldwise.models.mixture.collapse import crowded, least_weight
 from foldwise.models.mixture.covariance import COVARIANCE_TYPES
-from foldwise.models.mixture.covariance.matrices import MatrixType
+from foldwise.models.mixture.covariance.matrices import MatrixType, inverse_factors
 
 
 def full(d: int) -> MatrixType:
@@ -75,3 +75,44 @@ def test_flat_components_are_found_as_by_eigenvalues(constant: bool) -> None:
         found.append(expected)
     assert any(found)
     assert not all(found)
+
+
+def test_columns_that_hardly_vary_in_a_component_are_found_without_eigenvectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A constant column of a component shows that it is flat; its eigenvectors, which take far longer, agree."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((400, 6)) @ rng.standard_normal((6, 6))
+    whole, ridge = np.cov(x.T), np.full(6, 1e-8)
+    part = x[:200].copy()
+    part[:, 2] = 1.0
+    raw = np.cov(part.T, bias=True)
+    assert by_eigenvalues(raw, ridge, whole)
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    assert full(6).collapsed(raw[None], ridge, whole) == [True]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_column_shortcut_never_disagrees_with_eigenvectors(seed: int) -> None:
+    """Variances about the ridge, columns of very different spread, ones that are constant in the whole."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 9))
+    kind = full(d)
+    for _ in range(25):
+        ridge = 10.0 ** rng.uniform(-10, -6, d)
+        x = rng.standard_normal((60, d)) @ rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-5, 1, d)
+        x[:, rng.random(d) < 0.2] = 0.0
+        part = x[:30] * np.where(rng.random(d) < 0.4, 10.0 ** rng.uniform(-9, 0, d), 1.0)
+        part[:, rng.random(d) < 0.2] = 0.0
+        whole, raw = np.cov(x.T, bias=True), np.cov(part.T, bias=True)
+        assert kind.collapsed(raw[None], ridge, whole) == [by_eigenvalues(raw, ridge, whole)]
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (7, 3), (5, 150), (2, 300)])
+def test_factors_of_covariances_are_the_same_however_many_are_made_together(k: int, d: int) -> None:
+    rng = np.random.default_rng(d)
+    half = rng.standard_normal((k, d, d + 2))
+    covariances = half @ np.swapaxes(half, 1, 2)
+    found = inverse_factors(covariances)
+    assert np.array_equal(found, np.concatenate([inverse_factors(covariances[j : j + 1]) for j in range(k)]))
+    np.testing.assert_allclose(found @ np.swapaxes(found, 1, 2) @ covariances, np.stack([np.eye(d)] * k), atol=1e-5)

@@ -12,6 +12,10 @@ from foldwise.fold.passes import Passes
 from foldwise.models.mixture.covariance.base import CovarianceType
 from foldwise.stats.moments import Moments
 
+_SPREAD = 4.0  # in units of the ridge: a direction that varies less in the whole cannot be flat in a component
+_ROUNDED = 0.5  # of the ridge: rounding does not lift a flat direction from here to above 1
+_VALUES = 1 << 16  # of matrices that are factorised together: they stay in the cache
+
 
 class MatrixType(CovarianceType):
     """Covariances as matrices, one for each component or one for all."""
@@ -89,18 +93,34 @@ class MatrixType(CovarianceType):
         """By eigenvalues, in units of the ridge: a variance below 1 is flat."""
         found = []
         size = np.sqrt(ridge)
-        vary = np.ix_(*[np.flatnonzero(np.diagonal(whole) > 0)] * 2)
+        seen = whole / size / size[:, None]
+        spread, total = np.diagonal(seen), float(np.trace(seen))
+        least = max(_SPREAD, 1e-15 * total)
+        vary = np.flatnonzero(np.diagonal(whole) > 0)
+        vary_both = None if len(vary) == self.d else np.ix_(vary, vary)
         for one in self.formed(raw):
             scaled = one / size / size[:, None]
-            if _exceeds_one(scaled[vary]):  # as most do, and a Cholesky factor takes a fraction of the eigenvectors' time
-                found.append(False)
-                continue
-            values, vectors = np.linalg.eigh(scaled)
-            flat = vectors[:, values < 1.0]
-            seen = whole / size / size[:, None]
-            spread = np.einsum("ij,ik,kj->j", flat, seen, flat)
-            found.append(bool((spread > max(4.0, 1e-15 * float(np.trace(seen)))).any()))
+            if _is_flat_in_a_column(np.diagonal(scaled), spread, total, least):
+                found.append(True)
+            elif _exceeds_one(scaled if vary_both is None else scaled[vary_both]):
+                found.append(False)  # as most do, and a Cholesky factor takes a fraction of the eigenvectors' time
+            else:
+                values, vectors = np.linalg.eigh(scaled)
+                flat = vectors[:, values < 1.0]
+                found.append(bool((np.einsum("ij,ij->j", flat, seen @ flat) > least).any()))
         return found
+
+
+def _is_flat_in_a_column(variances: Floats, spread: Floats, total: float, least: float) -> bool:
+    """Whether a column alone shows what the eigenvectors would: that some flat one of them has more spread than `least`.
+
+    Let a be the variance of column j in the component, and s and S those of the column and of all columns in the whole. At
+    most a of the squared length of the unit vector e_j lies along eigenvectors that are not flat, and what lies there has at
+    most a S of spread. So where a S < s / 4, the flat rest of it has a spread above s / 4, and one of at most d eigenvectors
+    above s / (4 d).
+    """
+    certain = (variances < _ROUNDED) & (variances * total < spread / 4) & (spread > 4 * len(spread) * least)
+    return bool(certain.any())
 
 
 def _exceeds_one(matrix: Floats) -> bool:
@@ -117,7 +137,12 @@ def inverse_factors(covariances: Floats) -> Floats:
     variances = np.diagonal(covariances, axis1=1, axis2=2)
     if not (np.isfinite(variances).all() and (variances > 0).all()):
         raise np.linalg.LinAlgError("a variance is not above zero")
-    size = np.sqrt(variances)
-    correlations = covariances / size[:, :, None] / size[:, None, :]  # so that units do not matter
-    found = np.stack([dtrtri(one, lower=1)[0].T for one in np.linalg.cholesky(correlations)])
-    return np.ascontiguousarray(found / size[:, :, None])
+    size, found = np.sqrt(variances), np.empty(covariances.shape)
+    together = max(1, _VALUES // covariances[0].size)
+    for start in range(0, len(found), together):
+        some = slice(start, start + together)
+        across, along = size[some, :, None], size[some, None, :]
+        correlations = covariances[some] / across / along  # so that units do not matter
+        inverses = [dtrtri(one, lower=1)[0].T for one in np.linalg.cholesky(correlations)]
+        np.divide(inverses[0] if together == 1 else np.stack(inverses), across, out=found[some])
+    return found
