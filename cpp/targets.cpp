@@ -121,7 +121,7 @@ class Targets {
 
     fw::Int16Rows int16_rows(const Ints2Out &integers, size_t n, bool ready) const {
         if (!integers.is_valid()) return {nullptr, false};
-        require(single_ && !observed_, "only complete float32 rows are kept as integers");
+        require(rounded(), "only rows that are compared as integers are kept");
         require(integers.shape(0) == n && integers.shape(1) == (d_ + 1) / 2 + 1, "a row is kept as its pairs of columns and its length");
         require(uintptr_t(integers.data()) % 64 == 0, "what is kept of rows must start at a cache line");
         return {integers.data(), ready};
@@ -170,6 +170,9 @@ public:
         else
             f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept);
     }
+
+    // Whether rows are compared as integers, which the targets themselves may prevent.
+    bool rounded() const { return single_ && f32_.view.rounded; }
 
     // Returns (moved, computed, near_ties, exact_ties).
     AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
@@ -321,6 +324,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
              nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false, nb::arg("row_length") = 0.0,
              nb::arg("kept") = false)
+        .def_prop_ro("rounded", &Targets::rounded)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),

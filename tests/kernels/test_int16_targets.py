@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -304,3 +305,34 @@ def test_rows_are_kept_only_where_there_is_memory_for_them(monkeypatch: pytest.M
     monkeypatch.setattr("foldwise.models.kmeans.integer_rows.available", lambda: 1 << 20)
     short = KMeansData(Passes(cached(scan(x))))
     assert not short.integers.suit(10)
+
+
+@pytest.mark.skipif(not _core.quick_int16(5, 40, True), reason="no quick products of 16-bit integers here")
+@pytest.mark.parametrize("far", [40, 63])
+def test_centres_that_no_integer_can_hold(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that should write the integers cannot: then no later pass may read them."""
+    rng = np.random.default_rng(0)
+    x = np.ascontiguousarray(rng.standard_normal((20_000, 32)), dtype=np.float32)
+    start = x[:64].copy()
+    start[64 - far :] = 1e6 * (1 + rng.random((far, 32)))  # as if in other units
+    given_ = {"init": start, "n_init": 1, "max_iter": 8, "tol": 0.0, "algorithm": "lloyd"}
+    fits = []
+    for kept in (True, False):
+        if not kept:
+            monkeypatch.setattr(IntegerRows, "suit", lambda rows, k: False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fits.append(fw.KMeans(64, **given_).fit(x))
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
+
+
+def test_no_memory_for_integers_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(n: int, d: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("foldwise.models.kmeans.tasks.integer_rows", none_left)
+    x = rows_of("noise", 10_000, 40, np.random.default_rng(2))
+    with pytest.warns(fw.errors.NotFinishedWarning):
+        km = fw.KMeans(5, init=x[:5].copy(), n_init=1, max_iter=6, tol=0.0, algorithm="lloyd").fit(x)
+    np.testing.assert_array_equal(km.predict(x), km.labels_)

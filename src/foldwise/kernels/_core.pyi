@@ -211,6 +211,8 @@ class Targets:
         row_length: float = 0.0,
         kept: bool = False,
     ) -> None: ...
+    @property
+    def rounded(self) -> bool: ...
     def nearest(
         self,
         x: NDArray[Any],

@@ -141,6 +141,11 @@ class DenseTargets:
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
         self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed, row_length, kept)
 
+    @property
+    def rounded(self) -> bool:
+        """Whether rows are compared as integers: not with targets too far away, or all at the pivot."""
+        return self._core.rounded
+
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.points, self.rescaling, self.groups, self.observed, self.row_length, self.kept
         return DenseTargets, given  # repacked when unpickled
@@ -161,11 +166,11 @@ class DenseTargets:
         were exact ties, decided by the numbers of the targets (or a few more; never fewer). `near` and `next_` receive the
         squared distances, times scale squared, to the nearest and second nearest targets, up to rounding in the rows' dtype.
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
-        their clusters. `integers` are read if they are ready, and written otherwise; only if the targets were made for it.
+        their clusters. `integers` are read if they are ready, and written otherwise; only if the targets are `rounded`.
         """
-        ints, ready = integers or (None, False)
-        given = changes or (None, None), sums or (None, None, None, 0, 0)
-        return self._core.nearest(rows, labels, near, next_, *given[0], *given[1], ints, ready)
+        values, ready = integers or (None, False)
+        given = *(changes or (None, None)), *(sums or ())
+        return self._core.nearest(rows, labels, near, next_, *given, integers=values, ready=ready)
 
     def nearest_bounded(
         self,

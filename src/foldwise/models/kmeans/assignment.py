@@ -47,7 +47,7 @@ class Assignment:
         in_memory = isinstance(data.source, CachedSource)
         within = data.row_length > 0
         given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed, "within": within}
-        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, **given)
+        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, kept=data.integers.suit, **given)
 
     @property
     def labels(self) -> Labels:
@@ -115,6 +115,8 @@ class Assignment:
         if bounded is None:
             integers = data.integers.for_pass(k) if keep else None
             targets, bounds = data.targets(centres, for_labels=True, kept=integers is not None), None
+            if integers is not None and not targets.rounded:  # these centres cannot be compared as integers
+                integers = None
         else:
             targets, bounds = bounded
         self.centres, self._whole, self._inertias = None, False, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,13 @@ class Bounds:
         in_memory: bool = True,
         observed: bool = False,
         within: bool = False,
+        kept: Callable[[int], bool] = lambda k: False,
     ) -> None:
-        """`within` says that rows without bounds are compared as integers, where that is quicker."""
-        self._within = within
+        """`within` says that rows without bounds are compared as integers, where that is quicker.
+
+        `kept` tells for a number of centres whether rows are kept as such integers.
+        """
+        self._within, self._kept = within, kept
         self.mode = "off" if sparse else mode
         self.n, self.d, self.dtype, self.observed = n, d, dtype, observed
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
@@ -99,6 +104,8 @@ class Bounds:
         groups = self._number_of_groups(k)
         tightened = k > _TIGHTENED[0] and k * self.d >= _TIGHTENED[1]
         more = 105.0 + 2 * groups if groups > 1 else 180.0 if tightened else 120.0
+        if self._kept(k):
+            return k * self.d / 32 + 0.35 * (k + self.d) + 10, plain + more
         if self._within and _core.quick_int16(k, self.d):  # bounds need distances in floating point
             return 0.6 * plain, plain + more
         return plain, plain + more

@@ -133,8 +133,8 @@ class KMeansData:
 
     @cached_property
     def integers(self) -> IntegerRows:
-        """Whether rows are kept as integers between passes."""
-        return IntegerRows(self.passes, comparable=self.row_length > 0)
+        """The decision whether rows are kept as integers between passes."""
+        return IntegerRows(self.passes, self.n, comparable=self.row_length > 0)
 
     def targets(self, points: NDArray[Any], *, for_labels: bool = False, kept: bool = False) -> Any:
         """Points prepared for comparison with blocks of this source; `for_labels` if no distances are wanted.
@@ -142,8 +142,10 @@ class KMeansData:
         `kept` if this pass uses the rows that are kept as integers.
         """
         row_length = self.row_length if for_labels else 0.0
-        given = {"sparse": self.source.sparse, "observed": self.observed, "row_length": row_length, "kept": kept}
-        return targets_of(points, self.rescaling, **given)
+        given = points, self.rescaling
+        return targets_of(
+            *given, sparse=self.source.sparse, observed=self.observed, row_length=row_length, kept=kept
+        )
 
     def unscaled(self, inertia: float) -> float:
         """An inertia converted to the units of the data."""

@@ -20,13 +20,13 @@ _SHARE = 0.25  # of the memory available
 class IntegerRows:
     """The rows of one fit as integers; they are part of the state of the blocks."""
 
-    def __init__(self, passes: Passes, *, comparable: bool) -> None:
+    def __init__(self, passes: Passes, n_rows: int, *, comparable: bool) -> None:
         """`comparable` if rows can be compared as integers at all."""
         source = passes.source
-        self._columns, self._rows = source.n_columns, source.n_rows or 0
+        self._columns, self._rows = source.n_columns, n_rows
         in_memory = isinstance(source, CachedSource) and not source.sparse and not passes.engine.remote
         self.possible = comparable and in_memory and passes.block_rows % VECTOR_ROWS == 0 and self._fit()
-        self.ready = False
+        self.ready = False  # whether a whole pass has written them
         self._passes = 0
 
     def suit(self, k: int) -> bool:

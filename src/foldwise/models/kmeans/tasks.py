@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock, local
 from typing import Any, ClassVar
@@ -73,14 +74,15 @@ class Assign:
     fixed: bool  # whether rows are added up in fixed point
     bounds: BoundsInUse | None = None
     name: str = "labels"  # key of the labels in the block state
-    integers: bool | None = None  # whether rows kept as integers are there already; None if they are not kept
+    integers: bool | None = None  # True: rows kept as integers are read; False: they are written; None: they are not used
 
     def prepare(self, state: dict[str, Any], n: int) -> None:
         """Allocate the arrays of a block state."""
         if self.name not in state:
             state[self.name] = np.full(n, -1, dtype=np.int32)
-        if self.integers is not None and "integers" not in state:
-            state["integers"] = integer_rows(n, self.targets.points.shape[1])
+        if self.integers is False and "integers" not in state:
+            with suppress(MemoryError):  # they only save time
+                state["integers"] = integer_rows(n, self.targets.points.shape[1])
         if self.bounds is not None:
             dtype, groups = self.targets.points.dtype, self.bounds.n_groups
             if "upper" not in state:
@@ -122,7 +124,8 @@ class Assign:
         counts: tuple[int, int, int, int]
         sums = None if add_to is None else self.grid.fixed(*add_to.parts)
         if self.bounds is None:
-            integers = None if self.integers is None else (state["integers"], self.integers)
+            kept = None if self.integers is None else state.get("integers")
+            integers = None if kept is None else (kept, bool(self.integers))
             counts = self.targets.nearest(rows, labels, changes=changes, sums=sums, integers=integers)
         else:
             arrays = state["upper"], state["lower"], state["group_lower"]
