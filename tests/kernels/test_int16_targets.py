@@ -227,7 +227,7 @@ def kept_labels(x: NDArray[Any], points: NDArray[Any], cuts: list[int]) -> list[
         labels = np.full(len(x), -1, np.int32)
         for start, stop in pairwise([0, *cuts, len(x)]):
             here = slice(start, stop)
-            targets.nearest(x[here], labels[here], integers=(integers[here], ready))
+            targets.nearest(x[here], labels[here], integers=(integers[here], ready) if targets.rounded else None)
         found.append(labels)
     return found
 
@@ -236,7 +236,7 @@ def kept_labels(x: NDArray[Any], points: NDArray[Any], cuts: list[int]) -> list[
 @given(
     kind=st.sampled_from(KINDS),
     n=st.integers(1, 400),
-    d=st.integers(5, 70),
+    d=st.integers(17, 70),
     k=st.integers(1, 40),
     cut=st.integers(0, 24),
     seed=st.integers(0, 2**32),
@@ -258,6 +258,7 @@ def test_kept_rows_of_many_columns(n: int, d: int, k: int) -> None:
     x = rows_of("noise", n, d, rng)
     points = x[rng.choice(n, k, replace=False)]
     want, _ = labels_of(x, points, 0.0)
+    assert DenseTargets(points, frame_of(x), row_length=typical(x), kept=True).rounded == _core.quick_int16(k, d, True)
     for got in kept_labels(x, points, [16, 208, 480]):
         np.testing.assert_array_equal(got, want)
 

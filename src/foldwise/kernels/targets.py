@@ -168,9 +168,11 @@ class DenseTargets:
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
         their clusters. `integers` are read if they are ready, and written otherwise; only if the targets are `rounded`.
         """
+        changed, before = changes or (None, None)
+        high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
         values, ready = integers or (None, False)
-        given = *(changes or (None, None)), *(sums or ())
-        return self._core.nearest(rows, labels, near, next_, *given, integers=values, ready=ready)
+        given = changed, before, high, low, weight, bits, coarse_bits, values, ready
+        return self._core.nearest(rows, labels, near, next_, *given)
 
     def nearest_bounded(
         self,
