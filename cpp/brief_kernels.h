@@ -8,6 +8,7 @@
 
 #if defined(FW_X86) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
 #define FW_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define FW_HAS_CLONES
 #else
 #define FW_CLONES
 #endif
@@ -19,7 +20,6 @@ using std::size_t;
 typedef float Lanes __attribute__((vector_size(64)));
 typedef float Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
 constexpr size_t kLanes = 16, kGroups = 2, kBlock = kLanes * kGroups;  // rows that are compared together
-constexpr size_t kTile = 3;                                            // points that are compared together
 
 #define loaded(from) (*reinterpret_cast<const Unaligned *>(from))
 
@@ -38,11 +38,33 @@ __attribute__((always_inline)) inline void tile(const float *block, size_t d, co
     std::memcpy(out, sum, sizeof sum);
 }
 
+// How many points are compared together: as many as there are registers for their sums. Each sum is by itself, so that the
+// number changes no bits.
+inline size_t widest_tile() {
+#ifdef FW_HAS_CLONES
+    static const size_t widest = __builtin_cpu_supports("avx512f") ? 6 : 3;
+    return widest;
+#else
+    return 3;
+#endif
+}
+
 FW_CLONES void products(const float *block, size_t d, const float *points, const float *half, size_t count, float *out) {
-    size_t j = 0;
-    for (; j + kTile <= count; j += kTile) tile<kTile>(block, d, points + j * d, half + j, out + j * kBlock);
-    if (count - j == 2) tile<2>(block, d, points + j * d, half + j, out + j * kBlock);
-    if (count - j == 1) tile<1>(block, d, points + j * d, half + j, out + j * kBlock);
+    const size_t widest = widest_tile();
+    for (size_t j = 0, m; j < count; j += m) {
+        const size_t left = count - j, tiles = (left + widest - 1) / widest;
+        m = (left + tiles - 1) / tiles;  // alike: a tile of one point would wait for its sums
+        const float *point = points + j * d, *halved = half + j;
+        float *to = out + j * kBlock;
+        switch (m) {
+        case 6: tile<6>(block, d, point, halved, to); break;
+        case 5: tile<5>(block, d, point, halved, to); break;
+        case 4: tile<4>(block, d, point, halved, to); break;
+        case 3: tile<3>(block, d, point, halved, to); break;
+        case 2: tile<2>(block, d, point, halved, to); break;
+        default: tile<1>(block, d, point, halved, to);
+        }
+    }
 }
 
 // The largest of `k` products of each row of a block, and whose it is.
