@@ -118,7 +118,7 @@ public:
           few(!observed && G == 1 && FewTargets<T>::suit(t_)), work(x_, n_, t_, extra(n_, t_), &memory),
           few_way(t_, memory + ints(n_, t_) + by_group(t_)), margin(t_),
           relative(T((unit_roundoff<T> * (2 * score_chain<observed>(t_.d) + double(t_.d) + 16) + 2 * tag_error<T>) * 1.01)),
-          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, x_, t_, labels_),
+          farthest(T(2 * __builtin_sqrt(double(t_.d)))), log(changes, sums, nullptr, x_, n_, t_, labels_),
           grouped(t_, b_, groups_at(memory, n_, t_), relative,
                   memory + ints(n_, t_) + by_group(t_) + FewTargets<T>::bytes(t_)),
           ahead(least(2 + 8192 / (t_.d * sizeof(T)), 16)) {

@@ -207,28 +207,51 @@ inline void add_residual(const T *x, double scale, const double *target, size_t 
     }
 }
 
+// Sums of squared differences by cluster: those of add_residual and the number of rows, in two copies for even and odd rows. A
+// processor waits for the sums of the row before if it cannot tell that they are others.
+template <class T> struct ClusterResiduals {
+    static constexpr size_t step = residual_values / 2, copies = 2;
+    const Targets<T> &t;
+    double *const sums;  // k x residual_values
+
+    void clear() const {
+        for (size_t i = 0; i < t.k * residual_values; ++i) sums[i] = 0;
+    }
+    // Adds the rows from `first` to `end` of a block.
+    template <bool weighted, bool observed>
+    void add(const T *x, const double *w, const int *labels, size_t first, size_t end) const {
+        const auto all = [&](auto d) {
+            for (size_t i = first; i < end; ++i) {
+                if (observed && labels[i] < 0) continue;
+                const size_t c = size_t(labels[i]);
+                double *own = sums + (copies * c + i % copies) * step;
+                add_residual<weighted, observed>(x + i * d, t.wide_scale, t.exact + c * d, d, weighted ? w[i] : 1.0, own);
+                own[9] += 1;
+            }
+        };
+        if (t.d == 8) all(std::integral_constant<size_t, 8>());  // without loops over columns
+        else if (t.d == 16) all(std::integral_constant<size_t, 16>());
+        else all(t.d);
+    }
+    // Adds the sums of a block to those of its clusters, and the numbers of rows to `counts`, if that is not null.
+    void finish(double *total, double *counts) const {
+        for (size_t c = 0; c < t.k; ++c) {
+            double *own = sums + c * residual_values;
+            for (size_t i = 0; i < step; ++i) own[i] += own[step + i];
+            Vec<double> s[8 / lanes<double>];
+            __builtin_memcpy(s, own, sizeof s);
+            total[c] += sum_of_eight(s) + own[8];
+            if (counts) counts[c] += own[9];
+        }
+    }
+};
+
 template <bool weighted, class T, bool observed>
 void residual_sums(const T *x, const double *w, size_t n, const Targets<T> &t, const int *labels, double *total, double *counts) {
-    // 9 sums and the number of rows, in two copies for even and odd rows: a processor waits for the sums of the row before
-    // if it cannot tell that they are others.
-    constexpr size_t step = 16, copies = 2;
-    double *sums = (double *)scratch(t.k * copies * step * sizeof(double));
-    for (size_t i = 0; i < t.k * copies * step; ++i) sums[i] = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (observed && labels[i] < 0) continue;
-        const size_t c = size_t(labels[i]);
-        double *own = sums + (copies * c + i % copies) * step;
-        add_residual<weighted, observed>(x + i * t.d, t.wide_scale, t.exact + c * t.d, t.d, weighted ? w[i] : 1.0, own);
-        own[9] += 1;
-    }
-    for (size_t c = 0; c < t.k; ++c) {
-        double *own = sums + copies * c * step;
-        for (size_t i = 0; i < step; ++i) own[i] += own[step + i];
-        Vec<double> s[8 / lanes<double>];
-        __builtin_memcpy(s, own, sizeof s);
-        total[c] += sum_of_eight(s) + own[8];
-        if (counts) counts[c] += own[9];
-    }
+    const ClusterResiduals<T> sums{t, (double *)scratch(t.k * residual_values * sizeof(double))};
+    sums.clear();
+    sums.template add<weighted, observed>(x, w, labels, 0, n);
+    sums.finish(total, counts);
 }
 
 // For each cluster, the weighted sum of squared distances of its rows to its target, computed from differences.

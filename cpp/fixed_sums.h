@@ -75,10 +75,12 @@ __attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets
     add_parts<true>(high, low, d, to_high, to_low, to.high + size_t(before) * d, to.low + size_t(before) * d);
 }
 
-// Adds a row to the sums of cluster `after` and subtracts it from those of `before`.
-template <class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
+// Adds a row to the sums of cluster `after` and subtracts it from those of `before`. `columns` is their number if that is known
+// when this is compiled, and 0 otherwise, here and in what follows.
+template <size_t columns, class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
     using I = FixedInts;
     constexpr size_t L = fixed_lanes;
+    if (columns) d = columns;
     long long *sums = to.sums + size_t(after) * d, *old = to.sums + size_t(before) * d;
     size_t j = 0;
     for (; j + L <= d; j += L) {
@@ -139,11 +141,31 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
+// Adds a single row of so many columns, a multiple of 4, to the sums of a cluster.
+template <size_t columns, class T> inline void add_fixed_row(const T *row, const FixedSums &to, int cluster) {
+    long long *sums = to.sums + size_t(cluster) * columns;
+    FW_UNROLL(8)
+    for (size_t j = 0; j < columns; j += fixed_lanes)
+        store(sums + j, load<FixedInts>(sums + j) + in_fixed_point(row + j, to.scale, load<FixedDoubles>(to.start + j)));
+}
+
 constexpr size_t joining_most = 320, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
 
-// Adds `count` rows to the sums of the clusters in `labels[row]`, of which there are at most `joining_clusters`.
-template <class T>
+// Whether it is of use to collect rows that join clusters.
+template <size_t columns> inline bool join_together(size_t k) { return columns > 0 || k <= joining_clusters; }
+
+// Adds `count` rows to the sums of the clusters in `labels[row]`.
+template <size_t columns, class T>
 inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
+    if constexpr (columns > 0) {
+        for (size_t i = 0; i < count; ++i) {
+            const int cluster = labels[rows[i]];
+            add_fixed_row<columns>(x + size_t(rows[i]) * columns, to, cluster);
+            ++to.counts[cluster];
+            to.touched[cluster] = 1;
+        }
+        return;
+    }
     int order[joining_most], ends[joining_clusters + 1];
     for (size_t c = 0; c <= k; ++c) ends[c] = 0;
     for (size_t i = 0; i < count; ++i) ++ends[labels[rows[i]] + 1];
@@ -162,10 +184,10 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
 }
 
 // Whether these are adjacent rows that were in no cluster, as all are in a first pass, and that fixed point can hold.
-template <class T>
+template <size_t columns, class T>
 inline bool can_join(const T *x, const Targets<T> &t, const FixedSums &to, const int *rows, const int *before, size_t count,
                      const int *after) {
-    if (!count || count > joining_most || t.k > joining_clusters || size_t(rows[count - 1] - rows[0]) + 1 != count) return false;
+    if (!count || count > joining_most || !join_together<columns>(t.k) || size_t(rows[count - 1] - rows[0]) + 1 != count) return false;
     int highest = -1, apart = 0;
     unsigned label = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -179,19 +201,19 @@ inline bool can_join(const T *x, const Targets<T> &t, const FixedSums &to, const
 
 // Moves the rows listed in `rows` from cluster before[i] (none if it is negative) to after[row]; a row that is in none, which
 // is one with nothing observed, never was in one. Returns false if a label is no target.
-template <class T>
-bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
-                const int *after) {
+template <size_t columns, class T>
+bool move_fixed_of(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
+                   const int *after) {
     const FixedSums to = sums;  // a copy: no store can change it
-    const size_t k = t.k, d = t.d;
-    if (can_join(x, t, to, rows, before, count, after)) {
-        join_fixed(x, d, to, k, rows, count, after);
+    const size_t k = t.k, d = columns ? columns : t.d;
+    if (can_join<columns>(x, t, to, rows, before, count, after)) {
+        join_fixed<columns>(x, d, to, k, rows, count, after);
         return true;
     }
     int joining[joining_most];
     size_t joins = 0;
     bool known = true;
-    const bool group = k <= joining_clusters && count <= joining_most;
+    const bool group = join_together<columns>(k) && count <= joining_most;
     for (size_t i = 0; i < count; ++i) {
         const int row = rows[i], was = before[i], now = after[row];
         if (was >= int(k) || now >= int(k)) {
@@ -216,10 +238,17 @@ bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const in
         }
         --to.counts[was];
         to.touched[was] = 1;
-        move_fixed_row(values, d, to, was, now);
+        move_fixed_row<columns>(values, d, to, was, now);
     }
-    if (joins) join_fixed(x, d, to, k, joining, joins, after);
+    if (joins) join_fixed<columns>(x, d, to, k, joining, joins, after);
     return known;
+}
+
+template <class T>
+bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
+                const int *after) {
+    if (t.d == 8) return move_fixed_of<8>(x, t, sums, rows, before, count, after);
+    return move_fixed_of<0>(x, t, sums, rows, before, count, after);
 }
 
 // Adds the integers to the sums in two parts, exactly, and clears them. `k` clusters, `d` columns.

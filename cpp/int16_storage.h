@@ -64,25 +64,21 @@ class Int16Storage {
         }
     };
 
-    // Rounds one target, pair by pair, into `to`, `step` apart.
-    static Rounded round_target(const float *from, size_t d, double factor, int *to, size_t step) {
+    // Rounds one target; column j goes to to[place(j)].
+    template <class Place> static Rounded round_target(const float *from, size_t d, double factor, uint16_t *to, Place place) {
         constexpr double magic = 0x1.8p52;  // added and subtracted: the nearest integer
         Rounded of;
-        const auto rounded = [&](size_t j) {
+        for (size_t j = 0; j < d; ++j) {
             const double value = double(from[j]) * factor, near = (value + magic) - magic;
             of.sum += near < 0 ? -near : near;
             of.square += near * near;
             of.error += (value - near) * (value - near);
-            return uint32_t(int32_t(near)) & 0xffffu;
-        };
-        size_t j = 0;
-        for (; j + 2 <= d; j += 2, to += step) {
-            const uint32_t low = rounded(j);
-            *to = int(low | rounded(j + 1) << 16);
+            to[place(j)] = uint16_t(int32_t(near));
         }
-        if (j < d) *to = int(rounded(j));
         return of;
     }
+    // Where packing two vectors of 16 integers puts a column.
+    static size_t packed_place(size_t j) { return j / 32 * 32 + j % 16 / 4 * 8 + j % 32 / 16 * 4 + j % 4; }
 
 public:
     // Whether rows times this power of two can be compared in this way.
@@ -90,7 +86,8 @@ public:
 
     // `squares` are the squared lengths of the targets, `widths` those of the panels. Null if it cannot be done.
     const Int16Targets *fill(const float *shifted, const std::vector<double> &squares, size_t k, size_t d, double scale,
-                             const float *pivot, const std::vector<unsigned char> &widths, double row_length) {
+                             const float *pivot, const std::vector<unsigned char> &widths, double row_length, Int16Layout layout) {
+        if (layout == Int16Layout::none) return nullptr;
         Sizes sizes;
         for (size_t c = 0; c < k; ++c) {
             const float *target = shifted + c * d;
@@ -106,29 +103,38 @@ public:
         const double by_row = row_factor(row_length), by_target = target_factor(sizes, by_row, row_length);
         if (!(by_target > 1)) return nullptr;
         const size_t pairs = (d + 1) / 2;
-        packed.assign(k * pairs, 0);
+        const size_t by_columns = layout == Int16Layout::columns ? (d + 31) / 32 * 16 : 0;
+        packed.assign(k * (by_columns ? by_columns : pairs) + 16, 0);
+        int *to = packed.data() + (64 - uintptr_t(packed.data()) % 64) % 64 / sizeof(int);
         start.resize(k);
         for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by_row * by_target));
         Rounded all;
-        if (d <= int16_short) {
-            for (size_t c = 0; c < k; ++c) all.include(round_target(shifted + c * d, d, by_target, packed.data() + c * pairs, 1));
+        const auto round = [&](size_t c, int *at, auto place) {
+            all.include(round_target(shifted + c * d, d, by_target, (uint16_t *)at, place));
+        };
+        if (by_columns) {
+            for (size_t c = 0; c < k; ++c) round(c, to + c * by_columns, packed_place);
+        } else if (d <= int16_short) {
+            for (size_t c = 0; c < k; ++c) round(c, to + c * pairs, [](size_t j) { return j; });
         } else {
             size_t slot = 0;
-            for (const unsigned char width : widths) {
+            for (const size_t width : widths) {
                 for (size_t i = 0; i < width; ++i)
-                    all.include(round_target(shifted + (slot + i) * d, d, by_target, packed.data() + slot * pairs + i, width));
+                    round(slot + i, to + slot * pairs + i, [width](size_t j) { return j / 2 * 2 * width + j % 2; });
                 slot += width;
             }
         }
-        row_pivot.assign(d + 16, 0.0f);
+        row_pivot.assign(d + 32, 0.0f);
         for (size_t j = 0; j < d; ++j) row_pivot[j] = float(pivot[j] * by_row);
         const double root = std::sqrt(double(d)), half = sizes.square / 2 * by_row * by_target;
         const double per_length = 2 * (std::sqrt(all.error) + target_error * root);
         // Both scores of a comparison may be off: by their tags, by their starts, and by the rounding of squared lengths.
         const double flat = row_error * (2 * all.sum + per_length * root) + 600 + half * 0x1p-20;
         const double longest = (most - half) / (std::sqrt(all.square) + 1);
-        view = {pairs, packed.data(), start.data(), float(scale * by_row), row_pivot.data(), float(per_length * 1.001),
-                float(flat * 1.001), float(longest * 0.9995)};
+        const double typical = row_length * by_row;  // no length exceeds (square / typical + typical) / 2
+        view = {pairs, to, start.data(), float(scale * by_row), row_pivot.data(), float(per_length * 1.001),
+                float(flat * 1.001), float(longest * 0.9995), float(per_length / (2 * typical) * 1.002),
+                float((per_length * typical / 2 + flat) * 1.002), float(longest * longest * 0.998), by_columns};
         return &view;
     }
 };

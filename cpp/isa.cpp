@@ -67,16 +67,17 @@ const Kernels &active_kernels() {
     return best;
 }
 
-bool quick_int16(size_t k, size_t d, bool kept) {
+Int16Layout quick_int16(size_t k, size_t d, bool kept) {
 #ifdef FW_X86
-    if (d < int16_least_columns || d > int16_columns || (kept && d <= int16_short)) return false;
+    if (d < int16_least_columns || d > int16_columns || (kept && d <= int16_short)) return Int16Layout::none;
+    static const bool vnni = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
+    if (vnni) return !kept && k <= few_int16_most && d >= few_int16_least ? Int16Layout::columns : Int16Layout::panels;
     // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
-    static const bool one = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
-    if (one) return kept || k > 12 || d <= 64;
-    return &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= 8);
+    const bool quick = &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= 8);
+    return quick ? Int16Layout::panels : Int16Layout::none;
 #else
     (void)k, (void)d, (void)kept;
-    return false;
+    return Int16Layout::none;
 #endif
 }
 

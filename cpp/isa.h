@@ -16,7 +16,7 @@ using std::size_t;
 // The k-means kernels for rows of one dtype.
 template <class T> struct RowKernels {
     AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
-                            const FixedSums *sums, Int16Rows kept);
+                            const FixedSums *sums, Int16Rows kept, const Residuals *residuals);
     AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes,
                                     const FixedSums *sums);
     bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,
@@ -74,9 +74,9 @@ namespace avx512 { extern const Kernels kernels; }
 // The best table that this processor supports, or a lesser one if FOLDWISE_ISA asks for it.
 const Kernels &active_kernels();
 
-// Whether the active kernels compare rows of d columns with k targets in less time as integers of 16 bits (nearest_int16.h);
-// `kept`: if rows are such integers already.
-bool quick_int16(size_t k, size_t d, bool kept);
+// How the active kernels compare rows of d columns with k targets as integers of 16 bits (nearest_int16.h,
+// nearest_few_int16.h), if that takes less time; `kept`: if rows are such integers already.
+Int16Layout quick_int16(size_t k, size_t d, bool kept);
 
 // At least `bytes` of memory, aligned to 64 bytes. It belongs to the calling thread and is valid until that thread's
 // next call. Kernels take all of their working memory from here: for small blocks, fresh pages would cost as much as

@@ -25,6 +25,7 @@ void register_quantize(nanobind::module_ &);
 void register_superpixels(nanobind::module_ &);
 void register_segment_shapes(nanobind::module_ &);
 void register_products(nanobind::module_ &);
+void register_flag(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -51,4 +52,5 @@ NB_MODULE(_core, m) {
     register_superpixels(m);
     register_segment_shapes(m);
     register_products(m);
+    register_flag(m);
 }

@@ -102,24 +102,30 @@ template <class T, bool observed = false> struct TieMargin {
     }
 };
 
-// Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters.
+// Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters,
+// and adds up the squared distances of all rows from their targets.
 template <class T> struct ChangeLog {
     static constexpr size_t room = 64, most = 4 * 64;  // rows that change in one call; rows that wait to be moved
     static constexpr size_t labels_ahead = 1024;
     static constexpr size_t waiting_bytes = 256 << 10;  // from the first of these rows on: all are still in the cache
     Changes to;
     const FixedSums *sums;
+    const Residuals *residuals;
     const T *x;
+    size_t n;
     const Targets<T> &t;
     int *labels;
     size_t count = 0, moved = 0, held = 0;  // recorded and not yet moved; all that were moved; moves that the integers hold
+    size_t measured = 0;                    // rows whose distances have been added
     bool unknown = false;                   // whether a previous label was no target
     bool cold = false;                      // whether rows that are compared are not in the cache for it
     int rows[most + room], before[most + room];
 
-    ChangeLog(Changes changes, const FixedSums *fixed, const T *x_, const Targets<T> &t_, int *labels_)
-        : to(changes), sums(fixed), x(x_), t(t_), labels(labels_) {
+    ChangeLog(Changes changes, const FixedSums *fixed, const Residuals *residuals_, const T *x_, size_t n_, const Targets<T> &t_,
+              int *labels_)
+        : to(changes), sums(fixed), residuals(residuals_), x(x_), n(n_), t(t_), labels(labels_) {
         if (sums) to = {rows, before};
+        if (residuals) ClusterResiduals<T>{t, residuals->sums}.clear();
     }
     ChangeLog(const ChangeLog &) = delete;  // it points into itself
 
@@ -173,12 +179,20 @@ template <class T> struct ChangeLog {
         }
         ++count;
     }
-    // To be called after every panel, with a row of it: moves what was recorded while it is still in the cache, and fetches
-    // labels that will be compared some panels later.
+    // To be called after every panel, with its first row: moves what was recorded and measures distances while rows are still
+    // in the cache, and fetches labels that will be compared some panels later.
     inline void after_panel(size_t row) {
         FW_UNROLL(4)
         for (size_t i = 0; i < panel_rows<T>; i += 16) __builtin_prefetch(labels + row + labels_ahead + i, 1, 1);
         if (sums && count && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
+        if (residuals && (row - measured) * t.d * sizeof(T) > waiting_bytes) measure(row);
+    }
+    // Adds the distances of the rows before `end`, which have their labels.
+    __attribute__((noinline)) void measure(size_t end) {
+        const ClusterResiduals<T> to_sums{t, residuals->sums};
+        if (t.padded) to_sums.template add<false, true>(x, nullptr, labels, measured, end);
+        else to_sums.template add<false, false>(x, nullptr, labels, measured, end);
+        measured = end;
     }
     __attribute__((noinline)) void move() {
         if (!sums || !count) return;
@@ -195,6 +209,10 @@ template <class T> struct ChangeLog {
     size_t total() {
         move();
         if (held) empty_fixed(*sums, t.k, t.d);
+        if (residuals) {
+            measure(n);
+            ClusterResiduals<T>{t, residuals->sums}.finish(residuals->total, residuals->counts);
+        }
         return unknown ? ~size_t(0) : moved + count;
     }
 };
@@ -240,15 +258,17 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 #include "nearest_few.h"
 #include "int16_rows.h"
 #include "nearest_int16.h"
+#include "nearest_few_int16.h"
 
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
-// a row without any gets the label -1 and the distance 0. `kept` is used only if the targets are rounded.
+// a row without any gets the label -1 and the distance 0. `kept` is used only if the targets are rounded. `residuals`, if not
+// null, receive what the function of that name finds for these labels.
 template <class T, bool observed = false>
 AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
-                     const FixedSums *sums, Int16Rows kept) {
+                     const FixedSums *sums, Int16Rows kept, const Residuals *residuals) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
-    ChangeLog<T> log(changes, sums, x, t, labels);
+    ChangeLog<T> log(changes, sums, residuals, x, n, t, labels);
     const bool plain = t.in_order && !near && !next;
     AssignCounts result{0, n, 0, 0};
     size_t begin = 0;  // rows before have their labels
@@ -256,7 +276,10 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
 #if defined(__x86_64__) && FW_BYTES >= 32
-        if (plain && t.rounded) begin = nearest_int16(x, n, t, KeptInts(kept), log, result);
+        if (plain && t.rounded && !t.rounded->by_columns) begin = nearest_int16(x, n, t, KeptInts(kept), log, result);
+#endif
+#if defined(__x86_64__) && FW_BYTES == 64
+        if (plain && t.rounded && t.rounded->by_columns) begin = nearest_few_int16(x, n, t, log, result);
 #endif
 #if FW_BYTES >= 32
         if (!begin && plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);

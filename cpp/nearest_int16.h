@@ -41,9 +41,14 @@ struct BestOfChunks : BestInts {
         best = larger(best, found.best);
     }
     // Which rows are not certain, as bits. The lead may need 32 bits without a sign: half of it does not.
+    inline Vec<float> lead() const { return to_float((IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1)) * 2; }
     inline unsigned long long doubtful(const Int16Targets &t, Vec<float> length) const {
-        const IntVec lead = (IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1);
-        return false_lanes((to_float(lead) * 2 > t.per_length * length + t.flat) & (length <= t.longest));
+        return false_lanes((lead() > t.per_length * length + t.flat) & (length <= t.longest));
+    }
+    // The same from squared lengths: square roots take as long as several targets, and are rarely needed.
+    inline unsigned long long doubtful_by_square(const Int16Targets &t, Vec<float> square) const {
+        const auto sure = (lead() > t.per_square * square + t.quick_flat) & (square <= t.largest_square);
+        return __builtin_expect(false_lanes(sure) == 0, true) ? 0 : doubtful(t, square_roots(square));
     }
 };
 
@@ -88,12 +93,14 @@ public:
     // Whether so many rows were doubtful that comparing all in floating point takes less time.
     bool hopeless() const { return first >= 1024 && settled > first / 4; }
 
-    // Takes the rows of the next panel.
+    // Takes the rows of the next panel, with their lengths, or `squared` lengths.
+    template <bool squared = false>
     inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
         unsigned long long unsure = 0;
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) {
-            unsure |= found[v].doubtful(rounded, length[v]) << v * L;
+            if constexpr (squared) unsure |= found[v].doubtful_by_square(rounded, length[v]) << v * L;
+            else unsure |= found[v].doubtful(rounded, length[v]) << v * L;
             store(label + rows + v * L, found[v].slot());
         }
         if (count < N) unsure &= (1ull << count) - 1;
@@ -123,20 +130,53 @@ public:
     }
 };
 
-// Compares a vector of rows with target `c`, which gets this tag.
-template <size_t pairs>
-__attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[pairs], const Int16Targets &t, size_t c, int tag,
-                                                             BestInts &found) {
-    IntVec score = broadcast(t.start[c]);
+// Compares `vectors` vectors of rows with target `c`, which gets this tag.
+template <size_t vectors, size_t pairs>
+__attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[vectors][pairs], const Int16Targets &t, size_t c,
+                                                             int tag, BestInts (&found)[vectors]) {
+    IntVec score[vectors];
+    FW_UNROLL(4)
+    for (size_t v = 0; v < vectors; ++v) score[v] = broadcast(t.start[c]);
     FW_UNROLL(8)
-    for (size_t p = 0; p < pairs; ++p) add_products(score, y[p], t.packed + c * pairs + p);
-    found.take(score, broadcast(int16_numbers.of[tag]));
+    for (size_t p = 0; p < pairs; ++p) {
+        if constexpr (vectors == 1) {
+            add_products(score[0], y[0][p], t.packed + c * pairs + p);
+        } else {
+            IntVec one = broadcast(t.packed[c * pairs + p]);
+            settle(one);  // one load for all vectors
+            FW_UNROLL(4)
+            for (size_t v = 0; v < vectors; ++v) add_products(score[v], y[v][p], one);
+        }
+    }
+    const IntVec number = broadcast(int16_numbers.of[tag]);
+    FW_UNROLL(4)
+    for (size_t v = 0; v < vectors; ++v) found[v].take(score[v], number);
+}
+
+// Compares some vectors of rows with all targets.
+template <size_t vectors, size_t pairs>
+__attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[vectors][pairs], const Int16Targets &t, size_t k,
+                                                              BestOfChunks *found) {
+    constexpr size_t together = vectors == 1 ? 4 : 2;
+    for (size_t c = 0; c < k; c += int16_chunk) {
+        BestInts best[vectors];
+        const size_t some = least(k - c, int16_chunk);
+        size_t i = 0;
+        for (; i + together <= some; i += together) {
+            FW_UNROLL(4)
+            for (size_t u = 0; u < together; ++u) take_int16_target(y, t, c + i + u, int(i + u), best);
+        }
+        for (; i < some; ++i) take_int16_target(y, t, c + i, int(i), best);
+        FW_UNROLL(4)
+        for (size_t v = 0; v < vectors; ++v) found[v].merge(int(c), best[v]);
+    }
 }
 
 template <size_t d>
 size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     constexpr size_t N = panel_rows<float>, L = lanes<float>, line = 64 / sizeof(float);
     constexpr size_t pairs = (d + 1) / 2;
+    constexpr size_t vectors = pairs <= 4 ? panel_vectors : 1;  // which fit into the registers
     const Int16Targets rounded = *t.rounded;
     PanelWorkspace<float> work(x, n, t);
     Int16Labels labels(x, t, rounded, work, log, result);
@@ -146,45 +186,35 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
         const float *after = x + (first + N) * d + 4096 / sizeof(float);
         if (!eights) work.use_rows_from(x + first * d, count, t);
         BestOfChunks found[panel_vectors];
-        Vec<float> length[panel_vectors];
+        Vec<float> square[panel_vectors];
         FW_UNROLL(1)
-        for (size_t v = 0; v < panel_vectors; ++v) {
-            IntVec y[pairs];
-#if FW_BYTES == 64
-            if (d == 8 && eights) {
-                IntVec all[4];
-                round_eights(x + (first + v * L) * d, rounded, all);
-                FW_UNROLL(8)
-                for (size_t p = 0; p < (pairs < 4 ? pairs : 4); ++p) y[p] = all[p];
-            } else
-#endif
-            {
+        for (size_t from = 0; from < panel_vectors; from += vectors) {
+            IntVec y[vectors][pairs];
+            FW_UNROLL(4)
+            for (size_t u = 0; u < vectors; ++u) {
+                const size_t v = from + u;
                 IntVec all[int16_short / 2];
-                round_rows(work.rows + v * L, 0, rounded, all);
-                if constexpr (d > L) round_rows(work.rows + v * L, L, rounded, all + L / 2);
-                FW_UNROLL(8)
-                for (size_t p = 0; p < pairs; ++p) y[p] = all[p];
-            }
-            if constexpr (d % 2) y[pairs - 1] &= 0xffff;  // the other half belongs to the next row
-            for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
-            Int16Squares sum;
-            FW_UNROLL(8)
-            for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[p], y[p + 1]);
-            if constexpr (pairs % 2) sum.add(y[pairs - 1]);
-            length[v] = square_roots(sum.sum);
-            for (size_t c = 0; c < t.k; c += int16_chunk) {
-                BestInts best;
-                const size_t some = least(t.k - c, int16_chunk);
-                size_t i = 0;
-                for (; i + 4 <= some; i += 4) {
-                    FW_UNROLL(4)
-                    for (size_t u = 0; u < 4; ++u) take_int16_target<pairs>(y, rounded, c + i + u, int(i + u), best);
+#if FW_BYTES == 64
+                if (d == 8 && eights) round_eights(x + (first + v * L) * d, rounded, all);
+                else
+#endif
+                {
+                    round_rows(work.rows + v * L, 0, rounded, all);
+                    if constexpr (d > L) round_rows(work.rows + v * L, L, rounded, all + L / 2);
                 }
-                for (; i < some; ++i) take_int16_target<pairs>(y, rounded, c + i, int(i), best);
-                found[v].merge(int(c), best);
+                FW_UNROLL(8)
+                for (size_t p = 0; p < pairs; ++p) y[u][p] = all[p];
+                if constexpr (d % 2) y[u][pairs - 1] &= 0xffff;  // the other half belongs to the next row
+                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
+                Int16Squares sum;
+                FW_UNROLL(8)
+                for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[u][p], y[u][p + 1]);
+                if constexpr (pairs % 2) sum.add(y[u][pairs - 1]);
+                square[v] = sum.sum;
             }
+            take_int16_targets(y, rounded, t.k, found + from);
         }
-        labels.take(found, length, count);
+        labels.take<true>(found, square, count);
     }
     labels.write();
     return labels.written();

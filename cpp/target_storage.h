@@ -116,8 +116,8 @@ public:
         }
         const Int16Targets *rounded = nullptr;
         if constexpr (sizeof(T) == sizeof(float))
-            if (row_length > 0 && !observed && !given.order && quick_int16(k, d, kept) && Int16Storage::suits(scale))
-                rounded = int16.fill(shifted.get(), squares, k, d, scale, pivot.data(), widths, row_length);
+            if (row_length > 0 && !observed && !given.order && Int16Storage::suits(scale))
+                rounded = int16.fill(shifted.get(), squares, k, d, scale, pivot.data(), widths, row_length, quick_int16(k, d, kept));
         view = {k, d, T(scale), pivot.data(), shifted.get(), exact.get(), packed.get(), minus_half.data(),
                 ids.data(), !given.order, ends.size(), ends.data(), group_panels.data(), widths.data(),
                 std::sqrt(longest) * (1 + 1e-6), scale, wide_pivot.data(), padded, half_squares.data(), lined, stride, rounded};

@@ -176,9 +176,11 @@ public:
 
     // Returns (moved, computed, near_ties, exact_ties).
     AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
-                        Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits, Ints2Out integers, bool ready) const {
+                        Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits, Ints2Out integers, bool ready,
+                        Doubles2Out found) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
+        require(!found.is_valid() || (found.shape(0) == 2 && found.shape(1) == k_), "residuals and counts must be two by targets");
         const fw::Int16Rows kept = int16_rows(integers, n, ready);
         return tuple(with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
@@ -186,8 +188,11 @@ public:
             const fw::Changes log = changes(changed, before, n);
             fw::FixedSums view;
             const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
+            std::vector<double> room(found.is_valid() ? k_ * fw::residual_values : 0);
+            const fw::Residuals to{room.data(), found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
             nb::gil_scoped_release released;
-            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept);
+            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept,
+                                                 found.is_valid() ? &to : nullptr);
         }));
     }
 
@@ -330,7 +335,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),
              nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
              nb::arg("bits") = 0, nb::arg("coarse_bits") = 0, nb::arg("integers").noconvert().none() = nb::none(),
-             nb::arg("ready") = false)
+             nb::arg("ready") = false, nb::arg("residuals").noconvert().none() = nb::none())
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
@@ -352,5 +357,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("potential").noconvert());
     m.def("distances_moved", &distances_moved, nb::arg("before").noconvert(), nb::arg("after").noconvert(), nb::arg("scale"),
           nb::arg("out").noconvert());
-    m.def("quick_int16", &fw::quick_int16, nb::arg("k"), nb::arg("d"), nb::arg("kept") = false);
+    m.def(
+        "quick_int16", [](size_t k, size_t d, bool kept) { return fw::quick_int16(k, d, kept) != fw::Int16Layout::none; },
+        nb::arg("k"), nb::arg("d"), nb::arg("kept") = false);
 }

@@ -18,12 +18,16 @@ struct Grid {
 // x * row_scale - row_pivot, rounded. Scores are sums of products of integers, and so is their start.
 struct Int16Targets {
     std::size_t pairs;      // of columns
-    const int *packed;      // two integers of 16 bits each: k x pairs, or panels [pair][width] like `packed` of Targets
+    const int *packed;      // two integers of 16 bits each: k x pairs, or panels [pair][width] like `packed` of Targets, or
+                            // k x by_columns
     const int *start;       // by slot: minus half the squared length of the target
     float row_scale;
     const float *row_pivot; // d, and zeros up to a whole vector
     float per_length, flat; // the lead that makes the best score certain: flat + per_length * length of the rounded row,
     float longest;          // if that length is no larger than this
+    float per_square, quick_flat, largest_square;  // the same from the squared length, for a test that asks for a little more
+    std::size_t by_columns; // 0, or targets are compared by nearest_few_int16.h: their length, in whole vectors; within each the
+                            // columns are in the order that packing two vectors of 32-bit integers makes
 };
 // Rows as these integers, kept from pass to pass (int16_rows.h): for each vector of rows, pairs of columns and then the lengths
 // of the rounded rows. Null if they are not kept, as rows of at most `int16_short` columns never are: at 8 columns
@@ -35,6 +39,10 @@ struct Int16Rows {
 // Rows of at most so many columns stay in registers while all targets pass by; with more columns than these,
 // rounding would leave too many rows in doubt.
 constexpr std::size_t int16_short = 16, int16_columns = 1024, int16_least_columns = 5;
+// From so many columns on, up to so many targets are compared by columns.
+constexpr std::size_t few_int16_least = 128, few_int16_most = 12;
+// How targets are laid out: see Int16Targets.
+enum class Int16Layout { none, panels, columns };
 
 // Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
 // mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or
@@ -92,6 +100,13 @@ struct FixedSums {
     Grid grid;         // for such rows
     double *parts;     // room for their two parts
 };
+
+// Where the squared distances of rows from their targets are added up, and the numbers of rows (exact_sums.h).
+struct Residuals {
+    double *sums;            // room for k x residual_values numbers
+    double *total, *counts;  // k each
+};
+constexpr std::size_t residual_values = 32;
 
 // The rows whose label changed and their previous labels; null if not requested.
 struct Changes {

@@ -14,7 +14,7 @@ import foldwise as fw
 from foldwise.data.block_grid import rows_per_block
 
 D = 20
-K = 32  # clusters: with fewer, comparing takes so little time that `auto` does without bounds
+K = 72  # clusters: with fewer, comparing takes so little time that `auto` does without bounds
 NAMES = [f"c{j}" for j in range(D)]
 
 

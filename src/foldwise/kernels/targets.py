@@ -159,6 +159,7 @@ class DenseTargets:
         changes: Changes | None = None,
         sums: FixedSums | None = None,
         integers: KeptIntegers | None = None,
+        residuals: Floats | None = None,
     ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
@@ -167,11 +168,12 @@ class DenseTargets:
         squared distances, times scale squared, to the nearest and second nearest targets, up to rounding in the rows' dtype.
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
         their clusters. `integers` are read if they are ready, and written otherwise; only if the targets are `rounded`.
+        What `residuals_and_counts` finds for these labels is added to `residuals`, while rows are in the cache.
         """
         changed, before = changes or (None, None)
         high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
         values, ready = integers or (None, False)
-        given = changed, before, high, low, weight, bits, coarse_bits, values, ready
+        given = changed, before, high, low, weight, bits, coarse_bits, values, ready, residuals
         return self._core.nearest(rows, labels, near, next_, *given)
 
     def nearest_bounded(

@@ -22,9 +22,12 @@ _MOST_BYTES_OF_FILE = 128 << 20
 _SURVIVE = 8  # about one in this many of the rows not settled by bounds changes cluster,
 _SURVIVE_UNGROUPED = 24  # and if there is one group
 _TIGHTENED = 24, 1000  # with more targets, and targets times columns, bounds are tightened before a row is compared
-_LOSS = 1.45  # tolerated excess over the break-even share
+_SURVIVE_KEPT = 40  # and if rows are kept as integers: a late start costs little, since passes without bounds are short
+_LOSS = 1.45  # tolerated excess over the break-even share,
+_LOSS_KEPT = 1.25  # and if rows are kept as integers
 _MOST_REST = 8  # passes without bounds after a loss
-_LOOK = 5  # cycles to test a row's bounds
+_LOOK = 5  # cycles to test a row's bounds,
+_LOOK_KEPT = 60  # and what else a pass with bounds takes for a row that it does not compare, where passes without are short
 _LEAST_CYCLES = 24  # bounds do not pay for a cheaper comparison
 
 
@@ -113,7 +116,7 @@ class Bounds:
     def _worth(self, k: int) -> float:
         """The break-even share of rows that bounds may leave unsettled."""
         plain, compared = self._cycles(k)
-        return max(0.0, (plain - _LOOK) / compared)
+        return max(0.0, (plain - (_LOOK_KEPT if self._kept(k) else _LOOK)) / compared)
 
     def _wanted(self, k: int) -> bool:
         if self.mode != "auto":
@@ -127,7 +130,7 @@ class Bounds:
         # Where bounds cost next to nothing, use them from the second pass on.
         grouped = self._number_of_groups(k) > 1
         cheap = compared < plain * 5 / 4 and not (grouped and self.d < _SHORT)
-        survive = _SURVIVE if grouped else _SURVIVE_UNGROUPED
+        survive = _SURVIVE_KEPT if self._kept(k) else _SURVIVE if grouped else _SURVIVE_UNGROUPED
         soon = self._share_moved * survive < self._worth(k) or (cheap and self._passes > 0)
         return not self._rest and soon
 
@@ -140,7 +143,8 @@ class Bounds:
         self._passes += 1
         if self.mode != "auto" or self._centres is None or self._fresh:
             return
-        if computed / n > _LOSS * self._worth(len(self._centres)):
+        loss = _LOSS_KEPT if self._kept(len(self._centres)) else _LOSS
+        if computed / n > loss * self._worth(len(self._centres)):
             self._rest, self._penalty = self._penalty, min(2 * self._penalty, _MOST_REST)
             self._centres = None
 

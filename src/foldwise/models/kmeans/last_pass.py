@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from foldwise.data.block import Block, Floats
 from foldwise.models.kmeans.tasks import Assign, Assigned
 
@@ -27,8 +29,8 @@ class LastAssign:
         labels, rows = state[task.name], block.unchecked
         if task.blank:
             labels.fill(-1)
-        counts = task.nearest(rows, labels, state, None)
-        return counts, task.targets.residuals_and_counts(rows, labels)
+        found = np.zeros((2, len(task.targets.points)))
+        return task.nearest(rows, labels, state, None, residuals=found), found
 
 
 @dataclass(frozen=True)

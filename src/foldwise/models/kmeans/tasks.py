@@ -119,18 +119,25 @@ class Assign:
         state: dict[str, Any],
         changes: Changes | None,
         add_to: ClusterSums | None = None,
+        residuals: Floats | None = None,
     ) -> tuple[int, int, int, int]:
-        """Write the labels of dense rows; returns what is counted in `Assigned`. Moves are added in fixed point, if asked."""
+        """Write the labels of dense rows; returns what is counted in `Assigned`. Moves are added in fixed point, if asked.
+
+        The inertias and sizes of the clusters are added to `residuals`, if given.
+        """
         counts: tuple[int, int, int, int]
         sums = None if add_to is None else self.grid.fixed(*add_to.parts)
         if self.bounds is None:
             kept = None if self.integers is None else state.get("integers")
             integers = None if kept is None else (kept, bool(self.integers))
-            counts = self.targets.nearest(rows, labels, changes=changes, sums=sums, integers=integers)
+            given = {"changes": changes, "sums": sums, "integers": integers, "residuals": residuals}
+            counts = self.targets.nearest(rows, labels, **given)
         else:
             arrays = state["upper"], state["lower"], state["group_lower"]
-            given, fresh = self.bounds.moved, self.bounds.fresh
-            counts = self.targets.nearest_bounded(rows, labels, arrays, given, fresh=fresh, changes=changes, sums=sums)
+            moved, fresh = self.bounds.moved, self.bounds.fresh
+            counts = self.targets.nearest_bounded(rows, labels, arrays, moved, fresh=fresh, changes=changes, sums=sums)
+            if residuals is not None:
+                residuals += self.targets.residuals_and_counts(rows, labels)
         return counts
 
     def add_rows(self, block: Block, changes: Changes | None, after: Labels, total: Assigned) -> Any:
