@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 import warnings
 from itertools import pairwise
 from typing import Any
@@ -22,6 +25,7 @@ from foldwise.kernels.targets import VECTOR_ROWS, DenseTargets, Rescaling, integ
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.integer_rows import IntegerRows
 
+_guards: list[mmap.mmap] = []  # they live as long as the tests
 KINDS = ["noise", "groups", "lattice", "few distinct", "corners", "shifted", "heavy tails", "one column", "zeros"]
 
 
@@ -51,6 +55,21 @@ def rows_of(kind: str, n: int, d: int, rng: np.random.Generator) -> NDArray[np.f
 def frame_of(x: NDArray[Any]) -> Rescaling:
     middle = (x.astype(np.float64) / len(x)).sum(axis=0)
     return rescaling_within(middle, x.min(axis=0), x.max(axis=0), x.dtype)
+
+
+def guarded(x: NDArray[Any]) -> NDArray[Any]:
+    """The same values at the end of a page, behind which there is memory that must not be read."""
+    if not sys.platform.startswith("linux"):
+        return x
+    page = mmap.PAGESIZE
+    pages = -(-x.nbytes // page)
+    memory = mmap.mmap(-1, (pages + 1) * page)
+    _guards.append(memory)
+    whole = np.frombuffer(memory, np.uint8)
+    assert not ctypes.CDLL(None, use_errno=True).mprotect(ctypes.c_void_p(whole.ctypes.data + pages * page), page, 0)
+    copy = whole[pages * page - x.nbytes : pages * page].view(x.dtype).reshape(x.shape)
+    copy[...] = x
+    return copy
 
 
 def labels_of(x: NDArray[Any], points: NDArray[Any], row_length: float) -> tuple[NDArray[np.int32], tuple[int, ...]]:
@@ -84,6 +103,53 @@ def test_labels_are_those_of_floating_point(
     got, again = labels_of(x, points, wrong * typical(x))
     np.testing.assert_array_equal(got, want)
     assert counts[0] == again[0] == n  # all labels are new
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    kind=st.sampled_from(KINDS),
+    n=st.integers(1, 200),
+    d=st.sampled_from([127, 128, 129, 143, 144, 145, 159, 160, 161, 200, 783, 784, 1023, 1024]),
+    k=st.integers(1, 13),
+    wrong=st.sampled_from([1.0, 0.3, 30.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_few_targets_of_many_columns(kind: str, n: int, d: int, k: int, wrong: float, seed: int) -> None:
+    """Which are compared with columns in the lanes; the rows end where memory ends."""
+    rng = np.random.default_rng(seed)
+    x = guarded(rows_of(kind, n, d, rng))
+    points = x[rng.integers(n, size=k)] if seed % 2 else rows_of(kind, k, d, rng)
+    want, _ = labels_of(x, points, 0.0)
+    np.testing.assert_array_equal(labels_of(x, points, wrong * typical(x))[0], want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(5000, 3, 5), (9000, 8, 20), (3001, 16, 9), (2000, 40, 30), (700, 200, 10), (300, 784, 40)]
+)
+def test_residuals_of_a_pass_have_the_bits_of_a_pass_of_their_own(n: int, d: int, k: int, dtype: Any) -> None:
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((n, d)) + 3).astype(dtype)
+    targets = DenseTargets(x[:k].copy(), frame_of(x), row_length=typical(x) if dtype == np.float32 else 0.0)
+    labels, found = np.full(n, -1, np.int32), np.zeros((2, k))
+    targets.nearest(x, labels, residuals=found)
+    np.testing.assert_array_equal(found, targets.residuals_and_counts(x, labels))
+    assert found[1].sum() == n
+
+
+def test_residuals_of_observed_cells() -> None:
+    """A row with nothing observed is in no cluster, and adds nothing."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((3000, 9)).astype(np.float32)
+    points = x[:6].copy()
+    x[rng.random(x.shape) < 0.2] = np.nan
+    x[5] = np.nan
+    targets = DenseTargets(points, Rescaling(np.zeros(9), 0.25), observed=True)
+    labels, found = np.full(len(x), -1, np.int32), np.zeros((2, 6))
+    targets.nearest(x, labels, residuals=found)
+    np.testing.assert_array_equal(found, targets.residuals_and_counts(x, labels))
+    assert labels[5] == -1
+    assert found[1].sum() == np.count_nonzero(labels >= 0)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +208,9 @@ def test_changes_and_sums_are_the_same() -> None:
 
 
 @pytest.mark.skipif(not _core.quick_int16(20, 16), reason="no quick products of 16-bit integers here")
-@pytest.mark.parametrize(("d", "k", "offset"), [(6, 5, 0.0), (16, 40, 0.0), (40, 30, 1e3), (100, 30, 0.0)])
+@pytest.mark.parametrize(
+    ("d", "k", "offset"), [(6, 5, 0.0), (8, 90, 0.0), (16, 40, 0.0), (40, 30, 1e3), (100, 30, 0.0), (150, 9, 10.0)]
+)
 def test_fits_have_the_same_bits(d: int, k: int, offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(d)
     x = (rng.standard_normal((20_000, d)) + offset).astype(np.float32)

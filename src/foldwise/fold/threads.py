@@ -19,8 +19,8 @@ from foldwise.kernels import _core
 P = TypeVar("P")
 
 _WAITING, _RUNNING, _DONE = range(3)
-# So long a thread that has nothing to do stays awake. Passes of a fit follow each other within a tenth of a millisecond, and on a
-# virtual machine a thread takes as long to wake up.
+# So long a thread that has nothing to do stays awake, in seconds. Passes of a fit follow each other within a tenth of a
+# millisecond, and on a virtual machine a thread takes as long to wake up.
 _AWAKE = 3e-4
 
 
