@@ -54,7 +54,8 @@ class _Helper:
 
     def __init__(self, pool: _Pool) -> None:
         self._pool, self._thread = pool, ThreadPoolExecutor(1, thread_name_prefix="foldwise")
-        self._called, self._job = _core.Flag(0), None
+        self._called = _core.Flag(0)
+        self._job: _Job | None = None
         self._number = 0  # of the thread, once it has been started
         self._left, self._allowed = -1, set[int]()  # the processor that it keeps off, and those that it had before
 
@@ -90,6 +91,7 @@ class _Helper:
                     self._return()
                     self._pool.asleep.append(self)
                     return
+            assert self._job is not None
             job, self._job = self._job, None
 
     def _leave(self, processor: int) -> None:
