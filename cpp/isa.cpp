@@ -73,7 +73,7 @@ Int16Layout quick_int16(size_t k, size_t d, bool kept) {
     static const bool vnni = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
     if (vnni) return !kept && k <= few_int16_most && d >= few_int16_least ? Int16Layout::columns : Int16Layout::panels;
     // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
-    const bool quick = &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= 8);
+    const bool quick = &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= int16_short);
     return quick ? Int16Layout::panels : Int16Layout::none;
 #else
     (void)k, (void)d, (void)kept;

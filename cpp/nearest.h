@@ -242,7 +242,8 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
     typename VecOf<int, together * sizeof(int)>::type label[N / together];
     static_assert(sizeof label == N * sizeof(int));
     if constexpr (sizeof(T) == sizeof(int)) {
-        __builtin_memcpy(label, slots, sizeof label);
+        FW_UNROLL(4)
+        for (size_t v = 0; v < panel_vectors; ++v) label[v] = slots[v];
     } else {
         int narrow[N];
         typename LaneInt<T>::type slot[N];

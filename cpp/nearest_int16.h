@@ -117,7 +117,8 @@ public:
         for (size_t at = 0; at < rows; at += N) {
             if (rows - at >= N) {
                 IntVec some[panel_vectors];
-                __builtin_memcpy(some, label + at, sizeof some);
+                FW_UNROLL(4)  // GCC copies all at once in parts of 16 bytes, and the processor waits for vectors made of these
+                for (size_t v = 0; v < panel_vectors; ++v) some[v] = load<IntVec>(label + at + v * L);
                 log.write_labels(some, first + at);
             } else {
                 for (size_t i = at; i < rows; ++i) log.write_label(first + i, label[i]);
