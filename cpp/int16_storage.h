@@ -103,8 +103,8 @@ public:
         const double by_row = row_factor(row_length), by_target = target_factor(sizes, by_row, row_length);
         if (!(by_target > 1)) return nullptr;
         const size_t pairs = (d + 1) / 2;
-        const size_t by_columns = layout == Int16Layout::columns ? (d + 31) / 32 * 16 : 0;
-        packed.assign(k * (by_columns ? by_columns : pairs) + 16, 0);
+        const size_t stride = layout == Int16Layout::columns ? (d + 31) / 32 * 16 : pairs;
+        packed.assign(k * stride + 16, 0);
         int *to = packed.data() + (64 - uintptr_t(packed.data()) % 64) % 64 / sizeof(int);
         start.resize(k);
         for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by_row * by_target));
@@ -112,10 +112,10 @@ public:
         const auto round = [&](size_t c, int *at, auto place) {
             all.include(round_target(shifted + c * d, d, by_target, (uint16_t *)at, place));
         };
-        if (by_columns) {
-            for (size_t c = 0; c < k; ++c) round(c, to + c * by_columns, packed_place);
-        } else if (d <= int16_short) {
-            for (size_t c = 0; c < k; ++c) round(c, to + c * pairs, [](size_t j) { return j; });
+        if (layout == Int16Layout::columns) {
+            for (size_t c = 0; c < k; ++c) round(c, to + c * stride, packed_place);
+        } else if (layout == Int16Layout::rows) {
+            for (size_t c = 0; c < k; ++c) round(c, to + c * stride, [](size_t j) { return j; });
         } else {
             size_t slot = 0;
             for (const size_t width : widths) {
@@ -134,7 +134,7 @@ public:
         const double typical = row_length * by_row;  // no length exceeds (square / typical + typical) / 2
         view = {pairs, to, start.data(), float(scale * by_row), row_pivot.data(), float(per_length * 1.001),
                 float(flat * 1.001), float(longest * 0.9995), float(per_length / (2 * typical) * 1.002),
-                float((per_length * typical / 2 + flat) * 1.002), float(longest * longest * 0.998), by_columns};
+                float((per_length * typical / 2 + flat) * 1.002), float(longest * longest * 0.998), layout, stride};
         return &view;
     }
 };

@@ -69,12 +69,14 @@ const Kernels &active_kernels() {
 
 Int16Layout quick_int16(size_t k, size_t d, bool kept) {
 #ifdef FW_X86
-    if (d < int16_least_columns || d > int16_columns || (kept && d <= int16_short)) return Int16Layout::none;
+    if (d < int16_least_columns || d > int16_columns) return Int16Layout::none;
     static const bool vnni = &active_kernels() == &avx512::kernels && __builtin_cpu_supports("avx512vnni");
-    if (vnni) return !kept && k <= few_int16_most && d >= few_int16_least ? Int16Layout::columns : Int16Layout::panels;
-    // AVX2 needs two instructions where AVX-512 has one. Long rows and few targets wait for memory in any case.
-    const bool quick = &active_kernels() == &avx2::kernels && (kept || k > 24 || d <= int16_short);
-    return quick ? Int16Layout::panels : Int16Layout::none;
+    const bool avx2 = &active_kernels() == &avx2::kernels;
+    if (!vnni && !avx2) return Int16Layout::none;
+    if (kept) return d > (vnni ? int16_short : int16_short / 2) ? Int16Layout::panels : Int16Layout::none;
+    if (d <= int16_short) return Int16Layout::rows;
+    if (vnni) return k <= few_int16_most && d >= few_int16_least ? Int16Layout::columns : Int16Layout::panels;
+    return k > few_most ? Int16Layout::panels : Int16Layout::none;  // two instructions where AVX-512 has one
 #else
     (void)k, (void)d, (void)kept;
     return Int16Layout::none;

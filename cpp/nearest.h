@@ -277,10 +277,10 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
 #if defined(__x86_64__) && FW_BYTES >= 32
-        if (plain && t.rounded && !t.rounded->by_columns) begin = nearest_int16(x, n, t, KeptInts(kept), log, result);
+        if (plain && t.rounded && t.rounded->layout != Int16Layout::columns) begin = nearest_int16(x, n, t, KeptInts(kept), log, result);
 #endif
 #if defined(__x86_64__) && FW_BYTES == 64
-        if (plain && t.rounded && t.rounded->by_columns) begin = nearest_few_int16(x, n, t, log, result);
+        if (plain && t.rounded && t.rounded->layout == Int16Layout::columns) begin = nearest_few_int16(x, n, t, log, result);
 #endif
 #if FW_BYTES >= 32
         if (!begin && plain && t.d > low_dim_columns && t.d <= short_columns && t.k <= short_targets) return nearest_short_of<short_columns>(x, n, t, log);

@@ -86,10 +86,10 @@ class FewInt16 {
 
 public:
     static size_t bytes(const Targets<float> &t, const Int16Targets &rounded) {
-        return R * rounded.by_columns * sizeof(int) + (t.k + 1) * G * L * sizeof(int);
+        return R * rounded.stride * sizeof(int) + (t.k + 1) * G * L * sizeof(int);
     }
     FewInt16(const Targets<float> &of, const Int16Targets &rounded, char *memory)
-        : t(rounded), d(of.d), k(of.k), tiles((of.k + few_tile_targets - 1) / few_tile_targets), stride(rounded.by_columns),
+        : t(rounded), d(of.d), k(of.k), tiles((of.k + few_tile_targets - 1) / few_tile_targets), stride(rounded.stride),
           y((int *)memory), parts((unsigned *)(y + R * stride)), lengths((float *)(parts + k * G * L)) {
         for (size_t i = 0; i < 2 * L; ++i) mask[i / L][i % L] = i < d % few_int16_columns ? -1 : 0;
     }

@@ -309,7 +309,7 @@ public:
 // Writes the labels of rows up to the one whose number it returns: all n, unless it is better to go on in floating point.
 inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, KeptInts kept, ChangeLog<float> &log,
                             AssignCounts &result) {
-    if (t.d <= int16_short) return nearest_int16_short_of<int16_short>(x, n, t, log, result);
+    if (t.rounded->layout == Int16Layout::rows) return nearest_int16_short_of<int16_short>(x, n, t, log, result);
     log.cold = kept.ready;
     constexpr size_t N = panel_rows<float>, L = lanes<int>;
     const Int16Targets rounded = *t.rounded;

@@ -14,24 +14,28 @@ struct Grid {
     double coarse, fine;
 };
 
+// How targets rounded to integers of 16 bits are laid out, two integers in each of 32 bits: not at all; one after the other, for rows
+// that stay in registers; in panels [pair][width] like `packed` of Targets; or one after the other in whole vectors, within which
+// columns are in the order that packing two vectors of 32-bit integers makes (nearest_few_int16.h).
+enum class Int16Layout { none, rows, panels, columns };
+
 // Targets rounded to integers of 16 bits, for rows that are known to be within 1 of the pivot (nearest_int16.h). A row becomes
 // x * row_scale - row_pivot, rounded. Scores are sums of products of integers, and so is their start.
 struct Int16Targets {
     std::size_t pairs;      // of columns
-    const int *packed;      // two integers of 16 bits each: k x pairs, or panels [pair][width] like `packed` of Targets, or
-                            // k x by_columns
+    const int *packed;      // two integers of 16 bits each
     const int *start;       // by slot: minus half the squared length of the target
     float row_scale;
     const float *row_pivot; // d, and zeros up to a whole vector
     float per_length, flat; // the lead that makes the best score certain: flat + per_length * length of the rounded row,
     float longest;          // if that length is no larger than this
     float per_square, quick_flat, largest_square;  // the same from the squared length, for a test that asks for a little more
-    std::size_t by_columns; // 0, or targets are compared by nearest_few_int16.h: their length, in whole vectors; within each the
-                            // columns are in the order that packing two vectors of 32-bit integers makes
+    Int16Layout layout;
+    std::size_t stride;     // with columns in the lanes: from target to target
 };
 // Rows as these integers, kept from pass to pass (int16_rows.h): for each vector of rows, pairs of columns and then the lengths
-// of the rounded rows. Null if they are not kept, as rows of at most `int16_short` columns never are: at 8 columns
-// nothing was gained by it. Room for whole vectors of rows, from the start of a cache line on.
+// of the rounded rows. Null if they are not kept, as rows of so few columns that they stay in registers are not: nothing
+// was gained by it. Room for whole vectors of rows, from the start of a cache line on.
 struct Int16Rows {
     int *values;
     bool ready;  // whether they have been written
@@ -41,8 +45,6 @@ struct Int16Rows {
 constexpr std::size_t int16_short = 16, int16_columns = 1024, int16_least_columns = 5;
 // From so many columns on, up to so many targets are compared by columns.
 constexpr std::size_t few_int16_least = 128, few_int16_most = 12;
-// How targets are laid out: see Int16Targets.
-enum class Int16Layout { none, panels, columns };
 
 // Kernels work on y = x * scale - pivot. The scale is a power of two that brings |y| below 1; the pivot is near the
 // mean of the data (already multiplied by the scale). Products then keep their digits even if the data are huge or

@@ -304,7 +304,7 @@ def kept_labels(x: NDArray[Any], points: NDArray[Any], cuts: list[int]) -> list[
 @given(
     kind=st.sampled_from(KINDS),
     n=st.integers(1, 400),
-    d=st.integers(17, 70),
+    d=st.integers(9, 70),
     k=st.integers(1, 40),
     cut=st.integers(0, 24),
     seed=st.integers(0, 2**32),
