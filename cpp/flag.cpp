@@ -23,29 +23,34 @@ inline void pause() {
 class Flag {
     std::atomic<int> value_;
 
-public:
-    explicit Flag(int value) : value_(value) {}
-
-    void set(int value) { value_.store(value); }
-
-    // Sets `after` if the value is `before`; says whether it was.
-    bool exchange(int before, int after) { return value_.compare_exchange_strong(before, after); }
-
-    // Waits until the value is another than `value`, at most for so many seconds; says whether it is.
-    bool wait_while(int value, double seconds) const {
-        if (value_.load() != value) return true;
+    // Waits until the value satisfies the condition, at most for so many seconds; says whether it does.
+    template <class Condition> bool wait(double seconds, Condition met) const {
+        if (met(value_.load())) return true;
+        if (!(seconds > 0)) return false;
         nb::gil_scoped_release released;
         using Clock = std::chrono::steady_clock;
         const auto end = Clock::now() + std::chrono::duration<double>(seconds);
         constexpr int looks = 64;  // between looks at the clock, about 2 microseconds
         do {
             for (int i = 0; i < looks; ++i) {
-                if (value_.load(std::memory_order_acquire) != value) return true;
+                if (met(value_.load(std::memory_order_acquire))) return true;
                 pause();
             }
             std::this_thread::yield();  // in case there are more threads than processors
         } while (Clock::now() < end);
-        return value_.load() != value;
+        return met(value_.load());
+    }
+
+public:
+    explicit Flag(int value) : value_(value) {}
+
+    int value() const { return value_.load(); }
+    void add(int number) { value_.fetch_add(number); }
+    bool wait_while(int value, double seconds) const {
+        return wait(seconds, [=](int now) { return now != value; });
+    }
+    bool wait_until(int value, double seconds) const {
+        return wait(seconds, [=](int now) { return now == value; });
     }
 };
 
@@ -63,8 +68,9 @@ int this_processor() {
 void register_flag(nb::module_ &m) {
     nb::class_<Flag>(m, "Flag")
         .def(nb::init<int>(), nb::arg("value"))
-        .def("set", &Flag::set, nb::arg("value"))
-        .def("exchange", &Flag::exchange, nb::arg("before"), nb::arg("after"))
-        .def("wait_while", &Flag::wait_while, nb::arg("value"), nb::arg("seconds"));
+        .def("value", &Flag::value)
+        .def("add", &Flag::add, nb::arg("number"))
+        .def("wait_while", &Flag::wait_while, nb::arg("value"), nb::arg("seconds"))
+        .def("wait_until", &Flag::wait_until, nb::arg("value"), nb::arg("seconds"));
     m.def("this_processor", &this_processor);
 }

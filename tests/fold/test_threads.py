@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -103,14 +105,55 @@ def test_no_processor_is_busy_when_nothing_is_to_be_done() -> None:
 
 def test_flags() -> None:
     flag = _core.Flag(1)
-    assert flag.exchange(1, 2)
-    assert not flag.exchange(1, 3)
+    flag.add(1)
+    assert flag.value() == 2
     assert flag.wait_while(1, 10.0)
+    assert flag.wait_until(2, 10.0)
     began = time.perf_counter()
     assert not flag.wait_while(2, 0.01)
     assert time.perf_counter() - began >= 0.01
-    threading.Timer(0.01, flag.set, [5]).start()
-    assert flag.wait_while(2, 30.0)
+    threading.Timer(0.01, flag.add, [-2]).start()
+    assert flag.wait_until(0, 30.0)
+
+
+def test_interrupts_at_any_moment_leave_helpers_alone() -> None:
+    """Ctrl-C between any two steps of a pass: no helper goes on for it, none is lost, and the next pass works."""
+    code = """
+import random, signal, sys, time
+from foldwise.fold import threads
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+rng, interrupted = random.Random(int(sys.argv[1])), 0
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 1.5e-3))
+            for _ in range(10):
+                threads.run(range(6), lambda number, piece: sum(range(100)), lambda number, found: None, 3, apart=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    found = {}
+    threads.run(range(5), lambda number, piece: piece, found.__setitem__, 3)
+    assert found == {i: i for i in range(5)}, found
+time.sleep(0.1)
+busy = time.process_time()
+time.sleep(0.3)
+busy = time.process_time() - busy
+lists = [getattr(threads._pool(2), name) for name in ("asleep", "awake", "jobs")]
+print(interrupted > 100, busy < 0.1, *map(len, lists))
+lists.clear()
+"""
+    for seed in ("1", "2"):
+        command = [sys.executable, "-c", code, seed]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout.split() == ["True", "True", "2", "0", "0"], done
+        assert done.returncode == 0
+        assert not done.stderr
 
 
 def test_results_do_not_depend_on_helpers() -> None:

@@ -186,7 +186,10 @@ class LocalBlocks:
             pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
         n_threads = min(self.n_threads, len(parts))  # to wake a thread takes longer than a small table
         with blas.single_for(self.source.n_rows, self.source.n_columns):
-            (serial.run if n_threads == 1 else threads.run)(pieces, work, lambda number, found: None, n_threads)
+            if n_threads == 1:
+                serial.run(pieces, work, lambda number, found: None)
+            else:  # kernels alone, and often short
+                threads.run(pieces, work, lambda number, found: None, n_threads, apart=True)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
