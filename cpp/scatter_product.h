@@ -95,6 +95,25 @@ inline void back_columns(size_t wanted, const T *packed, size_t row_step, size_t
     if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, row_step, panel_step, codes, stride, rows, out);
 }
 
+// Adds Z'T of a strip to the sums [panel of columns][column of T][column of the panel]. The first `there` columns of Z are
+// those of the rows x themselves, the others are packed. T has `b` columns, `stride` apart.
+template <class T>
+inline void add_back(const T *x, const T *packed, size_t there, size_t strip, size_t d, const T *codes, size_t stride, size_t b,
+                     T *part) {
+    constexpr size_t P = panel_columns<T>;
+    const size_t groups = (b + product_tile - 1) / product_tile;
+    for (size_t p = 0; p * P < d; ++p) {
+        const T *origin = packed + p * strip * P;
+        size_t row_step = P, panel_step = strip * P;
+        if (p * P < there) origin = x + p * P, row_step = d, panel_step = P;
+        for (size_t g = 0, c = 0; g < groups; ++g) {
+            const size_t count = (b - c) / (groups - g);
+            back_columns<T>(count, origin, row_step, panel_step, codes + c, stride, strip, part + (p * stride + c) * P);
+            c += count;
+        }
+    }
+}
+
 // Rows less the pivot, times the factor, from the column `first` on. Rows past the end and rows without weight become zero.
 template <class T, class In>
 inline void pack_strip(const In *x, const double *w, size_t rows, size_t strip, size_t first, size_t d, const T *pivot,
@@ -193,7 +212,6 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t together = part_rows / strip;
-    const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t from = 0; from < n; from += strip) {
         const size_t rows = least(strip, n - from), there = rows == strip ? whole : 0;
         if (there < d)
@@ -225,17 +243,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
             }
             for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
         }
-        for (size_t p = 0; p < panels; ++p) {
-            const T *origin = work.packed + p * strip * P;
-            size_t row_step = P, panel_step = strip * P;
-            if (p * P < there) origin = (const T *)(x + from * d + p * P), row_step = d, panel_step = P;
-            for (size_t g = 0, c = 0; g < groups; ++g) {
-                const size_t count = (b - c) / (groups - g);
-                back_columns<T>(count, origin, row_step, panel_step, work.codes + c, columns, strip,
-                                work.part + (p * columns + c) * P);
-                c += count;
-            }
-        }
+        add_back<T>((const T *)(x + from * d), work.packed, there, strip, d, work.codes, columns, b, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }

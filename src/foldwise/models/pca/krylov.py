@@ -4,7 +4,8 @@ Each step is one pass that multiplies the scatter matrix with a block of vectors
 sparse rows stay sparse. Residuals are known at every step and are the stopping rule: no guess about convergence.
 
 Where "auto" has taken it, float32 rows are multiplied in float32 until the variances are known to one part in a million, and
-once more in float64 with what was found: variances and residuals are of that last pass, so they cover rounding, too.
+once more with what was found: variances and residuals are of that last pass, so they cover rounding, too. Its variances are
+formed in float64; its residuals, of which two digits are enough, in float32, with an allowance for what that may hide.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +26,20 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import costs, sample_start, sparse_start, tall
 from foldwise.models.pca.covariance import CovarianceEigh
+from foldwise.models.pca.early import Early, InFloat32, early_way, folded
 from foldwise.models.pca.gram import Gram
 from foldwise.models.pca.lanczos import (
     Ritz,
+    closed,
     completed,
     condensed,
     empty,
     enlarged,
-    orthonormal,
     random_block,
     refilled,
     rehearsed,
 )
-from foldwise.models.pca.row_side import RowSide, shared_out
+from foldwise.models.pca.row_side import RowSide
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
@@ -109,9 +111,10 @@ class Krylov(Solver):
             passes,
             product,
             divisor=columns.weight - options.ddof,
+            total=options.total_variance(columns) * unit * unit,
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
-            early=_early(passes, columns, product, narrow=narrow),
+            early=early_way(passes, columns, product, narrow=narrow),
             patience=patience,
             seed=options.seed,
             first=_first(passes, columns, scale, sample),
@@ -162,37 +165,6 @@ def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k
     return replace(solver.solve(passes, options), algorithm=name, notes=(note,))
 
 
-class _Early(Protocol):
-    """A cheaper way to multiply with the matrix, or with one that has the same eigenvalues, in the first steps."""
-
-    @property
-    def length(self) -> int: ...
-    def times(self, block: Floats) -> Floats: ...
-    def directions(self, vectors: Floats) -> Floats: ...
-    def over_columns(self, block: Floats) -> Floats:
-        """The scatter matrix of the columns times a block, in float64."""
-        ...
-
-
-@dataclass(frozen=True)
-class _InFloat32:
-    passes: Passes
-    product: partial[ScatterProduct]
-
-    @property
-    def length(self) -> int:
-        return self.passes.source.n_columns
-
-    def times(self, block: Floats) -> Floats:
-        return _folded(self.passes, partial(self.product, wide=False), block)
-
-    def directions(self, vectors: Floats) -> Floats:
-        return orthonormal(vectors, self.passes.n_threads)
-
-    def over_columns(self, block: Floats) -> Floats:
-        return _folded(self.passes, self.product, block)
-
-
 @dataclass(frozen=True)
 class _Search:
     """The steps: by the `early` way first, if there is one, then from what that has found, in float64 over the columns."""
@@ -201,9 +173,10 @@ class _Search:
     passes: Passes
     product: partial[ScatterProduct]
     divisor: float
+    total: float  # variance, of all columns
     unit: float
     residual: float | None  # relative to the variance; None: the error of a variance is what counts
-    early: _Early | None
+    early: Early | None
     patience: float  # steps that cost as much as another solver
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
@@ -221,6 +194,8 @@ class _Search:
 
     def step(self, state: State) -> tuple[State, Figures]:
         with blas.single():
+            if state["raw"] and isinstance(self.early, InFloat32):  # its product in float32 was not good enough
+                state = {**state, **empty(state["basis"], float(state["beyond"]))}
             state = completed(state, self.n_threads)
             turning = bool(state["early"]) and self._good(state)
             if turning:
@@ -229,7 +204,11 @@ class _Search:
                 state = refilled(state, max(self.k - state["basis"].shape[1], 1), self.seed)
             early = self.early if state["early"] else None
             times = self._times if early is None else lambda block: early.times(block) / self.divisor
-            new = enlarged(state, times, self.n_threads, raw=turning)
+            if turning and isinstance(self.early, InFloat32):
+                found = self.early.with_form(state["block"])
+                new = closed(state, found.value / self.divisor, found.form / self.divisor, self.total, self.n_threads)
+            else:
+                new = enlarged(state, times, self.n_threads, raw=turning)
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
@@ -276,7 +255,7 @@ class _Search:
         return self.passes.n_threads
 
     def _times(self, block: Floats) -> Floats:
-        product = _folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
+        product = folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
         return product / self.divisor
 
     def _over_columns(self, state: State) -> State:
@@ -307,7 +286,7 @@ class _Search:
         What float32 products cannot tell from rounding is left to the passes in float64.
         """
         largest, limit = float(values.max(initial=0.0)), _EARLY_ERROR if early else _ERROR
-        in_float32 = early and isinstance(self.early, _InFloat32)
+        in_float32 = early and isinstance(self.early, InFloat32)
         rounding = floor_of_products(np.float32 if in_float32 else np.float64, 16, largest)
         return np.asarray(
             (errors <= limit * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
@@ -335,19 +314,6 @@ def _worst(ritz: Ritz, k: int) -> float:
     """The largest error of the first k values, relative to the value itself."""
     values = np.abs(ritz.values[:k])
     return float((ritz.errors(k)[-1] / np.where(values > 0, values, 1.0)).max(initial=0.0))
-
-
-def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
-    strips = shared_out(passes, block) if passes.source.sparse else [np.ascontiguousarray(block)]
-    if len(strips) == 1:
-        return passes.fold(partial(product, basis=strips[0])).value
-    return np.hstack([each.value for each in passes.fold_each([partial(product, basis=strip) for strip in strips])])
-
-
-def _early(passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool) -> _Early | None:
-    if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
-        return RowSide.of(passes, columns.centre, product.keywords["factor"])
-    return _InFloat32(passes, product) if narrow else None
 
 
 def _first(
