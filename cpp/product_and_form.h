@@ -162,7 +162,6 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
     const size_t length = round_up((d + stretches - 1) / stretches, form_lanes);
     const double *w = terms.weights, *centre = terms.centre;
     const bool direct = as_they_are<float, float>(terms);
-    const size_t whole = direct ? d / P * P : 0;
     Arena arena{nullptr, 0};
     FormWorkspace(arena, d, columns, strip, stretches);
     arena = {(char *)scratch(arena.used), 0};
@@ -188,7 +187,7 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
     for (size_t first = 0; first < d; first += length) end = pack_form_basis(terms, stretch_at(first, nullptr), end);
 
     for (size_t from = 0; from < n; from += strip) {
-        const size_t rows = least(strip, n - from), there = rows == strip ? whole : 0;
+        const size_t rows = least(strip, n - from), there = unpacked<float>(direct, from, strip, n, d);
         const float *here = x + from * d;
         for (size_t i = 0; i < strip * columns; ++i) work.codes[i] = work.weighted[i] = 0;
         const double *basis = work.basis;
