@@ -11,7 +11,7 @@ formed in float64; its residuals, of which two digits are enough, in float32, wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -180,6 +180,7 @@ class _Search:
     patience: float  # steps that cost as much as another solver
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
+    last: dict[str, Any] = field(default_factory=dict)  # what was found from the last state, for the step that turns
 
     def start(self) -> State:
         length = self.passes.source.n_columns if self.early is None else self.early.length
@@ -215,6 +216,9 @@ class _Search:
             near = early is not None and self.residual is None and _worst(ritz, self.k) < _WITHIN_REACH
             new = new if turning else rehearsed(new, state, self.k, near=near)
             ahead = self._ahead(ritz, new) if near else None
+            self.last.clear()
+            if near:
+                self.last.update(of=new["small"], ritz=ritz, ahead=ahead)
             new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
@@ -263,9 +267,10 @@ class _Search:
         assert self.early is not None
         if state["basis"].shape[1] == 0:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
-        ritz, basis = Ritz.of(state), state["basis"]
+        known = self.last if self.last.get("of") is state["small"] else None
+        ritz, basis = known["ritz"] if known else Ritz.of(state), state["basis"]
         k = min(self.k, len(ritz.values))
-        ahead = self._ahead(ritz, state)
+        ahead = known["ahead"] if known else self._ahead(ritz, state)
         if ahead is not None and _worst(ahead, k) < _worst(ritz, k):
             ritz, basis = ahead, np.hstack([basis, state["block"]])
         good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), early=True).all(axis=1))
