@@ -7,7 +7,7 @@
 
 constexpr size_t form_lanes = 8;
 #if FW_BYTES == 64
-constexpr size_t form_rows = 6, form_columns = 4;  // 24 of 32 registers are sums
+constexpr size_t form_rows = 5, form_columns = 5;  // 25 of 32 registers are sums
 #elif FW_BYTES == 32
 constexpr size_t form_rows = 3, form_columns = 2;  // 12 of 16
 #elif defined(__aarch64__)
@@ -15,7 +15,8 @@ constexpr size_t form_rows = 2, form_columns = 3;  // 24 of 32
 #else
 constexpr size_t form_rows = 1, form_columns = 2;  // 8 of 16
 #endif
-constexpr size_t form_stretch = 1024;  // columns of Z at a time, at most: with those of Q they stay in L2
+constexpr size_t form_stretch = 1024;  // columns of Z at a time, at most,
+constexpr size_t form_bytes = 256 << 10;  // and what belongs to them of Q, which stays in L2
 
 constexpr size_t form_parts = form_lanes / lanes<double>;
 static_assert(form_lanes % lanes<double> == 0);
@@ -32,13 +33,13 @@ inline void form_tile(const float *x, size_t d, const float *tails, const double
         FW_UNROLL(4)
         for (size_t p = 0; p < form_parts; ++p) {
             V right[count];
-            FW_UNROLL(4)
+            FW_UNROLL(8)
             for (size_t c = 0; c < count; ++c) right[c] = load<V>(basis + c * form_lanes + p * L);
             const V centre = load<V>(pivot + p * L);
             FW_UNROLL(8)
             for (size_t r = 0; r < rows; ++r) {
                 const V left = load_as<double>(from + r * step + p * L) - centre;
-                FW_UNROLL(4)
+                FW_UNROLL(8)
                 for (size_t c = 0; c < count; ++c) sum[r][c][p] += left * right[c];
             }
         }
@@ -54,7 +55,7 @@ inline void form_tile(const float *x, size_t d, const float *tails, const double
     if (tails) add(tails, form_lanes);
     FW_UNROLL(8)
     for (size_t r = 0; r < rows; ++r)
-        FW_UNROLL(4)
+        FW_UNROLL(8)
         for (size_t c = 0; c < count; ++c) {
             double part[form_lanes];
             FW_UNROLL(4)
@@ -157,8 +158,9 @@ struct FormWorkspace {
 // Weights are moderate, as for products in float32. `out` is d x b, `form` is b x b.
 inline void product_and_form(const float *x, size_t n, const ProductTerms &terms, double *out, double *form) {
     constexpr size_t P = panel_columns<float>;
-    const size_t d = terms.d, b = terms.b, strip = strip_rows<float>(d), columns = round_up(b, form_lanes);
-    const size_t stretches = (d + form_stretch - 1) / form_stretch, padded = round_up(d, P);
+    const size_t d = terms.d, b = terms.b, strip = d > 4000 ? 30 : 60, columns = round_up(b, form_lanes);
+    const size_t fit = form_bytes / (columns * sizeof(double)), most = least(form_stretch, fit < form_lanes ? form_lanes : fit);
+    const size_t stretches = (d + most - 1) / most, padded = round_up(d, P);
     const size_t length = round_up((d + stretches - 1) / stretches, form_lanes);
     const double *w = terms.weights, *centre = terms.centre;
     const bool direct = as_they_are<float, float>(terms);

@@ -204,11 +204,12 @@ template <class T, class In> inline bool as_they_are(const ProductTerms &terms) 
     return distance <= near_zero;
 }
 
-// How many columns of a strip need not be packed. The last panel of a row may reach into the next one, where there is one: sums
+// How many columns of a strip need not be packed. The last panel of a row may reach into the next ones, where there are any: sums
 // of what is read there are never used.
 template <class T> inline size_t unpacked(bool direct, size_t from, size_t strip, size_t n, size_t d) {
     if (!direct || from + strip > n) return 0;
-    return from + strip < n ? d : d / panel_columns<T> * panel_columns<T>;
+    constexpr size_t P = panel_columns<T>;
+    return (n - from - strip) * d >= P ? d : d / P * P;
 }
 
 template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {

@@ -55,6 +55,7 @@ _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _WITHIN_REACH = 1e-2  # errors so large are brought to what is asked for by no guess of the next step
+_IN_FLOAT32 = 1e-5  # of the largest: of smaller variances, residuals in float32 prove too little
 _KEPT = ("basis", "block", "raw", "guess", "ahead", "before")  # of a state, since the version that wrote it last
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
@@ -195,7 +196,7 @@ class _Search:
 
     def step(self, state: State) -> tuple[State, Figures]:
         with blas.single():
-            if state["raw"] and isinstance(self.early, InFloat32):  # its product in float32 was not good enough
+            if "blur" in state:  # a product in float32 has proved too little
                 state = {**state, **empty(state["basis"], float(state["beyond"]))}
             state = completed(state, self.n_threads)
             turning = bool(state["early"]) and self._good(state)
@@ -203,9 +204,10 @@ class _Search:
                 state = self._over_columns(state)
             if state["block"].shape[1] == 0:  # the rank is below k
                 state = refilled(state, max(self.k - state["basis"].shape[1], 1), self.seed)
-            early = self.early if state["early"] else None
+            early, values = self.early if state["early"] else None, state["values"]
+            largest = float(values.max(initial=0.0))
             times = self._times if early is None else lambda block: early.times(block) / self.divisor
-            if turning and isinstance(self.early, InFloat32):
+            if turning and isinstance(self.early, InFloat32) and values.min(initial=np.inf) > _IN_FLOAT32 * largest:
                 found = self.early.with_form(state["block"])
                 new = closed(state, found.value / self.divisor, found.form / self.divisor, self.total, self.n_threads)
             else:
