@@ -74,6 +74,20 @@ void scatter_product(Matrix x, Doubles weights, Square centre, Doubles factor, S
     });
 }
 
+void product_and_form(Matrix x, Doubles weights, Square centre, Doubles factor, Square basis, MatrixOut out, MatrixOut form) {
+    const size_t n = x.shape(0), b = basis.shape(1);
+    require_shapes(basis, x.shape(1), out, x.shape(1));
+    require(form.shape(0) == b && form.shape(1) == b, "form has the wrong shape");
+    if (b == 0) return;
+    const fw::ProductTerms terms = terms_of(n, x.shape(1), weights, centre, factor, basis);
+    by_dtype(x, [&](auto *values) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+        nb::gil_scoped_release released;
+        table<T>().with_form(values, n, terms, out.data(), form.data());
+        fw::trim_scratch();
+    });
+}
+
 template <class I, class T> const fw::SparseProducts<T, I> &sparse_table() {
     if constexpr (sizeof(I) == sizeof(std::int32_t)) return table<T>().narrow;
     else return table<T>().long_indices;
@@ -130,6 +144,8 @@ void register_products(nb::module_ &m) {
     const auto centre = nb::arg("centre").noconvert(), basis = nb::arg("basis").noconvert();
     const auto out = nb::arg("out").noconvert();
     m.def("scatter_product", &scatter_product, nb::arg("x").noconvert(), weights, centre, factor, basis, nb::arg("wide"), out);
+    m.def("product_and_form", &product_and_form, nb::arg("x").noconvert(), weights, centre, factor, basis, out,
+          nb::arg("form").noconvert());
     const auto values = nb::arg("values").noconvert(), columns = nb::arg("columns").noconvert();
     const auto starts = nb::arg("starts").noconvert();
     m.def("sparse_product", &sparse_product, values, columns, starts, weights, centre, factor, basis, nb::arg("wide"), out);

@@ -26,6 +26,8 @@ template <class T, class I> struct SparseProducts {
 
 template <class T> struct ProductTable {
     void (*dense)(const T *x, std::size_t n, const ProductTerms &terms, bool wide, double *out);
+    // The same with products of T, and the form q' (sum of w z z') q (b x b) in float64.
+    void (*with_form)(const T *x, std::size_t n, const ProductTerms &terms, double *out, double *form);
     SparseProducts<T, std::int32_t> narrow;
     SparseProducts<T, std::int64_t> long_indices;
 };

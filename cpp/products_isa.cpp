@@ -11,6 +11,7 @@ namespace {
 
 #include "vec.h"
 #include "scatter_product.h"
+#include "product_and_form.h"
 #include "sparse_product.h"
 
 // Products with weights far from 1 would leave the range of float32.
@@ -25,6 +26,24 @@ void dense_f32(const float *x, size_t n, const ProductTerms &t, bool wide, doubl
     else scatter_product<float>(x, n, t, out);
 }
 void dense_f64(const double *x, size_t n, const ProductTerms &t, bool, double *out) { scatter_product<double>(x, n, t, out); }
+
+// The form of a product in float64.
+void form_of(const ProductTerms &t, const double *product, double *form) {
+    for (size_t i = 0; i < t.b * t.b; ++i) form[i] = 0;
+    for (size_t j = 0; j < t.d; ++j)
+        for (size_t i = 0; i < t.b; ++i)
+            for (size_t c = 0; c < t.b; ++c) form[i * t.b + c] += t.basis[j * t.b + i] * product[j * t.b + c];
+}
+
+void with_form_f64(const double *x, size_t n, const ProductTerms &t, double *out, double *form) {
+    scatter_product<double>(x, n, t, out);
+    form_of(t, out, form);
+}
+void with_form_f32(const float *x, size_t n, const ProductTerms &t, double *out, double *form) {
+    if (moderate(t.weights, n)) return product_and_form(x, n, t, out, form);
+    scatter_product<double>(x, n, t, out);
+    form_of(t, out, form);
+}
 
 template <class I> void sparse_f32(const SparseRows<float, I> &x, const ProductTerms &t, bool wide, double *out) {
     if (wide || !moderate(t.weights, x.n)) sparse_product<double>(x, t, out);
@@ -42,8 +61,8 @@ constexpr SparseProducts<double, I> sparse_products_f64 = {sparse_f64<I>, sparse
 }  // namespace
 
 extern const Products products = {
-    {dense_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
-    {dense_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
+    {dense_f32, with_form_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
+    {dense_f64, with_form_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
 };
 
 }  // namespace FW_ISA

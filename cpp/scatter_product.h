@@ -28,33 +28,55 @@ constexpr size_t basis_bytes = 16 << 10;       // part of Q that stays in L1 whi
 
 template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
 
+// Makes the compiler forget where a pointer comes from.
+template <class T> inline void hide(const T *&pointer) { __asm__("" : "+r"(pointer)); }
+
 // out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
 template <class T, size_t nv>
 inline void project_tile(const T *packed, size_t row_step, size_t panel_step, const T *basis, size_t stride, size_t features, T *out, const char *&next,
                          size_t ahead) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
+    constexpr size_t at_once = nv == 1 ? 4 : 1, apart = nv == 1 ? 3 : product_tile, pointers = (product_tile + apart - 1) / apart;
     V sum[product_tile][nv];
     FW_UNROLL(16)
     for (size_t i = 0; i < product_tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
-    for (size_t f = 0; f < features; f += P, packed += panel_step) {
+    // With one vector, every third row has a pointer of its own, and the compiler must not know how they hang together: it
+    // would make one for each row, for which there are not enough registers. With two there is time for that.
+    const T *rows[pointers];
+    FW_UNROLL(4)
+    for (size_t g = 0; g < pointers; ++g) {
+        rows[g] = packed + g * apart * row_step;
+        if constexpr (pointers > 1) hide(rows[g]);
+    }
+    const auto add = [&](size_t e) __attribute__((always_inline)) {
+        V right[nv];
+        FW_UNROLL(2)
+        for (size_t v = 0; v < nv; ++v) right[v] = load<V>(basis + v * L);
+        FW_UNROLL(16)
+        for (size_t i = 0; i < product_tile; ++i) {
+            const V left = broadcast(rows[i / apart][i % apart * row_step + e]);
+            FW_UNROLL(2)
+            for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
+        }
+        basis += stride;
+    };
+    const auto move_on = [&](size_t step) __attribute__((always_inline)) {
+        FW_UNROLL(4)
+        for (size_t g = 0; g < pointers; ++g) rows[g] += step;
+    };
+    const size_t whole = features / P * P;
+    for (size_t f = 0; f < whole; f += P, move_on(panel_step - P)) {
         for (size_t line = 0; line < ahead; line += 64) __builtin_prefetch(next + line, 0, 2);
         next += ahead;
-        const size_t here = least(P, features - f);
-        for (size_t e = 0; e < here; ++e, basis += stride) {
-            V right[nv];
-            FW_UNROLL(2)
-            for (size_t v = 0; v < nv; ++v) right[v] = load<V>(basis + v * L);
-            FW_UNROLL(16)
-            for (size_t i = 0; i < product_tile; ++i) {
-                const V left = broadcast(packed[i * row_step + e]);
-                FW_UNROLL(2)
-                for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
-            }
+        for (size_t e = 0; e < P; e += at_once, move_on(at_once)) {
+            FW_UNROLL(4)
+            for (size_t u = 0; u < at_once; ++u) add(u);
         }
     }
+    for (size_t e = 0; e < features - whole; ++e, move_on(1)) add(0);
     FW_UNROLL(16)
     for (size_t i = 0; i < product_tile; ++i)
         FW_UNROLL(2)
@@ -93,6 +115,25 @@ inline void back_columns(size_t wanted, const T *packed, size_t row_step, size_t
                          size_t rows, T *out) {
     if (wanted == count) return back_tile<T, count>(packed, row_step, panel_step, codes, stride, rows, out);
     if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, row_step, panel_step, codes, stride, rows, out);
+}
+
+// Adds Z'T of a strip to the sums [panel of columns][column of T][column of the panel]. The first `there` columns of Z are
+// those of the rows x themselves, the others are packed. T has `b` columns, `stride` apart.
+template <class T>
+inline void add_back(const T *x, const T *packed, size_t there, size_t strip, size_t d, const T *codes, size_t stride, size_t b,
+                     T *part) {
+    constexpr size_t P = panel_columns<T>;
+    const size_t groups = (b + product_tile - 1) / product_tile;
+    for (size_t p = 0; p * P < d; ++p) {
+        const T *origin = packed + p * strip * P;
+        size_t row_step = P, panel_step = strip * P;
+        if (p * P < there) origin = x + p * P, row_step = d, panel_step = P;
+        for (size_t g = 0, c = 0; g < groups; ++g) {
+            const size_t count = (b - c) / (groups - g);
+            back_columns<T>(count, origin, row_step, panel_step, codes + c, stride, strip, part + (p * stride + c) * P);
+            c += count;
+        }
+    }
 }
 
 // Rows less the pivot, times the factor, from the column `first` on. Rows past the end and rows without weight become zero.
@@ -163,13 +204,20 @@ template <class T, class In> inline bool as_they_are(const ProductTerms &terms) 
     return distance <= near_zero;
 }
 
+// How many columns of a strip need not be packed. The last panel of a row may reach into the next ones, where there are any: sums
+// of what is read there are never used.
+template <class T> inline size_t unpacked(bool direct, size_t from, size_t strip, size_t n, size_t d) {
+    if (!direct || from + strip > n) return 0;
+    constexpr size_t P = panel_columns<T>;
+    return (n - from - strip) * d >= P ? d : d / P * P;
+}
+
 template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t d = terms.d, b = terms.b, strip = strip_rows<T>(d);
     const double *w = terms.weights, *centre = terms.centre;
     const size_t columns = round_up(b, L), panels = (d + P - 1) / P;
     const bool direct = as_they_are<T, In>(terms);
-    const size_t whole = direct ? d / P * P : 0;  // columns that need not be packed
     Arena arena{nullptr, 0};
     ProductWorkspace<T>(arena, d, columns);
     arena = {(char *)scratch(arena.used), 0};
@@ -193,9 +241,8 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t together = part_rows / strip;
-    const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t from = 0; from < n; from += strip) {
-        const size_t rows = least(strip, n - from), there = rows == strip ? whole : 0;
+        const size_t rows = least(strip, n - from), there = unpacked<T>(direct, from, strip, n, d);
         if (there < d)
             pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
         for (size_t row = 0; row < strip; ++row)
@@ -225,17 +272,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
             }
             for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
         }
-        for (size_t p = 0; p < panels; ++p) {
-            const T *origin = work.packed + p * strip * P;
-            size_t row_step = P, panel_step = strip * P;
-            if (p * P < there) origin = (const T *)(x + from * d + p * P), row_step = d, panel_step = P;
-            for (size_t g = 0, c = 0; g < groups; ++g) {
-                const size_t count = (b - c) / (groups - g);
-                back_columns<T>(count, origin, row_step, panel_step, work.codes + c, columns, strip,
-                                work.part + (p * columns + c) * P);
-                c += count;
-            }
-        }
+        add_back<T>((const T *)(x + from * d), work.packed, there, strip, d, work.codes, columns, b, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }

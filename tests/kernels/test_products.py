@@ -78,6 +78,67 @@ def test_dense_and_sparse_against_the_reference(
     assert off(found, some, weights, centre, factor, basis) <= limit * (1 + offset)  # zeros among values of that size
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(0, 200),
+    d=st.sampled_from([1, 7, 8, 16, 33, 70, 1030, 2050]),
+    b=st.integers(1, 30),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    offset=st.sampled_from([0.0, 1e3, 1e6]),
+    weighted=st.sampled_from(["none", "some zero", "wild"]),
+    scaled=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_product_and_form_against_the_reference(
+    n: int, d: int, b: int, dtype: Any, offset: float, weighted: str, scaled: bool, seed: int
+) -> None:
+    """The product has the precision of the rows, and the form that of float64."""
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((n, d)) + offset).astype(dtype)
+    weights = {
+        "none": None,
+        "some zero": rng.random(n) * (rng.random(n) < 0.7),
+        "wild": 10.0 ** rng.uniform(-60, 60, n),
+    }[weighted]
+    centre, basis = centre_of(x), rng.standard_normal((d, b))
+    factor = rng.uniform(0.1, 10, d) if scaled else None
+    product, form = kernels.product_and_form(x, weights, centre, factor, basis)
+    assert off(product, x, weights, centre, factor, basis) <= (1e-6 if dtype == np.float32 else 1e-13)
+    true = basis.T @ reference.scatter_product(x, weights, centre, factor, basis)
+    z = (x.astype(np.float64) - centre[0]) * (1.0 if factor is None else factor)
+    if weights is not None:
+        z = z[weights != 0] * np.sqrt(weights[weights != 0])[:, None]
+    lengths = np.linalg.norm(z) * np.linalg.norm(basis, axis=0)
+    assert (np.abs(form - true) <= 1e-13 * (1 + 1e-6 * offset) * np.outer(lengths, lengths)).all()
+
+
+_AT_THE_EDGE = """
+import ctypes, mmap, numpy as np
+from foldwise import kernels
+page, size = mmap.PAGESIZE, 64 * mmap.PAGESIZE
+memory = mmap.mmap(-1, size + page)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0  # what comes after cannot be read
+rng = np.random.default_rng(0)
+for n in (59, 60, 61, 120, 121, 180):
+    for d in (3, 16, 40, 49, 250):
+        x = np.frombuffer(memory, np.float32, n * d, size - 4 * n * d).reshape(n, d)
+        x[:] = rng.standard_normal((n, d))
+        basis = rng.standard_normal((d, 5))
+        kernels.scatter_product(x, None, np.zeros((2, d)), None, basis, wide=False)
+        kernels.product_and_form(x, None, np.zeros((2, d)), None, basis)
+print("read")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="protects a page of memory")
+def test_nothing_is_read_after_the_last_row() -> None:
+    """Rows near zero are read where they are, and the last vector of a row reaches into the next one."""
+    done = subprocess.run([sys.executable, "-c", _AT_THE_EDGE], capture_output=True, text=True)
+    assert done.stdout == "read\n", done.stderr
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_halves_of_the_sparse_product_make_the_whole(dtype: Any, weighted: bool) -> None:
@@ -98,8 +159,12 @@ def test_rows_of_weight_zero_may_hold_anything() -> None:
     weights[50:60] = 0
     centre, basis = centre_of(x), rng.standard_normal((20, 5))
     before = kernels.scatter_product(x, weights, centre, None, basis, wide=False)
+    form = kernels.product_and_form(x, weights, centre, None, basis)
     x[50:60] = 3e38
     assert kernels.scatter_product(x, weights, centre, None, basis, wide=False).tobytes() == before.tobytes()
+    x[55] = np.nan
+    for found, expected in zip(kernels.product_and_form(x, weights, centre, None, basis), form, strict=True):
+        assert found.tobytes() == expected.tobytes()
 
 
 def test_a_column_does_not_depend_on_the_columns_beside_it() -> None:
@@ -126,6 +191,11 @@ basis, centre = rng.standard_normal((257, 20)), np.vstack([x.mean(axis=0, dtype=
 weights = rng.integers(0, 3, 1000).astype(float)
 ways = (kernels.scatter_product, x), (sparse.scatter_product, sp.csr_array(x))
 found = [f(y, w, centre, None, basis, wide=wide) for f, y in ways for w in (None, weights) for wide in (False, True)]
+for d, offset in (257, 5), (1100, 0), (1100, 5):
+    x = (rng.standard_normal((500, d)) + offset).astype(np.float32)
+    centre = np.vstack([x.mean(axis=0, dtype=np.float64), np.full(d, 1e-9)])
+    basis = rng.standard_normal((d, 11))
+    found += [y for w in (None, weights[:500]) for y in kernels.product_and_form(x, w, centre, None, basis)]
 print(hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest())
 """
 
@@ -152,5 +222,7 @@ def test_bad_input_is_refused() -> None:
         kernels.scatter_product(x, None, centre, np.ones(4), basis, wide=True)
     with pytest.raises(TypeError):
         kernels.scatter_product(x.astype(np.int64), None, centre, None, basis, wide=True)
+    with pytest.raises(ValueError, match="form"):
+        kernels._core.product_and_form(x, None, centre, None, basis, np.zeros((3, 2)), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="rows"):
         sparse_kernels.scatter_product(sp.csr_array(x), None, centre, None, np.zeros((4, 2)), wide=True)

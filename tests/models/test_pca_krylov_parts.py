@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import foldwise as fw
+from foldwise import kernels
 from foldwise.data.scan import scan
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import costs, sample_start, tall
-from foldwise.models.pca.lanczos import Ritz, completed, empty, enlarged, orthonormal, random_block
+from foldwise.models.pca import costs, lanczos, sample_start, tall
+from foldwise.models.pca.lanczos import Ritz, closed, completed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide
 from foldwise.stats.column_moments import ColumnMoments
 
@@ -124,3 +125,76 @@ def test_noise_is_given_up_before_any_step_and_the_manifest_says_so(monkeypatch:
     by_name = fw.PCA(5, svd_solver="covariance_eigh").fit(x)
     assert not by_name.manifest_.notes
     assert np.array_equal(by_name.components_, pca.components_)
+
+
+def made(kind: str, rng: np.random.Generator) -> Any:
+    """Rows in which rounding errors of float32 sums do not average out, and others."""
+    n, d = 6000, 300
+    if kind == "noise":
+        return rng.standard_normal((n, d)) * np.geomspace(5, 0.5, d)
+    labels = np.sort(rng.integers(0, 4, n))
+    if kind == "sorted groups":  # equal rows, one after the other: every sum is of equal terms
+        return rng.standard_normal((4, d))[labels] * 3
+    if kind == "sorted bits":
+        return (rng.random((4, d)) < 0.3)[labels] * 1.0 + (rng.random((n, d)) < 0.01)
+    if kind == "counts":
+        return rng.poisson(np.geomspace(20, 0.1, d), (n, d))
+    return rng.standard_t(2, (n, d))  # "far rows"
+
+
+@pytest.mark.parametrize("kind", ["noise", "sorted groups", "sorted bits", "counts", "far rows"])
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_what_float32_may_hide_of_residuals_is_allowed_for(kind: str, k: int) -> None:
+    rng = np.random.default_rng(k)
+    x = np.ascontiguousarray(made(kind, rng), dtype=np.float32)
+    wide = x.astype(np.float64)
+    centre = np.vstack([wide.mean(axis=0), np.zeros(x.shape[1])])
+    rows = wide - centre[0]
+    block = np.ascontiguousarray(np.linalg.svd(rows, full_matrices=False)[2][:k].T)
+    block = orthonormal(block + 1e-4 * rng.standard_normal(block.shape))
+    product, form = kernels.product_and_form(x, None, centre, None, block)
+    state = closed(empty(block, 0.0), product, form, float((rows**2).sum()))
+    found = Ritz.of(state)
+    true = rows.T @ (rows @ block)
+    values, vectors = np.linalg.eigh(block.T @ true)
+    vectors = vectors[:, ::-1]
+    residuals = np.linalg.norm((true - block @ (block.T @ true)) @ vectors, axis=0)
+    np.testing.assert_allclose(found.values, values[::-1], rtol=1e-11, atol=1e-11 * values[-1])
+    hidden = np.linalg.norm((product - true) @ vectors, axis=0)
+    assert (hidden <= np.linalg.norm(state["blur"][:, None] * found.vectors, axis=0)).all()
+    assert (found.residuals >= residuals * (1 - 1e-9)).all()
+    large = values[::-1] > 1e-6 * values[-1]
+    assert (found.residuals <= 1.2 * residuals + 1e-3 * values[::-1])[large].all()  # or nothing would ever be certified
+
+
+def test_a_last_pass_in_float32_that_proves_too_little_is_repeated_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((9000, 300)) + rng.standard_normal((9000, 12)) @ rng.standard_normal((12, 300))).astype(
+        np.float32
+    )
+    monkeypatch.setattr("foldwise.models.pca.choose.cheapest", lambda *_, **__: "krylov")
+    monkeypatch.setattr("foldwise.models.pca.krylov._patience", lambda *_, **__: np.inf)
+    usual = fw.PCA(5).fit(x)
+    assert usual.manifest_.algorithm == "krylov"
+    monkeypatch.setattr(lanczos, "_UNSEEN", 1e9)
+    doubted = fw.PCA(5).fit(x)
+    assert doubted.manifest_.algorithm == "krylov"
+    assert doubted.manifest_.passes == usual.manifest_.passes + 1
+    true = np.linalg.eigvalsh(np.cov(x.astype(np.float64), rowvar=False))[::-1][:5]
+    for model in (usual, doubted):
+        assert (np.abs(model.explained_variance_ - true) <= np.minimum(model.variance_errors_, 1e-6 * true)).all()
+        assert (model.variance_errors_ <= 1e-6 * true).all()
+
+
+def test_small_variances_are_not_left_to_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of variances a millionth of the first and less, a product in float32 would prove nothing: no pass is spent on it."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((9000, 6)) @ rng.standard_normal((6, 300))).astype(np.float32)  # of rank 6
+    monkeypatch.setattr("foldwise.models.pca.choose.cheapest", lambda *_, **__: "krylov")
+    monkeypatch.setattr("foldwise.models.pca.krylov._patience", lambda *_, **__: np.inf)
+    monkeypatch.setattr("foldwise.models.pca.early.InFloat32.with_form", lambda *_: pytest.fail("a pass in float32"))
+    model = fw.PCA(8).fit(x)
+    assert model.manifest_.algorithm == "krylov"
+    true = np.linalg.eigvalsh(np.cov(x.astype(np.float64), rowvar=False))[::-1][:8]
+    np.testing.assert_allclose(model.explained_variance_[:6], true[:6], rtol=1e-9)
+    assert (np.abs(model.explained_variance_ - true) <= model.variance_errors_ + 1e-12 * true[0]).all()

@@ -102,6 +102,11 @@ class DenseBlock:
         rows = self.values if self.weights is None else self.dense()  # rows of weight 0 are in no moments
         return kernels.scatter_product(rows, self.weights, centre, factor, basis, wide=wide)
 
+    def scatter_form(self, basis: Floats, centre: Floats, factor: Floats | None) -> tuple[Floats, Floats]:
+        """The same with products in the rows' own dtype, and the form `basis`' Z'W Z `basis` in float64."""
+        rows = self.values if self.weights is None else self.dense()
+        return kernels.product_and_form(rows, self.weights, centre, factor, basis)
+
     def _centred_wide(self, centre: Floats, scale: Floats | None) -> Floats:
         """(x - centre) / scale in float64: differences of extreme float32 values overflow float32."""
         return _less(self.dense().astype(np.float64, copy=False), centre, scale)
@@ -298,6 +303,11 @@ class SparseBlock:
     def scatter_times(self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool) -> Floats:
         """Z'W Z `basis` for the rows Z = (X - centre) * factor."""
         return sparse_kernels.scatter_product(self.matrix, self.weights, centre, factor, basis, wide=wide)
+
+    def scatter_form(self, basis: Floats, centre: Floats, factor: Floats | None) -> tuple[Floats, Floats]:
+        """The same, and the form `basis`' Z'W Z `basis`, both in float64."""
+        product = self.scatter_times(basis, centre, factor, wide=True)
+        return product, np.asarray(basis.T @ product)
 
     def projected(self, basis: Floats, centre: Floats, factor: Floats | None) -> Floats:
         """W^(1/2) Z `basis`, one half of that product."""

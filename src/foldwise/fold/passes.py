@@ -199,17 +199,28 @@ class Passes:
         """Some rows, by number, as a dense array; only their blocks are read."""
         numbers = np.asarray(which, dtype=np.intp)
         out = np.empty((len(numbers), self.source.n_columns), dtype=self.source.dtype)
+        if (
+            isinstance(self._placed(), LocalBlocks)
+            and not self.source.sparse
+            and bool(np.all(numbers[1:] >= numbers[:-1]))
+        ):
+            self._ask_for(numbers, _TakeInto(out, numbers))  # each thread copies its rows to their place
+            return out
         for here, rows in self.take_as_they_are(numbers):
             out[here] = dense_rows(rows)
         return out
 
     def take_as_they_are(self, numbers: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
         """For each block, which of the numbers it contains, and those rows, dense or sparse."""
+        here, found = self._ask_for(numbers, _take_rows)
+        return [(here[number], found[number]) for number in sorted(found)]
+
+    def _ask_for(self, numbers: NDArray[np.intp], task: Any) -> tuple[dict[int, NDArray[np.intp]], dict[int, Any]]:
+        """For each block, which of the numbers it contains, and what the task makes of these rows."""
         of_block = numbers // self.block_rows
         here = {int(number): np.flatnonzero(of_block == number) for number in np.unique(of_block)}
         inside = {number: numbers[places] - number * self.block_rows for number, places in here.items()}
-        found = self.ask(_take_rows, inside)
-        return [(here[number], found[number]) for number in sorted(found)]
+        return here, self.ask(task, inside)
 
     # ------------------------------------------------------------ records
 
@@ -305,6 +316,21 @@ class _Stateless:
 
     def __call__(self, block: Block, state: Any, request: Any) -> Any:
         return self.task(block)
+
+
+class _TakeInto:
+    """Copies rows to where their rising numbers stand, as a task for `ask`."""
+
+    def __init__(self, out: NDArray[Any], numbers: NDArray[np.intp]) -> None:
+        self.out, self.numbers = out, numbers
+
+    def __call__(self, block: Block, state: Any, inside: NDArray[np.intp]) -> None:
+        first = int(np.searchsorted(self.numbers, block.start + inside[0]))
+        to, rows = self.out[first : first + len(inside)], block.unchecked
+        if rows.dtype == to.dtype:
+            np.take(rows, inside, axis=0, out=to, mode="clip")  # with "raise" there would be another copy
+        else:
+            to[:] = rows[inside]
 
 
 def _take_rows(block: Block, state: Any, inside: NDArray[np.intp]) -> Any:

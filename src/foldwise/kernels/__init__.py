@@ -28,6 +28,7 @@ __all__ = [
     "merge_columns",
     "merge_moments",
     "observed_distance_sums",
+    "product_and_form",
     "scatter",
     "scatter_product",
     "similarity",
@@ -75,6 +76,19 @@ def scatter_product(
     out = np.empty(basis.shape)
     _core.scatter_product(x, weights, centre, factor, basis, wide, out)
     return out
+
+
+def product_and_form(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same, with products in the dtype of x, and the form `basis`' Z'W Z `basis` in float64."""
+    out, form = np.empty(basis.shape), np.empty((basis.shape[1], basis.shape[1]))
+    _core.product_and_form(x, weights, centre, factor, basis, out, form)
+    return out, form
 
 
 def columns(

@@ -29,6 +29,15 @@ def scatter_product(
     wide: bool,
     out: NDArray[np.float64],
 ) -> None: ...
+def product_and_form(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    out: NDArray[np.float64],
+    form: NDArray[np.float64],
+) -> None: ...
 def sparse_product(
     values: NDArray[Any],
     columns: NDArray[Any],
@@ -361,9 +370,7 @@ def update_centres(
     figures: NDArray[np.float64],
 ) -> None: ...
 def quick_int16(k: int, d: int, kept: bool = False) -> bool: ...
-def distances_moved(
-    before: NDArray[Any], after: NDArray[Any], scale: float, out: NDArray[np.float64]
-) -> None: ...
+def distances_moved(before: NDArray[Any], after: NDArray[Any], scale: float, out: NDArray[np.float64]) -> None: ...
 def unit_rows(values: NDArray[Any], starts: NDArray[np.int64] | None, columns: int, out: NDArray[Any]) -> int: ...
 
 class Batch:

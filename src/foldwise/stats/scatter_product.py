@@ -25,3 +25,20 @@ class ScatterProduct:
     def merge(self, other: ScatterProduct) -> ScatterProduct:
         """The product over both sets of rows."""
         return ScatterProduct(np.add(self.value, other.value))
+
+
+@dataclass(frozen=True)
+class ProductAndForm:
+    """The same product with the precision of the rows, and V'Z'W Z V in float64: the variances along V to all digits."""
+
+    value: Floats
+    form: Floats
+
+    @classmethod
+    def of(cls, block: Block, *, basis: Floats, centre: Floats, factor: Floats | None = None) -> ProductAndForm:
+        """Both over a block's rows, which are dense."""
+        return cls(*block.scatter_form(basis, centre, factor))
+
+    def merge(self, other: ProductAndForm) -> ProductAndForm:
+        """Both over both sets of rows."""
+        return ProductAndForm(np.add(self.value, other.value), np.add(self.form, other.form))

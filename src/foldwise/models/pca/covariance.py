@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.fold import blas
+from foldwise.fold import blas, serial, threads
 from foldwise.fold.passes import Passes
 from foldwise.kernels.triangle import Spare
 from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, lengths, rounding_of
@@ -29,7 +29,7 @@ class CovarianceEigh(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Fold the moments and diagonalise the covariance."""
-        return from_moments(folded(passes, options), options, options.arithmetic(passes.source))
+        return from_moments(folded(passes, options), options, options.arithmetic(passes.source), passes.n_threads)
 
 
 def folded(passes: Passes, options: SolverOptions) -> Moments:
@@ -43,7 +43,7 @@ def folded(passes: Passes, options: SolverOptions) -> Moments:
     return packed.unpacked()
 
 
-def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectrum:
+def from_moments(moments: Moments, options: SolverOptions, dtype: Any, n_threads: int = 1) -> Spectrum:
     """The directions of largest variance of rows with these moments, which were formed in this arithmetic."""
     scale, k = options.resolve(moments)
     matrix = moments.covariance(options.ddof)
@@ -54,7 +54,7 @@ def from_moments(moments: Moments, options: SolverOptions, dtype: Any) -> Spectr
         if d > 64 and k > d // 2:  # nearly all: the matrix itself becomes the vectors
             values, vectors, dropped = _all_in_place(matrix, k)
             matrix = moments.scatter
-            residuals = _residuals(matrix, vectors, values, 1 / (moments.weight - options.ddof), scale)
+            residuals = _residuals(matrix, vectors, values, 1 / (moments.weight - options.ddof), scale, n_threads)
         else:
             values, vectors, dropped = leading(matrix, k)
             residuals = _residuals(matrix, vectors, values)
@@ -101,18 +101,34 @@ def _all_in_place(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
 
 
 def _residuals(
-    upper: Floats, vectors: Floats, values: Floats, factor: float = 1.0, scale: Floats | None = None
+    upper: Floats,
+    vectors: Floats,
+    values: Floats,
+    factor: float = 1.0,
+    scale: Floats | None = None,
+    n_threads: int = 1,
 ) -> Floats:
     """The norms of S v - l v, a few vectors at a time, for the matrix S = factor * upper, its columns and rows over `scale`."""
-    found = [np.zeros(0)]
-    for start in range(0, len(values), _TOGETHER):
-        here = slice(start, start + _TOGETHER)
+    whole = _mirrored(upper) if len(values) > _TOGETHER and len(upper) < _WIDE else None
+    found = np.zeros(len(values))
+
+    def work(number: int, here: slice) -> None:
         each = vectors[:, here] if scale is None else vectors[:, here] / scale[:, None]
-        product = _symmetric_times(upper, each, factor)
+        product = _symmetric_times(upper, each, factor) if whole is None else np.matmul(whole, each) * factor
         if scale is not None:
             product /= scale[:, None]
-        found.append(lengths(product - values[here] * vectors[:, here]))
-    return np.concatenate(found)
+        found[here] = lengths(product - values[here] * vectors[:, here])
+
+    pieces = (slice(start, start + _TOGETHER) for start in range(0, len(values), _TOGETHER))
+    # SciPy's product of a triangle would hold the other threads up, and a mirrored one takes memory.
+    (serial.run if whole is None or n_threads == 1 else threads.run)(pieces, work, lambda *_: None, n_threads)
+    return found
+
+
+def _mirrored(upper: Floats) -> Floats:
+    whole = np.triu(upper)
+    whole += np.triu(upper, 1).T
+    return whole
 
 
 @lru_cache(maxsize=64)

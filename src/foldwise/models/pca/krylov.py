@@ -4,15 +4,16 @@ Each step is one pass that multiplies the scatter matrix with a block of vectors
 sparse rows stay sparse. Residuals are known at every step and are the stopping rule: no guess about convergence.
 
 Where "auto" has taken it, float32 rows are multiplied in float32 until the variances are known to one part in a million, and
-once more in float64 with what was found: variances and residuals are of that last pass, so they cover rounding, too.
+once more with what was found: variances and residuals are of that last pass, so they cover rounding, too. Its variances are
+formed in float64; its residuals, of which two digits are enough, in float32, with an allowance for what that may hide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +26,20 @@ from foldwise.fold.iterate import Figures, State, iterate
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import costs, sample_start, sparse_start, tall
 from foldwise.models.pca.covariance import CovarianceEigh
+from foldwise.models.pca.early import Early, InFloat32, early_way, folded
 from foldwise.models.pca.gram import Gram
 from foldwise.models.pca.lanczos import (
     Ritz,
+    closed,
     completed,
     condensed,
     empty,
     enlarged,
-    orthonormal,
     random_block,
     refilled,
     rehearsed,
 )
-from foldwise.models.pca.row_side import RowSide, shared_out
+from foldwise.models.pca.row_side import RowSide
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.column_moments import ColumnMoments
@@ -53,6 +55,7 @@ _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _WITHIN_REACH = 1e-2  # errors so large are brought to what is asked for by no guess of the next step
+_IN_FLOAT32 = 1e-5  # of the largest: of smaller variances, residuals in float32 prove too little
 _KEPT = ("basis", "block", "raw", "guess", "ahead", "before")  # of a state, since the version that wrote it last
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
 
@@ -109,9 +112,10 @@ class Krylov(Solver):
             passes,
             product,
             divisor=columns.weight - options.ddof,
+            total=options.total_variance(columns) * unit * unit,
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
-            early=_early(passes, columns, product, narrow=narrow),
+            early=early_way(passes, columns, product, narrow=narrow),
             patience=patience,
             seed=options.seed,
             first=_first(passes, columns, scale, sample),
@@ -162,37 +166,6 @@ def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k
     return replace(solver.solve(passes, options), algorithm=name, notes=(note,))
 
 
-class _Early(Protocol):
-    """A cheaper way to multiply with the matrix, or with one that has the same eigenvalues, in the first steps."""
-
-    @property
-    def length(self) -> int: ...
-    def times(self, block: Floats) -> Floats: ...
-    def directions(self, vectors: Floats) -> Floats: ...
-    def over_columns(self, block: Floats) -> Floats:
-        """The scatter matrix of the columns times a block, in float64."""
-        ...
-
-
-@dataclass(frozen=True)
-class _InFloat32:
-    passes: Passes
-    product: partial[ScatterProduct]
-
-    @property
-    def length(self) -> int:
-        return self.passes.source.n_columns
-
-    def times(self, block: Floats) -> Floats:
-        return _folded(self.passes, partial(self.product, wide=False), block)
-
-    def directions(self, vectors: Floats) -> Floats:
-        return orthonormal(vectors, self.passes.n_threads)
-
-    def over_columns(self, block: Floats) -> Floats:
-        return _folded(self.passes, self.product, block)
-
-
 @dataclass(frozen=True)
 class _Search:
     """The steps: by the `early` way first, if there is one, then from what that has found, in float64 over the columns."""
@@ -201,12 +174,14 @@ class _Search:
     passes: Passes
     product: partial[ScatterProduct]
     divisor: float
+    total: float  # variance, of all columns
     unit: float
     residual: float | None  # relative to the variance; None: the error of a variance is what counts
-    early: _Early | None
+    early: Early | None
     patience: float  # steps that cost as much as another solver
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
+    last: dict[str, Any] = field(default_factory=dict)  # what was found from the last state, for the step that turns
 
     def start(self) -> State:
         length = self.passes.source.n_columns if self.early is None else self.early.length
@@ -221,21 +196,31 @@ class _Search:
 
     def step(self, state: State) -> tuple[State, Figures]:
         with blas.single():
+            if "blur" in state:  # a product in float32 has proved too little
+                state = {**state, **empty(state["basis"], float(state["beyond"]))}
             state = completed(state, self.n_threads)
             turning = bool(state["early"]) and self._good(state)
             if turning:
                 state = self._over_columns(state)
             if state["block"].shape[1] == 0:  # the rank is below k
                 state = refilled(state, max(self.k - state["basis"].shape[1], 1), self.seed)
-            early = self.early if state["early"] else None
+            early, values = self.early if state["early"] else None, state["values"]
+            largest = float(values.max(initial=0.0))
             times = self._times if early is None else lambda block: early.times(block) / self.divisor
-            new = enlarged(state, times, self.n_threads, raw=turning)
+            if turning and isinstance(self.early, InFloat32) and values.min(initial=np.inf) > _IN_FLOAT32 * largest:
+                found = self.early.with_form(state["block"])
+                new = closed(state, found.value / self.divisor, found.form / self.divisor, self.total, self.n_threads)
+            else:
+                new = enlarged(state, times, self.n_threads, raw=turning)
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
             near = early is not None and self.residual is None and _worst(ritz, self.k) < _WITHIN_REACH
             new = new if turning else rehearsed(new, state, self.k, near=near)
             ahead = self._ahead(ritz, new) if near else None
+            self.last.clear()
+            if near:
+                self.last.update(of=new["small"], ritz=ritz, ahead=ahead)
             new = condensed(new, ritz, self.k, self.n_threads)
         figures = {
             "variance": float(values[0]) / self.unit**2 if self.k else 0.0,
@@ -276,7 +261,7 @@ class _Search:
         return self.passes.n_threads
 
     def _times(self, block: Floats) -> Floats:
-        product = _folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
+        product = folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
         return product / self.divisor
 
     def _over_columns(self, state: State) -> State:
@@ -284,9 +269,10 @@ class _Search:
         assert self.early is not None
         if state["basis"].shape[1] == 0:
             return {**state, **empty(self.early.directions(state["block"])), "early": np.array(False)}
-        ritz, basis = Ritz.of(state), state["basis"]
+        known = self.last if self.last.get("of") is state["small"] else None
+        ritz, basis = known["ritz"] if known else Ritz.of(state), state["basis"]
         k = min(self.k, len(ritz.values))
-        ahead = self._ahead(ritz, state)
+        ahead = known["ahead"] if known else self._ahead(ritz, state)
         if ahead is not None and _worst(ahead, k) < _worst(ritz, k):
             ritz, basis = ahead, np.hstack([basis, state["block"]])
         good = np.asarray(self._known(ritz.values[:k], ritz.errors(k), early=True).all(axis=1))
@@ -307,7 +293,7 @@ class _Search:
         What float32 products cannot tell from rounding is left to the passes in float64.
         """
         largest, limit = float(values.max(initial=0.0)), _EARLY_ERROR if early else _ERROR
-        in_float32 = early and isinstance(self.early, _InFloat32)
+        in_float32 = early and isinstance(self.early, InFloat32)
         rounding = floor_of_products(np.float32 if in_float32 else np.float64, 16, largest)
         return np.asarray(
             (errors <= limit * np.abs(values) + 16 * EPS * largest) | (np.abs(values) + errors <= rounding)
@@ -335,19 +321,6 @@ def _worst(ritz: Ritz, k: int) -> float:
     """The largest error of the first k values, relative to the value itself."""
     values = np.abs(ritz.values[:k])
     return float((ritz.errors(k)[-1] / np.where(values > 0, values, 1.0)).max(initial=0.0))
-
-
-def _folded(passes: Passes, product: partial[ScatterProduct], block: Floats) -> Floats:
-    strips = shared_out(passes, block) if passes.source.sparse else [np.ascontiguousarray(block)]
-    if len(strips) == 1:
-        return passes.fold(partial(product, basis=strips[0])).value
-    return np.hstack([each.value for each in passes.fold_each([partial(product, basis=strip) for strip in strips])])
-
-
-def _early(passes: Passes, columns: ColumnMoments, product: partial[ScatterProduct], *, narrow: bool) -> _Early | None:
-    if RowSide.worth_it(passes) and not sparse_start.is_wide(passes):
-        return RowSide.of(passes, columns.centre, product.keywords["factor"])
-    return _InFloat32(passes, product) if narrow else None
 
 
 def _first(

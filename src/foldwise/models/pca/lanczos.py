@@ -3,7 +3,8 @@
 A state holds an orthonormal basis, the matrix as seen from within it (`small`), the block of vectors that comes next, and how
 the matrix couples it to the basis: S basis = basis small + block coupling. From these follow all approximations, their
 residuals, and bounds of their errors, without another look at the data. In the last step, after which no block is needed, it
-may be left as it is: the part of the product outside of the basis (`raw`), not yet orthonormal.
+may be left as it is: the part of the product outside of the basis (`raw`), not yet orthonormal. If that product was formed in
+float32, the state also says how far off residuals may be (`blur`).
 
 Most of what the next step would show can be guessed, since the matrix looks much alike from within one block and the next
 (`guess`). Vectors found by way of such a guess are nearly as good as those of the next step; how good is an estimate, until
@@ -27,6 +28,7 @@ _ROUNDING = 1e-14
 _BLOCKS, _FEW_BLOCKS = 24, 12
 _BASIS_BYTES = 64 << 20  # a basis that would be larger is condensed sooner
 _NEAR = 0.5  # columns whose products with each other are so near to those of orthonormal ones need no second round
+_UNSEEN = 4.0  # times what is seen of rounding errors is taken for granted in other directions
 _DEPENDENT = 1e-3  # columns with so little of their own are made orthonormal by slower means
 
 
@@ -51,6 +53,8 @@ class Ritz:
         if state["raw"]:
             outside = tall.times(state["block"], outside, n_threads)
         residuals = np.hypot(odd, lengths(outside))
+        if "blur" in state:
+            residuals = residuals + lengths(state["blur"][:, None] * vectors)
         return cls(values, residuals, vectors, np.append(values[1:] + residuals[1:], state["beyond"]))
 
     def ahead(self, state: State) -> Ritz:
@@ -111,6 +115,27 @@ def enlarged(state: State, times: Callable[[Floats], Floats], n_threads: int = 1
     found = {"basis": basis, "small": small, "block": rest, "coupling": coupling, "beyond": state["beyond"]}
     found["raw"], found["guess"] = np.array(True), state["guess"]
     return found if raw else completed(found, n_threads)
+
+
+def closed(state: State, product: Floats, form: Floats, total: float, n_threads: int = 1) -> State:
+    """The state after a last step from its next block alone, by a product that has rounding errors and a form that has none.
+
+    The form is what the matrix is within the block. What float32 may hide of the residuals, the `blur`, is seen in it: within
+    the block, the product is off by its difference from the form. Rounding has no preference for a direction, so that in all
+    of them it is larger by the root of how many there are. As much as one rounding of each product comes on top, in case
+    the few numbers seen are small by chance; `total` is the sum of all variances.
+    """
+    block = state["block"]
+    d, b = block.shape
+    inside = tall.transposed_times(block, product, n_threads)
+    blur = _UNSEEN * np.sqrt(d / b) * lengths(inside - form) + 2.0**-24 * np.sqrt(total * np.abs(np.diagonal(form)))
+    found = {
+        "basis": block,
+        "small": form,
+        "block": tall.less(product, block, inside, n_threads),
+        "coupling": np.eye(b),
+    }
+    return {**found, "beyond": state["beyond"], "raw": np.array(True), "guess": state["guess"], "blur": blur}
 
 
 def completed(state: State, n_threads: int = 1) -> State:

@@ -65,8 +65,10 @@ def found(
     n, d = passes.source.n_rows, passes.source.n_columns
     assert n is not None
     size = _size(n, d)
-    rows = passes.take(_spread(n, size, seed))
-    sample = passes.over(ArraySource(rows[:size]), here=True)
+    numbers = _spread(n, size, seed)
+    sample, judges = (
+        passes.over(ArraySource(passes.take(which)), here=True) for which in (numbers[:size], numbers[size:])
+    )
     product = partial(ScatterProduct.of, centre=columns.centre, factor=factor, wide=wide)
 
     def times(block: Floats) -> Floats:
@@ -89,7 +91,6 @@ def found(
             first = np.hstack([first[:, : second.shape[1]] + second, first[:, second.shape[1] :]])
         guard = np.random.default_rng((seed, 1)).standard_normal((d, width - first.shape[1]))
         block = orthonormal(np.hstack([first, guard]))
-        judges = passes.over(ArraySource(rows[size:]), here=True)
         return Start(block, _flat(judges, columns, factor, leading[:, k // 2 : k], wide=wide))
 
 
