@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import copy_context
-from functools import lru_cache, partial
+from functools import cache, partial
 from threading import Lock, Thread
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -126,7 +126,7 @@ class _Helper:
 _all: WeakSet[_Helper] = WeakSet()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pool(n_threads: int) -> _Pool:
     return _Pool(n_threads)
 
