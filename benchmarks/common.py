@@ -6,8 +6,9 @@ import gc
 import importlib.metadata as metadata
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from foldwise import kernels
 from foldwise.report.text import align
@@ -55,6 +56,14 @@ def timed(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
+
+
+def selected(names: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The names that contain one of the words; all if there are none. Says so if no name does."""
+    found = [name for name in names if not words or any(word in name for word in words)]
+    if not found:
+        print(f"no case contains {' or '.join(map(repr, words))}; there are: {'; '.join(names)}", file=sys.stderr)
+    return found
 
 
 def machine() -> str:

@@ -28,8 +28,6 @@ void register_products(nanobind::module_ &);
 void register_flag(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
-    // What a thread or an interrupted call still holds when Python ends is nothing that a user should read about.
-    nanobind::set_leak_warnings(false);
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
     m.doc() = "Compiled kernels; foldwise.kernels.reference says what each computes.";
     register_row_kernels(m);

@@ -125,7 +125,6 @@ template <class T> struct ChangeLog {
               int *labels_)
         : to(changes), sums(fixed), residuals(residuals_), x(x_), n(n_), t(t_), labels(labels_) {
         if (sums) to = {rows, before};
-        if (residuals) ClusterResiduals<T>{t, residuals->sums}.clear();
     }
     ChangeLog(const ChangeLog &) = delete;  // it points into itself
 

@@ -121,7 +121,7 @@ class Targets {
 
     fw::Int16Rows int16_rows(const Ints2Out &integers, size_t n, bool ready) const {
         if (!integers.is_valid()) return {nullptr, false};
-        require(rounded(), "only rows that are compared as integers are kept");
+        require(rounded() && f32_.view.rounded->layout == fw::Int16Layout::panels, "only targets made for it use rows that are kept");
         require(integers.shape(0) == n && integers.shape(1) == (d_ + 1) / 2 + 1, "a row is kept as its pairs of columns and its length");
         require(uintptr_t(integers.data()) % 64 == 0, "what is kept of rows must start at a cache line");
         return {integers.data(), ready};
@@ -188,8 +188,9 @@ public:
             const fw::Changes log = changes(changed, before, n);
             fw::FixedSums view;
             const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
-            std::vector<double> room(found.is_valid() ? k_ * fw::residual_values : 0);
-            const fw::Residuals to{room.data(), found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
+            std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
+            double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
+            const fw::Residuals to{line, found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
             nb::gil_scoped_release released;
             return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept,
                                                  found.is_valid() ? &to : nullptr);

@@ -105,7 +105,7 @@ struct FixedSums {
 
 // Where the squared distances of rows from their targets are added up, and the numbers of rows (exact_sums.h).
 struct Residuals {
-    double *sums;            // room for k x residual_values numbers
+    double *sums;            // room for k x residual_values numbers, all 0
     double *total, *counts;  // k each
 };
 constexpr std::size_t residual_values = 32;

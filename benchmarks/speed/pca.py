@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import foldwise as fw
-from benchmarks.common import long_race, machine, race, show
+from benchmarks.common import long_race, machine, race, selected, show
 from benchmarks.data import SHARED, digits, missing
 
 
@@ -87,9 +87,11 @@ def top(wanted: list[str]) -> None:
         ("noise 200k x 784", lambda: noise(200_000, 784), 10, 0.8),
         ("noise 50k x 2000", lambda: noise(50_000, 2000), 20, 0.8),
     ]
+    chosen = selected([case[0] for case in cases], wanted)
     for name, make, k, bar in cases:
-        if wanted and not any(name.startswith(each) for each in wanted):
+        if name not in chosen:
             continue
+        print(name, file=sys.stderr, flush=True)
         try:
             compare(name, make(), k, bar)
         except FileNotFoundError as error:
@@ -178,7 +180,7 @@ def extra_memory(run: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", nargs="?", choices=["top", "all"], help="only the leading, or only all components")
-    parser.add_argument("names", nargs="*", help="beginnings of the names of data sets, such as 50k or MNIST")
+    parser.add_argument("names", nargs="*", help="only data sets whose names contain one of these, such as '50k x' or MNIST")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(machine())
@@ -196,9 +198,11 @@ def main() -> None:
         ("200k x 784 float64", 200_000, 784, np.float64, None, 1.0),
     ]
     rows = []
+    chosen = selected([case[0] for case in cases], given.names)
     for name, n, d, dtype, k, bar in cases:
-        if given.names and not any(name.startswith(each) for each in given.names):
+        if name not in chosen:
             continue
+        print(name, file=sys.stderr, flush=True)
         x = rng.standard_normal((n, d), dtype=np.float32).astype(dtype, copy=False)
         memory = extra_memory(lambda x=x: fw.PCA().fit(x))
         times = race({"ours": lambda x=x: fw.PCA().fit(x), **peers(x, k)})

@@ -95,6 +95,20 @@ def test_processors_of_helpers_are_given_back() -> None:
     assert after == {name: before[name] for name in after}
 
 
+def test_no_more_threads_than_were_asked_for_at_a_time() -> None:
+    for n_threads in range(2, 9):
+        callers = [threading.Thread(target=squares, args=(20, n_threads)) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(60)
+    assert len(threads._pool().helpers) == 7
+    before = len(list(Path("/proc/self/task").iterdir())) if Path("/proc/self/task").exists() else 0
+    for n_threads in range(2, 9):
+        squares(20, n_threads)
+    assert before == (len(list(Path("/proc/self/task").iterdir())) if before else 0)
+
+
 def test_no_processor_is_busy_when_nothing_is_to_be_done() -> None:
     squares(50, 3)
     time.sleep(_AWAKE_FOR)
@@ -144,14 +158,13 @@ time.sleep(0.1)
 busy = time.process_time()
 time.sleep(0.3)
 busy = time.process_time() - busy
-lists = [getattr(threads._pool(2), name) for name in ("asleep", "awake", "jobs")]
-print(interrupted > 100, busy < 0.1, *map(len, lists))
-lists.clear()
+states = [helper.state.name for helper in threads._pool().helpers]
+print(interrupted > 100, busy < 0.1, *states, len(threads._pool().jobs))
 """
     for seed in ("1", "2"):
         command = [sys.executable, "-c", code, seed]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.stdout.split() == ["True", "True", "2", "0", "0"], done
+        assert done.stdout.split() == ["True", "True", "ASLEEP", "ASLEEP", "0"], done
         assert done.returncode == 0
         assert not done.stderr
 

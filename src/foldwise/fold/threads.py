@@ -5,14 +5,15 @@ from __future__ import annotations
 import atexit
 import os
 import time
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import copy_context
-from functools import cache, partial
-from threading import Lock, Thread
+from enum import Enum
+from functools import partial
+from threading import Lock, get_native_id
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from foldwise import forks
 from foldwise.kernels import _core
@@ -26,84 +27,110 @@ _AWAKE = 3e-4
 
 
 class _Pool:
-    """Some helpers and the jobs that wait for them.
+    """Helpers, as many as were ever asked for at a time, and the jobs that wait for them.
 
     Ctrl-C may end a caller between any two steps here. So what a caller does is one call at a time: a job that nobody was
     woken for is found by the next helper that looks, and a job does nothing once its caller has gone (`_Pass`).
     """
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self) -> None:
         self.jobs: deque[Job] = deque()
         self.calls = _core.Flag(0)  # changes with every job
-        self.awake: deque[_Helper] = deque()  # those without a job,
-        self.asleep: deque[_Helper] = deque()  # and those that must be woken for one
-        self.helpers = [_Helper(self) for _ in range(n_threads)]
+        self.helpers: list[_Helper] = []
+        self._growing = Lock()
 
-    def start(self, job: Job, apart: bool) -> None:
-        """Have all helpers do this, each as soon as it can."""
+    def start(self, job: Job, count: int, apart: bool) -> None:
+        """Have so many helpers do this, each as soon as it can."""
+        if len(self.helpers) < count:
+            with self._growing:
+                while len(self.helpers) < count:
+                    self.helpers.append(_Helper(self))
         processor = _core.this_processor() if apart else -1
-        for helper in self.helpers:
+        idle = [helper for helper in self.helpers if helper.state is not _State.BUSY]
+        for helper in idle:
             helper.keep_off(processor)
-        self.jobs.extend([job] * len(self.helpers))
+        self.jobs.extend([job] * count)
         self.calls.add(1)
-        missing = len(self.helpers) - len(self.awake)
-        while missing > 0:
-            try:
-                self.asleep.popleft().wake()
-            except IndexError:
-                break  # the others are at work, and look for more afterwards
-            missing -= 1
+        missing = count - sum(helper.state is _State.AWAKE for helper in idle)
+        for helper in self.helpers:  # those that are busy look for more afterwards
+            if missing <= 0:
+                break
+            if helper.state is _State.ASLEEP:
+                helper.wake()
+                missing -= 1
+
+    def stop(self) -> None:
+        """End all helpers that have nothing to do; wait for them, but not for ever."""
+        end = time.monotonic() + 1.0
+        for helper in self.helpers:
+            helper.stop()
+        for helper in self.helpers:
+            helper.join(max(end - time.monotonic(), 0.0))
+        self.helpers.clear()
+        self.jobs.clear()
+
+
+class _State(Enum):
+    """What a helper does: waits to be woken, looks for a job, or works."""
+
+    ASLEEP, AWAKE, BUSY = range(3)
 
 
 class _Helper:
     """A thread that does jobs of its pool. When there is none, it looks for one for a moment before it goes to sleep."""
 
     def __init__(self, pool: _Pool) -> None:
-        self._pool, self._bell, self._processors = pool, Lock(), Lock()
+        self.state = _State.ASLEEP
+        self._pool, self._bell, self._moving, self._stopped = pool, Lock(), Lock(), False
         self._bell.acquire()
-        self._stopped = False
-        self._left, self._allowed = -1, set[int]()  # the processor that it keeps off, and those that it had before
-        pool.asleep.append(self)
-        self._thread = Thread(target=self._live, name="foldwise", daemon=True)
-        self._thread.start()
-        _all.add(self)
+        self._left = -1  # the processor that it keeps off,
+        self._before, self._now = set[int](), set[int]()  # those that it had before, and those that it has instead
+        self._made, self._ended, self._number = Lock(), Lock(), 0  # of the thread; its number once it runs
 
     def wake(self) -> None:
-        """Wake it up; for whoever took it from the list of those that are asleep."""
-        with suppress(RuntimeError):  # called twice
+        """Wake it up. It is started here, and not when it is made: a thread that is in no list would never end."""
+        with suppress(RuntimeError):  # called twice; or there are too many threads, and the caller does its work alone
             self._bell.release()
+        if self._made.acquire(blocking=False):
+            with suppress(RuntimeError):
+                start_new_thread(self._live, ())  # one step, unlike Thread.start, which an interrupt may leave half done
 
     def stop(self) -> None:
-        """Have the thread end, once it has nothing to do; wait for it, but not for ever."""
+        """Have the thread end once it has nothing to do."""
         self._stopped = True
-        self.wake()
-        self._thread.join(1.0)
+        with suppress(RuntimeError):
+            self._bell.release()
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end."""
+        if self._number and self._ended.acquire(timeout=seconds):
+            self._ended.release()
 
     def _live(self) -> None:
+        with self._ended:
+            self._number = get_native_id()
+            self._work()
+
+    def _work(self) -> None:
         pool = self._pool
-        while True:
+        while not self._stopped:
             self._bell.acquire()
             while not self._stopped:
                 calls = pool.calls.value()
                 try:
                     job = pool.jobs.popleft()
                 except IndexError:
-                    pool.awake.append(self)
-                    called = pool.calls.wait_while(calls, _AWAKE)
-                    pool.awake.remove(self)
-                    if called:
+                    self.state = _State.AWAKE
+                    if pool.calls.wait_while(calls, _AWAKE):
                         continue
                     self.keep_off(-1)
-                    pool.asleep.append(self)
-                    if not pool.jobs:  # or else it may have come before anybody saw this one asleep
+                    self.state = _State.ASLEEP
+                    if not pool.jobs:  # or else a caller may have looked before this one was asleep
                         break
-                    with suppress(ValueError):
-                        pool.asleep.remove(self)
                 else:
+                    self.state = _State.BUSY
                     job()
                     del job  # it holds the data
-            if self._stopped:
-                return
 
     def keep_off(self, processor: int) -> None:
         """Keep the thread off this processor, which its caller is on; -1: let it run anywhere again.
@@ -111,41 +138,46 @@ class _Helper:
         Schedulers may wake it there even if others are idle, and leave both threads there for some hundredths of a second:
         longer than many fits take.
         """
-        if processor == self._left or not hasattr(os, "sched_setaffinity"):
+        if processor == self._left or not self._number or not hasattr(os, "sched_setaffinity"):
             return
-        with self._processors, suppress(OSError):
-            thread = self._thread.native_id or 0
-            self._allowed = self._allowed or os.sched_getaffinity(thread)
-            rest = self._allowed - {processor}
-            os.sched_setaffinity(thread, rest or self._allowed)
+        with self._moving, suppress(OSError):
+            has = os.sched_getaffinity(self._number)
+            if not self._now or has != self._now:  # they are its own, or somebody else's choice since
+                self._before = has
+            self._now = self._before - {processor} or self._before
+            os.sched_setaffinity(self._number, self._now)
             self._left = processor
             if processor == -1:
-                self._allowed = set()
+                self._now = set()
 
 
-_all: WeakSet[_Helper] = WeakSet()
+_pools: list[_Pool] = []  # the one of this process, once it is needed
+_making = Lock()
 
 
-@cache
-def _pool(n_threads: int) -> _Pool:
-    return _Pool(n_threads)
+def _pool() -> _Pool:
+    if not _pools:
+        with _making:
+            if not _pools:
+                _pools.append(_Pool())
+    return _pools[0]
 
 
 def _renew() -> None:
     """Threads do not survive a fork."""
-    _pool.cache_clear()
-    _all.clear()
+    global _making
+    _making = Lock()
+    _pools.clear()
 
 
 forks.in_child(_renew)
 
 
 @atexit.register
-def _stop_all() -> None:
+def _stop() -> None:
     """Python must not end while a helper is in compiled code, to which it could not return."""
-    _pool.cache_clear()
-    for helper in list(_all):
-        helper.stop()
+    while _pools:
+        _pools.pop().stop()
 
 
 class _Pass:
@@ -192,7 +224,7 @@ class _Pass:
                 if self._busy.wait_until(0, _AWAKE):
                     return
                 while not self._busy.wait_until(0, 0.0):
-                    time.sleep(_AWAKE)
+                    time.sleep(5e-5)  # no lock: Ctrl-C may come at any step
             except KeyboardInterrupt as problem:
                 self.problems.append((-1, problem))
 
@@ -214,7 +246,7 @@ def run(
     together = _Pass(pieces, work, take)
     try:
         # Each helper has a copy of the caller's context: what is muted here is muted there.
-        _pool(n_threads - 1).start(partial(_with_context, copy_context(), together.help), apart)
+        _pool().start(partial(_with_context, copy_context(), together.help), n_threads - 1, apart)
         together.loop()
     finally:
         together.end()
