@@ -41,7 +41,7 @@ $(VENV)/bin/python:
 	$(PIP) install --upgrade pip
 
 $(VENV)/.installed: $(SOURCES) | $(VENV)/bin/python
-	@echo "Installing Foldwise into $(VENV) (this compiles its kernels: about a minute) ..."
+	@echo "Installing Foldwise into $(VENV) (this compiles its kernels: one to three minutes) ..."
 	$(PIP) install -c constraints.txt -e .
 	@touch $@
 

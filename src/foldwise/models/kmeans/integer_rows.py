@@ -6,6 +6,7 @@ may depend on how much memory there is.
 
 from __future__ import annotations
 
+from foldwise import kernels
 from foldwise.data.cache import CachedSource
 from foldwise.data.memory import available
 from foldwise.fold.passes import Passes
@@ -13,7 +14,9 @@ from foldwise.kernels import _core
 from foldwise.kernels.targets import VECTOR_ROWS
 
 _PASSES = 2  # before the one that writes the integers, which takes about as long as it saves in some others
-_MOST_CLUSTERS = 64  # with more, rounding the rows takes a small part of a pass
+_MOST_CLUSTERS = 64  # with more, rounding the rows takes a small part of a pass,
+_MOST_CLUSTERS_AVX512 = 16  # and, where that is quick, less than it takes to get
+_MUCH = 32 << 20  # bytes of new memory
 _SHARE = 0.25  # of the memory available
 
 
@@ -23,7 +26,7 @@ class IntegerRows:
     def __init__(self, passes: Passes, n_rows: int, *, comparable: bool) -> None:
         """`comparable` if rows can be compared as integers at all."""
         source = passes.source
-        self._columns, self._rows = source.n_columns, n_rows
+        self._columns, self._bytes = source.n_columns, n_rows * (2 * source.n_columns + 8)
         in_memory = isinstance(source, CachedSource) and not source.sparse and not passes.engine.remote
         self.possible = comparable and in_memory and passes.block_rows % VECTOR_ROWS == 0 and self._fit()
         self.ready = False  # whether a whole pass has written them
@@ -31,7 +34,9 @@ class IntegerRows:
 
     def suit(self, k: int) -> bool:
         """Whether rows can be kept for passes with k centres, and it is of use."""
-        return self.possible and k <= _MOST_CLUSTERS and _core.quick_int16(k, self._columns, True)
+        much = self._bytes > _MUCH and kernels.instruction_set() == "avx512"
+        most = _MOST_CLUSTERS_AVX512 if much else _MOST_CLUSTERS
+        return self.possible and k <= most and _core.quick_int16(k, self._columns, True)
 
     def for_pass(self, k: int) -> bool | None:
         """Whether the integers are there already; None if this pass should do without."""
@@ -42,4 +47,4 @@ class IntegerRows:
 
     def _fit(self) -> bool:
         free = available()
-        return free is None or self._rows * (2 * self._columns + 8) <= _SHARE * free
+        return free is None or self._bytes <= _SHARE * free
