@@ -40,8 +40,9 @@ struct BestOfChunks : BestInts {
         second = larger(larger(second, found.second), smaller(best, found.best));
         best = larger(best, found.best);
     }
-    // Which rows are not certain, as bits. The lead may need 32 bits without a sign: half of it does not.
+    // The lead may need 32 bits without a sign: half of it does not.
     inline Vec<float> lead() const { return to_float((IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1)) * 2; }
+    // Which rows are not certain, as bits.
     inline unsigned long long doubtful(const Int16Targets &t, Vec<float> length) const {
         return false_lanes((lead() > t.per_length * length + t.flat) & (length <= t.longest));
     }

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from foldwise import kernels
 from foldwise.kernels import reference
@@ -44,6 +45,14 @@ def test_by_hand() -> None:
         np.testing.assert_array_equal(sparse, [[2.0, 2.0], [2.0, 2.0]])
 
 
+def weights_of(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    return {
+        "none": None,
+        "some zero": rng.random(n) * (rng.random(n) < 0.7),
+        "wild": 10.0 ** rng.uniform(-60, 60, n),
+    }[kind]
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(0, 200),
@@ -61,11 +70,7 @@ def test_dense_and_sparse_against_the_reference(
 ) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((n, d)) + offset).astype(dtype)
-    weights = {
-        "none": None,
-        "some zero": rng.random(n) * (rng.random(n) < 0.7),
-        "wild": 10.0 ** rng.uniform(-60, 60, n),
-    }[weighted]
+    weights = weights_of(weighted, n, rng)
     centre, basis = centre_of(x), rng.standard_normal((d, b))
     factor = rng.uniform(0.1, 10, d) if scaled else None
     limit = 1e-13 if wide or dtype == np.float64 else 1e-6
@@ -95,11 +100,7 @@ def test_product_and_form_against_the_reference(
     """The product has the precision of the rows, and the form that of float64."""
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((n, d)) + offset).astype(dtype)
-    weights = {
-        "none": None,
-        "some zero": rng.random(n) * (rng.random(n) < 0.7),
-        "wild": 10.0 ** rng.uniform(-60, 60, n),
-    }[weighted]
+    weights = weights_of(weighted, n, rng)
     centre, basis = centre_of(x), rng.standard_normal((d, b))
     factor = rng.uniform(0.1, 10, d) if scaled else None
     product, form = kernels.product_and_form(x, weights, centre, factor, basis)

@@ -89,10 +89,10 @@ class _Helper:
 
     def wake(self) -> None:
         """Wake it up. It is started here, and not when it is made: a thread that is in no list would never end."""
-        with suppress(RuntimeError):  # called twice; or there are too many threads, and the caller does its work alone
+        with suppress(RuntimeError):  # called twice
             self._bell.release()
         if self._made.acquire(blocking=False):
-            with suppress(RuntimeError):
+            with suppress(RuntimeError):  # there are too many threads: the caller does its work alone
                 start_new_thread(self._live, ())  # one step, unlike Thread.start, which an interrupt may leave half done
 
     def stop(self) -> None:
