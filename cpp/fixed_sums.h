@@ -141,12 +141,16 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
-// Adds a single row of so many columns, a multiple of 4, to the sums of a cluster.
+// Adds a single row of so many columns, 8 or 16, to the sums of a cluster, in the longest vectors: fewer loads and stores of sums.
 template <size_t columns, class T> inline void add_fixed_row(const T *row, const FixedSums &to, int cluster) {
+    using D = Vec<double>;
+    using I = Vec<long long>;
     long long *sums = to.sums + size_t(cluster) * columns;
     FW_UNROLL(8)
-    for (size_t j = 0; j < columns; j += fixed_lanes)
-        store(sums + j, load<FixedInts>(sums + j) + in_fixed_point(row + j, to.scale, load<FixedDoubles>(to.start + j)));
+    for (size_t j = 0; j < columns; j += lanes<double>) {
+        const D y = convert<D>(row + j, std::make_index_sequence<lanes<double>>{}) * to.scale + load<D>(to.start + j);
+        store(sums + j, load<I>(sums + j) + (I)y);
+    }
 }
 
 constexpr size_t joining_most = 320, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
@@ -158,11 +162,22 @@ template <size_t columns> inline bool join_together(size_t k) { return columns >
 template <size_t columns, class T>
 inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
     if constexpr (columns > 0) {
+        // Rows of a cluster that follow each other would wait for its count: every other row has a count of its own.
+        int counts[2][joining_clusters] = {};
+        const bool few = k <= joining_clusters;
         for (size_t i = 0; i < count; ++i) {
             const int cluster = labels[rows[i]];
             add_fixed_row<columns>(x + size_t(rows[i]) * columns, to, cluster);
-            ++to.counts[cluster];
-            to.touched[cluster] = 1;
+            if (few) {
+                ++counts[i % 2][cluster];
+            } else {
+                ++to.counts[cluster];
+                to.touched[cluster] = 1;
+            }
+        }
+        for (size_t c = 0; few && c < k; ++c) {
+            to.counts[c] += counts[0][c] + counts[1][c];
+            to.touched[c] = 1;
         }
         return;
     }
@@ -248,6 +263,7 @@ template <class T>
 bool move_fixed(const T *x, const Targets<T> &t, const FixedSums &sums, const int *rows, const int *before, size_t count,
                 const int *after) {
     if (t.d == 8) return move_fixed_of<8>(x, t, sums, rows, before, count, after);
+    if (FW_BYTES == 64 && t.d == 16) return move_fixed_of<16>(x, t, sums, rows, before, count, after);
     return move_fixed_of<0>(x, t, sums, rows, before, count, after);
 }
 

@@ -26,6 +26,7 @@ void register_superpixels(nanobind::module_ &);
 void register_segment_shapes(nanobind::module_ &);
 void register_products(nanobind::module_ &);
 void register_flag(nanobind::module_ &);
+void register_reused_memory(nanobind::module_ &);
 
 NB_MODULE(_core, m) {
     fw::active_kernels();  // chosen here, where no fork can leave its initialisation half done in a child
@@ -53,4 +54,5 @@ NB_MODULE(_core, m) {
     register_segment_shapes(m);
     register_products(m);
     register_flag(m);
+    register_reused_memory(m);
 }

@@ -6,6 +6,10 @@
 FW_TWO_TO_ONE(larger, "vpmaxsd", int)
 FW_TWO_TO_ONE(smaller, "vpminsd", int)
 
+// Rows are fetched so far ahead of the next panel, and into the second-level cache: those of the next panel itself would come too
+// late, and the first-level cache, which holds this panel, has no room for them.
+constexpr size_t fetch_bytes = 12 << 10;
+
 // Which of up to 256 targets has the best score is written into the lowest bits of scores: next to their rounding, that is
 // nothing.
 constexpr size_t int16_chunk = 256;
@@ -185,7 +189,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
     for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
         const bool eights = FW_BYTES == 64 && d == 8 && count == N;
-        const float *after = x + (first + N) * d + 4096 / sizeof(float);
+        const float *after = x + (first + N) * d + fetch_bytes / sizeof(float);
         if (!eights) work.use_rows_from(x + first * d, count, t);
         BestOfChunks found[panel_vectors];
         Vec<float> square[panel_vectors];
@@ -207,7 +211,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
                 FW_UNROLL(8)
                 for (size_t p = 0; p < pairs; ++p) y[u][p] = all[p];
                 if constexpr (d % 2) y[u][pairs - 1] &= 0xffff;  // the other half belongs to the next row
-                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 3);
+                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 1);
                 Int16Squares sum;
                 FW_UNROLL(8)
                 for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[u][p], y[u][p + 1]);
@@ -299,7 +303,7 @@ public:
         if (own && panel != own) __builtin_memcpy(own, panel, bytes);
         return panel;
     }
-    // What the panel after this one is made of, and how many cache lines that is for each pair of columns.
+    // What the panel after this one is made of, and how many cache lines a panel has for each pair of columns.
     const int *after(size_t first) const {
         if (kept.ready) return kept.values + (first + N) / L * int16_vector(rounded.pairs);
         return (const int *)(x + (first + N) * t.d);
@@ -327,8 +331,8 @@ inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, K
         const int *panel = rows.take(first, count);
         if (given_up) continue;
         BestOfChunks found[panel_vectors];
-        // The next panel is fetched meanwhile, at an even pace.
-        const int *after = rows.after(first);
+        // Rows to come are fetched meanwhile, at an even pace.
+        const int *after = rows.after(first) + fetch_bytes / sizeof(int);
         size_t slot = 0, chunk = 0, left = lines;
         BestInts best[panel_vectors];
         for (const unsigned char *width = t.widths; slot < t.k; slot += *width++) {

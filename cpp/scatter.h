@@ -44,13 +44,13 @@ template <class In, class T> struct ScatterWorkspace {
 // come next.
 template <class T>
 void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, size_t p, size_t q,
-               const Blocks<T> &blocks, bool first, const double *next) {
+               const Blocks<T> &blocks, bool first, const double *next, HeldSums<T> &held) {
     double *out = blocks.at(p, q);
     for (size_t i = 0; first && i < Blocks<T>::size; ++i) out[i] = 0;
     const size_t width = panels.width(p), used = panels.columns(p);
     const T *a = packed.weighted + panels.place(p) * packed.stride;
     const T *b = packed.plain + panels.place(q) * packed.stride;
-    TileAhead<T> ahead{nullptr, nullptr, (const char *)next};
+    TileAhead<T> ahead{nullptr, nullptr, (const char *)next, held};
     for (size_t k = 0; k < rows; k += chunk_rows<T>) {
         const size_t depth = least(chunk_rows<T>, rows - k);
         const T *left = a + k * width, *right = b + k * Panels<T>::full;
@@ -69,14 +69,16 @@ void add_block(const Packed<T> &packed, const Panels<T> &panels, size_t rows, si
 template <class T>
 void add_products(const Packed<T> &packed, const Panels<T> &panels, size_t rows, const Blocks<T> &blocks, bool first) {
     const size_t fit = resident_bytes / (rows * Panels<T>::full * sizeof(T)), together = fit ? fit : 1;
+    HeldSums<T> held;
     for (size_t from = 0; from < panels.count; from += together) {
         const size_t to = least(panels.count, from + together);
         for (size_t p = 0; p < to; ++p)
             for (size_t q = p > from ? p : from; q < to; ++q) {
                 const double *next = q + 1 < to ? blocks.at(p, q + 1) : blocks.at(p + 1, p + 1 > from ? p + 1 : from);
-                add_block(packed, panels, rows, p, q, blocks, first, next);
+                add_block(packed, panels, rows, p, q, blocks, first, next, held);
             }
     }
+    held.add_all();
 }
 
 // An upper triangle in a square matrix, or packed: its rows one after the other. Entry j of row i is row(i)[j], from j = i on.

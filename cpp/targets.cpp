@@ -108,14 +108,15 @@ class Targets {
         // From the start of a cache line on: vectors of integers that cross lines would take twice as long.
         long long *sums = integers.data() + (64 - uintptr_t(integers.data()) % 64) % 64 / sizeof(long long);
         const size_t wide = (d_ + 7) / 8 * 8;
-        room.resize(3 * wide);
+        room.resize(3 * wide + 8);
+        double *start = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
         const double magic = std::ldexp(1.5, 52 - bits);
-        for (size_t j = 0; j < d_; ++j) room[j] = magic - t.wide_pivot[j];
+        for (size_t j = 0; j < d_; ++j) start[j] = magic - t.wide_pivot[j];
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {sums, sums + k_ * d_, touched.data(), room.data(), t.wide_scale, bits, coarse_bits, high.data(), low.data(),
-                weight.data(), least, grid, room.data() + wide};
+        view = {sums, sums + k_ * d_, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+                weight.data(), least, grid, start + wide};
         return &view;
     }
 

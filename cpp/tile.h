@@ -44,13 +44,32 @@ template <class T, size_t from = 0> inline void add_to(double *sums, Vec<T> v) {
     if constexpr (from + D < lanes<T>) add_to<T, from + D>(sums, v);
 }
 
+// Sums of a tile that are yet to be added in float64. To convert, load, add and store takes as long as 5 rows of products, but
+// not the units that multiply: the next tile does it between its products. That needs registers that only AVX-512 has to spare.
+template <class T> struct HeldSums {
+    static constexpr size_t count = tile_rows * tile_vectors, size = count * lanes<T>;
+    static constexpr bool used = FW_BYTES == 64 && sizeof(T) < sizeof(double);
+    static constexpr size_t steps = used ? 2 * count : 0;  // of a tile's products, two for each vector of sums
+    alignas(64) T sums[size] = {};
+    alignas(64) double nowhere[size] = {};
+    double *to = nowhere;  // where they belong, side by side
+
+    void add(size_t i) { add_to<T>(to + i * lanes<T>, load<Vec<T>>(sums + i * lanes<T>)); }
+    void add_all() {
+        for (size_t i = 0; i < count; ++i) add(i);
+        to = nowhere;
+    }
+};
+
 // What comes next and is fetched while a tile multiplies: values of both panels as fast as tiles use them up, and sums as fast
 // as tiles of some 400 rows do. With many columns they are further away than the second-level cache.
 template <class T> struct TileAhead {
     static constexpr size_t line = 64;
     static constexpr size_t steps_per_values = line / (tile_rows * sizeof(T));
     static constexpr size_t steps_per_sums = 384 * line / (tile_rows * tile_vectors * lanes<T> * sizeof(double));
+    static constexpr bool holds_sums = HeldSums<T>::used;
     const char *left, *right, *sums;
+    HeldSums<T> &held;
 
     // GCC drops calls of functions that only fetch.
     __attribute__((always_inline)) void fetch(size_t step) const {
@@ -67,37 +86,58 @@ template <class T> struct TileAhead {
     }
 };
 struct NothingAhead {
+    static constexpr bool holds_sums = false;
     void fetch(size_t) const {}
     void move_on(size_t) {}
 };
+
+// sum[i][j] += a[i] * b[j], for vectors of j.
+template <class T, size_t rows, size_t nv> inline void add_products_of_row(const T *a, const T *b, Vec<T> (&sum)[rows][nv]) {
+    using V = Vec<T>;
+    V right[nv];
+    FW_UNROLL(4)
+    for (size_t v = 0; v < nv; ++v) right[v] = load<V>(b + v * lanes<T>);
+    FW_UNROLL(16)
+    for (size_t i = 0; i < rows; ++i) {
+        const V left = broadcast(a[i]);
+        FW_UNROLL(4)
+        for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
+    }
+}
 
 // out[i][j] += sum over k of a[k][i] * b[k][j], for `rows` rows of C and `nv` vectors of its columns.
 // The sum over k is formed in T and added in float64, so a float32 sum has at most `depth` terms.
 template <class T, size_t rows, size_t nv, class Next = NothingAhead>
 inline void tile(const T *a, size_t a_step, const T *b, size_t b_step, size_t depth,
                  double *out, size_t out_step, Next next = {}) {
-    using V = Vec<T>;
     constexpr size_t L = lanes<T>;
-    V sum[rows][nv] = {};
-    FW_UNROLL(2)
-    for (size_t k = 0; k < depth; ++k) {
-        next.fetch(k);
-        V right[nv];
-        FW_UNROLL(4)
-        for (size_t v = 0; v < nv; ++v) right[v] = load<V>(b + v * L);
-        FW_UNROLL(16)
-        for (size_t i = 0; i < rows; ++i) {
-            const V left = broadcast(a[i]);
-            FW_UNROLL(4)
-            for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
-        }
-        a += a_step;
-        b += b_step;
+    Vec<T> sum[rows][nv] = {};
+    size_t k = 0;
+    if constexpr (Next::holds_sums) {
+        static_assert(rows == tile_rows && nv == tile_vectors);
+        if (depth < next.held.steps) next.held.add_all();
+        else
+            for (; k < next.held.steps; k += 2, a += 2 * a_step, b += 2 * b_step) {
+                next.held.add(k / 2);
+                next.fetch(k);
+                add_products_of_row<T>(a, b, sum);
+                next.fetch(k + 1);
+                add_products_of_row<T>(a + a_step, b + b_step, sum);
+            }
     }
+    FW_UNROLL(2)
+    for (; k < depth; ++k, a += a_step, b += b_step) {
+        next.fetch(k);
+        add_products_of_row<T>(a, b, sum);
+    }
+    if constexpr (Next::holds_sums) next.held.to = out;
     FW_UNROLL(16)
     for (size_t i = 0; i < rows; ++i) {
         FW_UNROLL(4)
-        for (size_t v = 0; v < nv; ++v) add_to<T>(out + i * out_step + v * L, sum[i][v]);
+        for (size_t v = 0; v < nv; ++v) {
+            if constexpr (Next::holds_sums) store(next.held.sums + (i * nv + v) * L, sum[i][v]);
+            else add_to<T>(out + i * out_step + v * L, sum[i][v]);
+        }
     }
 }
 

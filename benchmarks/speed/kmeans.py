@@ -70,7 +70,7 @@ CASES = (
     blobs("500k", 500_000, 16, 100, 5),
     blobs("1M", 1_000_000, 32, 20, 4),
     blobs("200k", 200_000, 64, 256, 3.5),
-    Case("70k x 784 digits", partial(data.digits, "train", "t10k"), 10, 20, 3),
+    Case("70k x 784 digits", partial(data.digits, "train", "t10k"), 10, 20, 3, 60),
     blobs("100k", 100_000, 128, 1000, 2.7, seconds=75),
     blobs("50k", 50_000, 768, 1000, 2, steps=8, seconds=60),  # 8: a step takes a second, and all steps are alike
     # Without any groups bounds help least.

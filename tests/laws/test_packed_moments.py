@@ -89,6 +89,40 @@ def test_merge_keeps_the_other_side_from_spare_memory() -> None:
     np.testing.assert_array_equal(right.packed, before)
 
 
+@pytest.mark.parametrize("d", [5, 130])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_merged_in_place_in_spare_memory_have_the_same_bits(weighted: bool, d: int) -> None:
+    plain: Tree[Moments] = Tree()
+    shared: Tree[Moments] = Tree(owner=True)
+    spare, seen = Spare(kept=True), []
+    for number, block in enumerate(_blocks(np.float32, weighted=weighted, d=d)):
+        plain.add(number, Moments.of(block))
+        found = Moments.of(block, spare)
+        seen.append(found.scatter)
+        shared.add(number, found)
+    assert np.shares_memory(seen[2], seen[1])  # what the first pair left
+    expected, result = plain.result(), shared.result()
+    assert expected is not None
+    assert result is not None
+    assert (result.weight, result.rows) == (expected.weight, expected.rows)
+    np.testing.assert_array_equal(result.centre, expected.centre)
+    np.testing.assert_array_equal(result.scatter, expected.scatter)  # with zeros below the diagonal
+    again = pickle.loads(pickle.dumps(result))
+    assert again.spare is None
+    np.testing.assert_array_equal(again.scatter, expected.scatter)
+    assert pickle.loads(pickle.dumps(spare)).take(3).tolist() == [0.0] * 3
+
+
+def test_moments_that_may_not_be_written_to_are_merged_elsewhere() -> None:
+    left, right = (Moments.of(block) for block in _blocks(np.float64, weighted=False, d=5)[:2])
+    before = left.scatter.copy()
+    left.scatter.flags.writeable = False
+    np.testing.assert_array_equal(left.absorb(right).scatter, left.merge(right).scatter)
+    np.testing.assert_array_equal(left.scatter, before)
+    assert left.absorb(Moments.empty(5)) is left
+    assert Moments.empty(5).absorb(left) is left
+
+
 @pytest.mark.parametrize("k", [3, None])
 def test_wide_fits_do_not_depend_on_threads_or_batches(k: int | None) -> None:
     x = np.random.default_rng(0).standard_normal((20_000, 1100), dtype=np.float32)

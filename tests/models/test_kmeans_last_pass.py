@@ -17,6 +17,7 @@ from foldwise.errors import NotFinishedWarning
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans import lloyd
 from foldwise.models.kmeans.assignment import Assignment
+from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.label_order import ordered
 
@@ -156,3 +157,16 @@ def test_a_cluster_dropped_after_the_last_pass() -> None:
     assert not assignment.sums.weights.any()
     assignment.assign(x[:4].copy())
     assert assignment.sums.weights.sum() == len(x)
+
+
+def test_a_last_pass_starts_no_bounds_but_uses_those_there_are() -> None:
+    x = np.random.default_rng(1).standard_normal((20_000, 300)).astype(np.float32)
+    centres, rescaling = x[:40].copy(), assignment_of(x).data.rescaling
+    bounds = Bounds("auto", *x.shape, x.dtype, sparse=False)
+    bounds.learn(len(x), 0, len(x))  # no row moved: bounds are of use from here on
+    assert bounds.prepare(centres, rescaling, last=True) is None
+    first = bounds.prepare(centres, rescaling)
+    last = bounds.prepare(centres, rescaling, last=True)
+    assert first is not None
+    assert last is not None
+    assert (first[1].fresh, last[1].fresh) == (True, False)

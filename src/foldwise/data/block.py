@@ -67,12 +67,14 @@ class DenseBlock:
         """The number of rows with non-zero weight."""
         return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
-    def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
-        return self._if_finite(kernels.scatter(self.values, self.weights))
+    def moments(self, spare: triangle.Spare | None = None) -> tuple[float, Floats, Floats]:
+        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows, in spare memory if given."""
+        if spare is None:
+            return self._if_finite(kernels.scatter(self.values, self.weights))
+        return self._if_finite(triangle.scatter_square(self.values, self.weights, spare))
 
     def packed_moments(self, spare: triangle.Spare | None = None) -> tuple[float, Floats, Floats]:
-        """The same with the triangle packed, row by row, in spare memory if there is some; of dense rows alone."""
+        """The same with the triangle packed, row by row; of dense rows alone."""
         return self._if_finite(triangle.scatter(self.values, self.weights, spare))
 
     def column_moments(self) -> tuple[float, Floats, Floats]:
@@ -261,8 +263,8 @@ class SparseBlock:
 
         return sp.diags_array(self.weights) @ rows
 
-    def moments(self) -> tuple[float, Floats, Floats]:
-        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows."""
+    def moments(self, spare: triangle.Spare | None = None) -> tuple[float, Floats, Floats]:
+        """Weight, mean in two parts and centred scatter matrix (its upper triangle) of the rows, in memory of its own."""
         rows, pivot = self._shifted
         weighted = self._weighted(rows)
         total = self.weight

@@ -56,9 +56,13 @@ def merge_moments(
     right: NDArray[np.float64],
     right_scatter: NDArray[np.float64],
     right_weight: float,
+    out: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centre and upper triangle of the scatter of two sets of rows together; see `reference.merge_moments`."""
-    centre, scatter = np.empty_like(left), np.zeros_like(left_scatter)
+    """Centre and upper triangle of the scatter of two sets of rows together; see `reference.merge_moments`.
+
+    `out` takes the triangle; it may be that of the left or right side.
+    """
+    centre, scatter = np.empty_like(left), np.zeros_like(left_scatter) if out is None else out
     _core.merge_moments(left, left_scatter, left_weight, right, right_scatter, right_weight, centre, scatter)
     return centre, scatter
 

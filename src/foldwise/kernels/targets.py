@@ -279,6 +279,9 @@ class DenseTargets:
         return np.asarray(out.astype(rows.dtype))
 
 
+# Integers whose memory serves the next ones (cpp/reused_memory.cpp): with fewer the C library does as well, and more would stay
+# in use for too long in systems that are slow to take it back.
+_REUSED = 1 << 20, 64 << 20
 VECTOR_ROWS = 16  # integers of rows are kept by vectors of so many rows, or of half as many
 
 
@@ -288,7 +291,9 @@ def integer_rows(n: int, d: int) -> NDArray[np.int32]:
     Any part that starts at a multiple of `VECTOR_ROWS` can be used alone.
     """
     width = (d + 1) // 2 + 1  # pairs of columns, and the length of the row
-    room = np.empty(-(-n // VECTOR_ROWS) * VECTOR_ROWS * width + 16, dtype=np.int32)
+    count = -(-n // VECTOR_ROWS) * VECTOR_ROWS * width + 16
+    reused = _REUSED[0] <= count <= _REUSED[1]
+    room = _core.reused_integers(count) if reused else np.empty(count, dtype=np.int32)
     first = -room.ctypes.data % 64 // room.itemsize
     return room[first : first + n * width].reshape(n, width)
 

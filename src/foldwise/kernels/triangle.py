@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,32 +17,33 @@ from foldwise.kernels import _core
 
 
 class Spare:
-    """Memory of triangles that nobody uses any more, for the next ones: fresh pages have to be cleared first, and given back.
+    """Memory of matrices that nobody uses any more, for the next ones: fresh pages have to be cleared first, and given back.
 
-    It is worth nothing on another machine: moments that come from one have none.
+    `kept` is for small ones, which the C library should keep for the next fit. It is worth nothing on another machine: moments
+    that come from one have none.
     """
 
-    def __init__(self) -> None:
-        self._free: list[NDArray[np.float64]] = []
+    def __init__(self, *, kept: bool = False) -> None:
+        self._kept, self._free = kept, list[NDArray[np.float64]]()
 
     def take(self, size: int) -> NDArray[np.float64]:
-        """So many numbers of any value."""
-        try:
+        """So many numbers: zeros, or those of a matrix of the same kind that was given."""
+        with suppress(IndexError):
             found = self._free.pop()
-        except IndexError:
-            return _zeros(size, huge=True)
-        return found if len(found) == size else _zeros(size, huge=True)
+            if found.size == size:
+                return found
+        return np.zeros(size) if self._kept else _zeros(size, huge=True)
 
-    def give(self, triangle: NDArray[np.float64]) -> None:
-        """Take over a triangle that is not used any more."""
-        self._free.append(triangle)
+    def give(self, matrix: NDArray[np.float64]) -> None:
+        """Take over a matrix that is not used any more."""
+        self._free.append(matrix)
 
     def clear(self) -> None:
         """Give all of it back to the system."""
         self._free.clear()
 
-    def __reduce__(self) -> tuple[type[Spare], tuple[()]]:
-        return Spare, ()  # of a task; that of moments is left out
+    def __reduce__(self) -> tuple[partial[Spare], tuple[()]]:
+        return partial(Spare, kept=self._kept), ()  # of a task; that of moments is left out
 
 
 def scatter(
@@ -65,6 +67,15 @@ def merge_into(
     centre = np.empty_like(left)
     _core.merge_packed(left, left_scatter, left_weight, right, right_scatter, right_weight, centre)
     return centre
+
+
+def scatter_square(
+    x: NDArray[Any], weights: NDArray[np.float64] | None, spare: Spare
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The same with the triangle in a square matrix, of whose spare ones all have zeros below the diagonal."""
+    d = x.shape[1]
+    mean, out = np.empty((2, d)), spare.take(d * d).reshape(d, d)
+    return _core.scatter(x, weights, mean, out), mean, out
 
 
 def square(packed: NDArray[np.float64], d: int) -> NDArray[np.float64]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from foldwise import kernels
 from foldwise.data.block import Block, Floats
+from foldwise.kernels.triangle import Spare
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Moments:
     rows: int
     centre: Floats
     scatter: Floats
+    spare: Spare | None = field(default=None, compare=False, repr=False)  # where `absorb` leaves memory
 
     @classmethod
     def empty(cls, n_columns: int) -> Moments:
@@ -29,15 +32,15 @@ class Moments:
         return cls(0.0, 0, np.zeros((2, n_columns)), np.zeros((n_columns, n_columns)))
 
     @classmethod
-    def of(cls, block: Block) -> Moments:
-        """The moments of a block's rows."""
-        weight, centre, scatter = block.moments()
-        return cls(weight, block.rows_with_weight, centre, scatter)
+    def of(cls, block: Block, spare: Spare | None = None) -> Moments:
+        """The moments of a block's rows; `spare` is memory that the blocks of a fold share."""
+        weight, centre, scatter = block.moments(spare)
+        return cls(weight, block.rows_with_weight, centre, scatter, spare)
 
     @classmethod
-    def of_wide(cls, block: Block) -> Moments:
+    def of_wide(cls, block: Block, spare: Spare | None = None) -> Moments:
         """The same of float32 rows, with products in float64."""
-        return cls.of(block.astype(np.float64))
+        return cls.of(block.astype(np.float64), spare)
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of rows together."""
@@ -50,6 +53,20 @@ class Moments:
             self.centre, self.scatter, self.weight, other.centre, other.scatter, other.weight
         )
         return Moments(weight, self.rows + other.rows, centre, scatter)
+
+    def absorb(self, other: Moments) -> Moments:
+        """The same in the memory of this one, which must not be used any more; with `spare`, nor must the other."""
+        if other.weight == 0.0 or self.weight == 0.0 or not self.scatter.flags.writeable:
+            return self.merge(other)  # what came from another process may be read-only
+        centre, scatter = kernels.merge_moments(
+            self.centre, self.scatter, self.weight, other.centre, other.scatter, other.weight, out=self.scatter
+        )
+        if self.spare is not None:
+            self.spare.give(other.scatter)
+        return Moments(self.weight + other.weight, self.rows + other.rows, centre, scatter, self.spare)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Moments, (self.weight, self.rows, self.centre, self.scatter)  # without memory of another process
 
     @property
     def mean(self) -> Floats:

@@ -67,11 +67,11 @@ class Assignment:
 
     # ------------------------------------------------------------ the E-step
 
-    def assign(self, centres: NDArray[Any]) -> Assigned:
+    def assign(self, centres: NDArray[Any], *, last: bool = False) -> Assigned:
         """Assign every row to its nearest centre, exactly, and update the cluster sums."""
         data, k = self.data, len(centres)
         self._whole &= not self._weights_only
-        task = self._task(centres, keep=True)
+        task = self._task(centres, last=last)
         zero = partial(Assigned.zero, k, data.d, data.observed)
         bounded = task.bounds is not None
         cuts = self._cuts(k, self.bounds.share if bounded else 1.0, bounded=bounded)
@@ -85,9 +85,9 @@ class Assignment:
         """`assign`, for centres that stay: finds the inertias in the same pass, and sums only if they are asked for."""
         data, k = self.data, len(centres)
         if data.source.sparse or data.weights is not None or self._shares_blocks(k):
-            self.assign(centres)
+            self.assign(centres, last=True)
             return
-        found = data.passes.each(LastAssign(self._task(centres)))
+        found = data.passes.each(LastAssign(self._task(centres, last=True)))
         done = Assigned(self._sums)
         inertias = np.zeros(k)
         weight = np.zeros((2, k))
@@ -104,22 +104,22 @@ class Assignment:
         data = self.data
         return -(-data.n // data.block_rows) < data.passes.n_threads and len(self._cuts(k, 1.0, bounded=False)) != 1
 
-    def _task(self, centres: NDArray[Any], *, keep: bool = False) -> tasks.Assign:
-        """The E-step for these centres; from here on the labels are in doubt. `keep` allows that rows are kept as integers."""
+    def _task(self, centres: NDArray[Any], *, last: bool = False) -> tasks.Assign:
+        """The E-step for these centres; from here on the labels are in doubt. The last one leaves nothing for later ones."""
         data, k = self.data, len(centres)
         known = self._sums.which
         if not self._whole or len(known) != k:
             self.relabel(np.where(np.arange(len(known)) < k, known, -1), k)
-        bounded = self.bounds.prepare(centres, data.rescaling)
+        self.centres, self._whole, self._inertias = None, False, None  # bounds, too, if it is interrupted from here on
+        bounded = self.bounds.prepare(centres, data.rescaling, last=last)
         integers = None
         if bounded is None:
-            integers = data.integers.for_pass(k) if keep else None
+            integers = None if last else data.integers.for_pass(k)
             targets, bounds = data.targets(centres, for_labels=True, kept=integers is not None), None
             if integers is not None and not targets.rounded:  # these centres cannot be compared as integers
                 integers = None
         else:
             targets, bounds = bounded
-        self.centres, self._whole, self._inertias = None, False, None
         sparse = data.source.sparse
         given = data.grid, data.weight_scale, self._blank, sparse, data.fixed, bounds, self.name
         return tasks.Assign(targets, *given, integers)
@@ -145,8 +145,9 @@ class Assignment:
     # ------------------------------------------------------------ other label changes
 
     def forget(self) -> None:
-        """Discard all labels."""
+        """Discard all labels, and what was found with them."""
         self._whole = self.labelled = False
+        self.centres = self._inertias = None
 
     def relabel(self, new: Sequence[int] | NDArray[Any], k: int) -> None:
         """Change the number of clusters: cluster i becomes new[i], or none if that is -1; unused numbers are empty clusters."""

@@ -67,9 +67,11 @@ class Bounds:
         self._share_moved, self._passes = 1.0, 0
         self.share = 1.0  # of the comparisons, those that the last pass made
 
-    def prepare(self, centres: NDArray[Any], rescaling: Rescaling) -> tuple[DenseTargets, BoundsInUse] | None:
-        """The targets and bounds for this pass, or None if it should not use bounds."""
-        if not self._wanted(len(centres)):
+    def prepare(
+        self, centres: NDArray[Any], rescaling: Rescaling, *, last: bool = False
+    ) -> tuple[DenseTargets, BoundsInUse] | None:
+        """The targets and bounds for this pass, or None if it should not use bounds: a last one has no use for new ones."""
+        if (last and self.mode == "auto" and self._centres is None) or not self._wanted(len(centres)):
             self._centres = None
             return None
         if self._centres is None or self._groups is None:

@@ -85,8 +85,9 @@ class Assign:
                 state["integers"] = integer_rows(n, self.targets.points.shape[1])
         if self.bounds is not None:
             dtype, groups = self.targets.points.dtype, self.bounds.n_groups
-            if "upper" not in state:
-                state["upper"], state["lower"] = np.empty(n, dtype), np.empty(n, dtype)
+            for bound in ("upper", "lower"):  # one may be missing: a pass can be interrupted here
+                if bound not in state:
+                    state[bound] = np.empty(n, dtype)
             if "group_lower" not in state or state["group_lower"].shape[1] != groups:
                 state["group_lower"] = np.empty((n if groups > 1 else 0, groups), dtype)
 

@@ -12,13 +12,15 @@ from foldwise.data.block import Floats
 from foldwise.fold import blas, serial, threads
 from foldwise.fold.passes import Passes
 from foldwise.kernels.triangle import Spare
+from foldwise.models.pca.all_directions import all_directions, even_parts
 from foldwise.models.pca.solver import Solver, SolverOptions, floor_of_products, lengths, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
 from foldwise.stats.moments import Moments
 from foldwise.stats.packed_moments import PackedMoments
 
-_WIDE = 1024  # columns from which the memory of the matrices matters; below, memory that is used again is quicker
-_TOGETHER = 128  # vectors whose residuals are formed at a time
+_WIDE = 1024  # columns from which the memory of the matrices matters; below, memory that is used again is quicker,
+_NARROW = 64  # and here there is too little of it to matter
+_TOGETHER = 128  # so few vectors have their residuals formed at a time, and so many columns are mirrored
 
 
 class CovarianceEigh(Solver):
@@ -35,9 +37,14 @@ class CovarianceEigh(Solver):
 def folded(passes: Passes, options: SolverOptions) -> Moments:
     """The moments of all rows, in the arithmetic that the options ask for."""
     as_it_is = options.arithmetic(passes.source) == passes.source.dtype
-    if passes.source.sparse or passes.source.n_columns < _WIDE:
-        return passes.fold(Moments.of if as_it_is else Moments.of_wide)
-    spare = Spare()
+    d, square = passes.source.n_columns, Moments.of if as_it_is else Moments.of_wide
+    if passes.source.sparse or d < _NARROW:
+        return passes.fold(square)
+    spare = Spare(kept=d < _WIDE)
+    if d < _WIDE:
+        moments = passes.fold(partial(square, spare=spare))
+        spare.clear()
+        return moments
     packed = passes.fold(partial(PackedMoments.of if as_it_is else PackedMoments.of_wide, spare=spare))
     spare.clear()  # before the square needs memory
     return packed.unpacked()
@@ -52,7 +59,7 @@ def from_moments(moments: Moments, options: SolverOptions, dtype: Any, n_threads
     d, trace = len(matrix), float(np.trace(matrix))
     with blas.single(d**3):
         if d > 64 and k > d // 2:  # nearly all: the matrix itself becomes the vectors
-            values, vectors, dropped = _all_in_place(matrix, k)
+            values, vectors, dropped = _most(matrix, k, n_threads)
             matrix = moments.scatter
             residuals = _residuals(matrix, vectors, values, 1 / (moments.weight - options.ddof), scale, n_threads)
         else:
@@ -88,16 +95,11 @@ def leading(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
     return values[:k], vectors, float(values[k:].sum()) if len(values) == d else None
 
 
-def _all_in_place(upper: Floats, k: int) -> tuple[Floats, Floats, float | None]:
-    """The same for most or all of the eigenvalues, in the memory of the matrix: another of its size would double a fit's."""
-    from scipy.linalg.lapack import dsyevd
-
-    # The upper triangle in C order is the lower one in Fortran's: no copy, no mirror.
-    values, vectors, failed = dsyevd(upper.T, lower=1, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("Eigenvalues did not converge")
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1][:, :k]
-    return values[:k], vectors, float(values[k:].sum())
+def _most(upper: Floats, k: int, n_threads: int) -> tuple[Floats, Floats, float | None]:
+    """The same for most or all of the eigenvalues; the matrix is destroyed."""
+    values, directions = all_directions(upper, n_threads)
+    values = np.maximum(values[::-1], 0.0)
+    return values[:k], directions[::-1][:k].T, float(values[k:].sum())
 
 
 def _residuals(
@@ -114,20 +116,29 @@ def _residuals(
 
     def work(number: int, here: slice) -> None:
         each = vectors[:, here] if scale is None else vectors[:, here] / scale[:, None]
-        product = _symmetric_times(upper, each, factor) if whole is None else np.matmul(whole, each) * factor
+        # Both are stored vector by vector, as their lengths are formed.
+        product = _symmetric_times(upper, each, factor) if whole is None else np.matmul(each.T, whole).T
+        if whole is not None:
+            product *= factor
         if scale is not None:
             product /= scale[:, None]
-        found[here] = lengths(product - values[here] * vectors[:, here])
+        product -= values[here] * vectors[:, here]
+        found[here] = lengths(product)
 
-    pieces = (slice(start, start + _TOGETHER) for start in range(0, len(values), _TOGETHER))
     # SciPy's product of a triangle would hold the other threads up, and a mirrored one takes memory.
-    (serial.run if whole is None or n_threads == 1 else threads.run)(pieces, work, lambda *_: None, n_threads)
+    run = serial.run if whole is None or n_threads == 1 else threads.run
+    pieces = even_parts(len(values)) if len(values) > _TOGETHER else [slice(None)] * (len(values) > 0)
+    run(pieces, work, lambda *_: None, n_threads)
     return found
 
 
 def _mirrored(upper: Floats) -> Floats:
     whole = np.triu(upper)
-    whole += np.triu(upper, 1).T
+    for start in range(0, len(whole), _TOGETHER):  # all at once, it would be read in columns from memory
+        end = start + _TOGETHER
+        whole[end:, start:end] = whole[start:end, end:].T
+        square = whole[start:end, start:end]
+        square += np.triu(square, 1).T
     return whole
 
 
