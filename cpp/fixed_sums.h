@@ -45,8 +45,33 @@ template <size_t bytes> inline auto least_magnitude(const float *x, size_t count
     return lowest;
 }
 
+#if defined(__x86_64__) && FW_BYTES == 64
+// Whether no absolute value is less than `least`, not even that of a zero.
+inline bool none_below(const float *x, size_t count, float least) {
+    using V = Vec<float>;
+    constexpr size_t L = lanes<float>;
+    const auto lesser = [](V a, V b) {  // the absolute value
+        __asm__("vrangeps $10, %1, %0, %0" : "+v"(a) : "v"(b));
+        return a;
+    };
+    V first = load<V>(x + count - L), second = first, third = first, fourth = first;  // they do not wait for each other
+    size_t j = 0;
+    for (; j + 4 * L <= count; j += 4 * L) {
+        first = lesser(first, load<V>(x + j));
+        second = lesser(second, load<V>(x + j + L));
+        third = lesser(third, load<V>(x + j + 2 * L));
+        fourth = lesser(fourth, load<V>(x + j + 3 * L));
+    }
+    for (; j + L <= count; j += L) first = lesser(first, load<V>(x + j));
+    return all_true(lesser(lesser(first, second), lesser(third, fourth)) >= least);
+}
+#endif
+
 // Whether all values of a row are 0 or at least `least` in absolute value.
 inline bool is_fixed(const float *x, size_t d, float least) {
+#if defined(__x86_64__) && FW_BYTES == 64
+    if (d >= 4 * lanes<float> && none_below(x, d, least)) return true;
+#endif
     unsigned limit;
     __builtin_memcpy(&limit, &least, sizeof limit);
     limit -= 1;
@@ -153,7 +178,7 @@ template <size_t columns, class T> inline void add_fixed_row(const T *row, const
     }
 }
 
-constexpr size_t joining_most = 320, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
+constexpr size_t joining_most = 384, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
 
 // Whether it is of use to collect rows that join clusters.
 template <size_t columns> inline bool join_together(size_t k) { return columns > 0 || k <= joining_clusters; }
@@ -196,6 +221,84 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
     for (size_t i = 0; i < count; ++i) order[ends[labels[rows[i]]]++] = rows[i];
     for (size_t c = 0, from = 0; c < k; from = size_t(ends[c++]))
         if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
+}
+
+// Adds the rows from `first` to `end`, which fixed point can hold, one by one. Rows without a label go to the sums behind those of the
+// clusters. Every other row goes to the second sums: it would have to wait for the row before if both are in the same cluster.
+template <size_t columns, class T>
+inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
+    using D = Vec<double>;
+    using I = Vec<long long>;
+    constexpr size_t L = lanes<double>;
+    long long *const sums[2] = {to.sums, to.second_sums}, *const counts[2] = {to.counts, to.second_counts};
+    const double scale = to.scale;
+    D start[columns / L];
+    FW_UNROLL(8)
+    for (size_t v = 0; v < columns / L; ++v) {
+        start[v] = load<D>(to.start + v * L);
+        settle(start[v]);  // kept in a register
+    }
+    const long long without = to.counts[k] + to.second_counts[k];
+    const auto add = [&](size_t row, size_t copy) __attribute__((always_inline)) {
+        const size_t label = unsigned(labels[row]), cluster = label < k ? label : k;
+        long long *own = sums[copy] + cluster * columns;
+        FW_UNROLL(8)
+        for (size_t v = 0; v < columns / L; ++v) {
+            const D y = convert<D>(x + row * columns + v * L, std::make_index_sequence<L>{}) * scale + start[v];
+            store(own + v * L, load<I>(own + v * L) + (I)y);
+        }
+        ++counts[copy][cluster];
+    };
+    size_t row = first;
+    for (; row + 2 <= end; row += 2) {
+        add(row, 0);
+        add(row + 1, 1);
+    }
+    if (row < end) add(row, 0);
+    __builtin_memset(to.touched, 1, k);
+    return end - first - size_t(to.counts[k] + to.second_counts[k] - without);
+}
+
+// Adds the rows from `first` to `end`, `joining_most` at most, to the sums of the clusters in `labels[row]`, but for those without a
+// label. Returns how many were added.
+template <size_t columns, class T>
+size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
+    const FixedSums to = sums;  // a copy: no store can change it
+    const size_t d = columns ? columns : t.d;
+    const bool fixed = is_fixed(x + first * d, (end - first) * d, to.least);
+    if constexpr (columns > 0)
+        if (fixed && to.second_sums) return join_one_by_one<columns>(x, to, t.k, first, end, labels);
+    int rows[joining_most];
+    size_t count = 0, others = 0;
+    for (size_t row = first; row < end; ++row) {
+        rows[count] = int(row);
+        bool joins = labels[row] >= 0;
+        if (!fixed && joins && !is_fixed(x + row * d, d, to.least)) {
+            move_in_parts(x + row * d, d, t, to, -1, labels[row]);
+            ++others;
+            joins = false;
+        }
+        count += joins;
+    }
+    if (join_together<columns>(t.k)) {
+        join_fixed<columns>(x, d, to, t.k, rows, count, labels);
+    } else {
+        for (size_t i = 0; i < count; ++i) {
+            const int cluster = labels[rows[i]];
+            ++to.counts[cluster];
+            to.touched[cluster] = 1;
+            add_fixed_rows(x, d, to, rows + i, 1, cluster);
+        }
+    }
+    return count + others;
+}
+template <class T>
+size_t join_rows(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
+    if (t.d == 8) return join_rows_of<8>(x, t, sums, first, end, labels);
+    if (FW_BYTES == 64 && t.d == 16) return join_rows_of<16>(x, t, sums, first, end, labels);
+    if (FW_BYTES == 64 && t.d == 32) return join_rows_of<32>(x, t, sums, first, end, labels);
+    if (FW_BYTES == 64 && t.d == 64) return join_rows_of<64>(x, t, sums, first, end, labels);
+    return join_rows_of<0>(x, t, sums, first, end, labels);
 }
 
 // Whether these are adjacent rows that were in no cluster, as all are in a first pass, and that fixed point can hold.
@@ -277,6 +380,14 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
     const double high_unit = two_to(shift - from.bits), low_unit = two_to(-from.bits);
     for (size_t c = 0; c < k; ++c) {
         if (!from.touched[c]) continue;
+        if (from.second_sums) {
+            for (size_t j = c * d; j < (c + 1) * d; ++j) {
+                from.sums[j] = (long long)((unsigned long long)from.sums[j] + (unsigned long long)from.second_sums[j]);
+                from.second_sums[j] = 0;
+            }
+            from.counts[c] += from.second_counts[c];
+            from.second_counts[c] = 0;
+        }
         const unsigned long long off = (unsigned long long)from.counts[c] * constant;
         long long *sums = from.sums + c * d;
         double *high = from.high + c * d, *low = from.low + c * d;
@@ -290,6 +401,9 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
         from.counts[c] = 0;
         from.touched[c] = 0;
     }
+    if (!from.second_sums) return;
+    for (size_t j = k * d; j < (k + 1) * d; ++j) from.sums[j] = from.second_sums[j] = 0;
+    from.counts[k] = from.second_counts[k] = 0;
 }
 
 // Moves the rows listed in `which` (all n if it is null) from cluster before[i] (none if it is null) to after[row]. Returns

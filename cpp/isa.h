@@ -16,7 +16,7 @@ using std::size_t;
 // The k-means kernels for rows of one dtype.
 template <class T> struct RowKernels {
     AssignCounts (*nearest)(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
-                            const FixedSums *sums, Int16Rows kept, const Residuals *residuals);
+                            const FixedSums *sums, Int16Rows kept, const Residuals *residuals, bool fresh);
     AssignCounts (*nearest_bounded)(const T *x, size_t n, const Targets<T> &t, int *labels, const Bounds<T> &b, Changes changes,
                                     const FixedSums *sums);
     bool (*move_rows)(const T *x, const double *w, size_t n, const Targets<T> &t, double weight_scale, const int *which,

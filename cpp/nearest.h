@@ -105,9 +105,10 @@ template <class T, bool observed = false> struct TieMargin {
 // Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters,
 // and adds up the squared distances of all rows from their targets.
 template <class T> struct ChangeLog {
-    static constexpr size_t room = 64, most = 4 * 64;  // rows that change in one call; rows that wait to be moved
+    static constexpr size_t room = 2 * 64, most = 4 * 64;  // rows that change from panel to panel; rows that wait to be moved
     static constexpr size_t labels_ahead = 1024;
     static constexpr size_t waiting_bytes = 256 << 10;  // from the first of these rows on: all are still in the cache
+    static constexpr size_t joining_bytes = 16 << 10;    // the same for the first-level cache
     Changes to;
     const FixedSums *sums;
     const Residuals *residuals;
@@ -119,6 +120,8 @@ template <class T> struct ChangeLog {
     size_t measured = 0;                    // rows whose distances have been added
     bool unknown = false;                   // whether a previous label was no target
     bool cold = false;                      // whether rows that are compared are not in the cache for it
+    bool fresh = false;                     // whether no row has a label: what is in `labels` is not read,
+    size_t joined = 0;                      // and rows before this one have been added to their sums, but for those still without label
     int rows[most + room], before[most + room];
 
     ChangeLog(Changes changes, const FixedSums *fixed, const Residuals *residuals_, const T *x_, size_t n_, const Targets<T> &t_,
@@ -133,6 +136,11 @@ template <class T> struct ChangeLog {
         constexpr size_t L = sizeof(I) / sizeof(int);
         static_assert(vectors * L <= room);
         int *at = labels + first;
+        if (fresh) {
+            FW_UNROLL(4)
+            for (size_t v = 0; v < vectors; ++v) store(at + v * L, label[v]);
+            return;
+        }
         unsigned long long changed = 0;
         FW_UNROLL(4)
         for (size_t v = 0; v < vectors; ++v) changed |= different(load<I>(at + v * L), label[v]) << v * L;
@@ -169,6 +177,10 @@ template <class T> struct ChangeLog {
         for (size_t i = 0; i < t.d * sizeof(T) && i < 1024; i += 64) __builtin_prefetch(from + i, 0, 2);
     }
     inline void write_label(size_t row, int label) {
+        if (fresh && row >= joined) {
+            labels[row] = label;
+            return;
+        }
         const int was = labels[row];
         if (was == label) return;
         labels[row] = label;
@@ -178,13 +190,19 @@ template <class T> struct ChangeLog {
         }
         ++count;
     }
-    // To be called after every panel, with its first row: moves what was recorded and measures distances while rows are still
-    // in the cache, and fetches labels that will be compared some panels later.
-    inline void after_panel(size_t row) {
+    // Whether distances are to be measured as soon as all rows before `row` have their labels, at least so many of them.
+    inline bool measures(size_t row, size_t at_least = 0) const {
+        return residuals && row - measured >= at_least && (row - measured) * t.d * sizeof(T) > waiting_bytes;
+    }
+    // To be called after every panel, with its first row or the one after it: moves what was recorded and measures distances while
+    // rows are still in the cache, and fetches labels that will be compared some panels later. Rows before `labelled` have labels.
+    inline void after_panel(size_t row) { after_panel(row, row); }
+    inline void after_panel(size_t row, size_t labelled) {
         FW_UNROLL(4)
         for (size_t i = 0; i < panel_rows<T>; i += 16) __builtin_prefetch(labels + row + labels_ahead + i, 1, 1);
+        if (fresh && (row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->second_sums ? joining_bytes : waiting_bytes))) join(row);
         if (sums && count && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
-        if (residuals && (row - measured) * t.d * sizeof(T) > waiting_bytes) measure(row);
+        if (measures(labelled)) measure(labelled);
     }
     // Adds the distances of the rows before `end`, which have their labels.
     __attribute__((noinline)) void measure(size_t end) {
@@ -193,12 +211,32 @@ template <class T> struct ChangeLog {
         else to_sums.template add<false, false>(x, nullptr, labels, measured, end);
         measured = end;
     }
+    // Adds the rows before `end` that have labels and are not added yet.
+    __attribute__((noinline)) void join(size_t end) {
+        make_room(end - joined);
+        const size_t added = join_rows(x, t, *sums, joined, end, labels);
+        moved += added;
+        held += added;
+        joined = end;
+    }
+    // All rows before `end` have labels; the others get none, for now, and are not treated as fresh any more.
+    void end_fresh(size_t end) {
+        if (!fresh) return;
+        join(end);
+        fresh = false;
+        forget_labels(end);
+    }
+    void forget_labels(size_t from) {
+        for (size_t i = from; i < n; ++i) labels[i] = -1;
+    }
+    void make_room(size_t rows_to_come) {
+        if (held + rows_to_come <= fixed_moves) return;
+        empty_fixed(*sums, t.k, t.d);
+        held = 0;
+    }
     __attribute__((noinline)) void move() {
         if (!sums || !count) return;
-        if (held + count > fixed_moves) {
-            empty_fixed(*sums, t.k, t.d);
-            held = 0;
-        }
+        make_room(count);
         unknown |= !move_fixed(x, t, *sums, rows, before, count, labels);
         moved += count;
         held += count;
@@ -263,16 +301,20 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 // Writes labels. `near` and `next`, either of which may be null, receive the squared distances to the nearest and
 // second-nearest targets, in units of the scaled data. If `observed`, distances are over the observed cells of a row, and
 // a row without any gets the label -1 and the distance 0. `kept` is used only if the targets are rounded. `residuals`, if not
-// null, receive what the function of that name finds for these labels.
+// null, receive what the function of that name finds for these labels. If `fresh`, no row has a label, whatever is in `labels`.
 template <class T, bool observed = false>
 AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *near, T *next, Changes changes,
-                     const FixedSums *sums, Int16Rows kept, const Residuals *residuals) {
+                     const FixedSums *sums, Int16Rows kept, const Residuals *residuals, bool fresh) {
     constexpr size_t N = panel_rows<T>, L = lanes<T>;
     ChangeLog<T> log(changes, sums, residuals, x, n, t, labels);
     const bool plain = t.in_order && !near && !next;
     AssignCounts result{0, n, 0, 0};
     size_t begin = 0;  // rows before have their labels
     (void)kept;  // without 16-bit integers
+#if defined(__x86_64__) && FW_BYTES >= 32
+    log.fresh = fresh && plain && t.rounded && sums && !residuals;
+#endif
+    if (fresh && !log.fresh) log.forget_labels(0);
     if constexpr (sizeof(T) == sizeof(int) && !observed) {
         if (plain && t.d <= low_dim_columns && t.k <= low_dim_targets) return nearest_low_dim_of(x, n, t, log);
 #if defined(__x86_64__) && FW_BYTES >= 32

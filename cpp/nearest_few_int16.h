@@ -140,7 +140,6 @@ inline size_t nearest_few_int16(const float *x, size_t n, const Targets<float> &
         }
         labels.take(found, length, count);
     }
-    labels.write();
-    return labels.written();
+    return labels.finish();
 }
 #endif

@@ -46,20 +46,22 @@ struct BestOfChunks : BestInts {
     }
     // The lead may need 32 bits without a sign: half of it does not.
     inline Vec<float> lead() const { return to_float((IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1)) * 2; }
-    // Which rows are not certain, as bits.
-    inline unsigned long long doubtful(const Int16Targets &t, Vec<float> length) const {
-        return false_lanes((lead() > t.per_length * length + t.flat) & (length <= t.longest));
+    // Which rows are certain.
+    inline IntVec sure(const Int16Targets &t, Vec<float> length) const {
+        return (IntVec)(lead() > t.per_length * length + t.flat) & (IntVec)(length <= t.longest);
     }
     // The same from squared lengths: square roots take as long as several targets, and are rarely needed.
-    inline unsigned long long doubtful_by_square(const Int16Targets &t, Vec<float> square) const {
-        const auto sure = (lead() > t.per_square * square + t.quick_flat) & (square <= t.largest_square);
-        return __builtin_expect(false_lanes(sure) == 0, true) ? 0 : doubtful(t, square_roots(square));
+    inline IntVec sure_by_square(const Int16Targets &t, Vec<float> square) const {
+        const IntVec quick = (IntVec)(lead() > t.per_square * square + t.quick_flat) & (IntVec)(square <= t.largest_square);
+        return __builtin_expect(all_true(quick), true) ? quick : sure(t, square_roots(square));
     }
 };
 
-// The labels of some panels of rows. Doubtful rows are compared once more, in panels of their own, before labels are written.
+// Writes the labels of one panel of rows after the other. Doubtful rows wait, with the labels that they had before, until they fill
+// a panel of their own, and are compared once more.
 class Int16Labels {
-    static constexpr size_t L = lanes<int>, N = panel_rows<float>, least_panels = 16, most_panels = 64, panel_bytes = 256 << 10;
+    static constexpr size_t L = lanes<int>, N = panel_rows<float>;
+    static constexpr size_t measured_rows = 16 * N;  // rows that are measured must have their labels: at least so many at a time
     const float *x;
     const Targets<float> &t;
     const Int16Targets &rounded;
@@ -67,14 +69,12 @@ class Int16Labels {
     ChangeLog<float> &log;
     AssignCounts &result;
     const TieMargin<float> margin;
-    const size_t room;
-    size_t first = 0, rows = 0, waiting = 0;  // rows from `first` on have labels here; some of them are doubtful
-    size_t settled = 0;  // of the rows before, those that were doubtful
-    int label[most_panels * N];
-    short doubtful[most_panels * N];
+    size_t rows = 0, waiting = 0, settled = 0;  // taken; doubtful; those that were doubtful and are no more
+    size_t doubtful[2 * N];
 
-    void settle(size_t from, size_t count) {
-        for (size_t i = 0; i < count; ++i) work.rows[i] = x + (first + size_t(doubtful[from + i])) * t.d;
+    // Compares the first `count` doubtful rows once more.
+    __attribute__((noinline)) void settle(size_t count) {
+        for (size_t i = 0; i < count; ++i) work.rows[i] = x + doubtful[i] * t.d;
         work.use_rows(count, t);
         BestTwo<float> leaders;
         leaders.clear();
@@ -82,57 +82,61 @@ class Int16Labels {
                             [&](size_t, size_t slot, auto &sum) { leaders.update(slot, sum); });
         for (size_t i = 0; i < count; ++i) {
             const float best = leaders.best[i / L][i % L], second = leaders.second[i / L][i % L];
-            if (margin.decides(best, second, square_root(work.squares[i]))) label[doubtful[from + i]] = leaders.slot(i / L)[i % L];
-            else label[doubtful[from + i]] = resolve_tie(work.rows[i], t, work.y, work.scores, result);
+            const bool certain = margin.decides(best, second, square_root(work.squares[i]));
+            const int label = certain ? leaders.slot(i / L)[i % L] : resolve_tie(work.rows[i], t, work.y, work.scores, result);
+            log.write_label(doubtful[i], label);
         }
+        settled += count;
+        waiting -= count;
+        for (size_t i = 0; i < waiting; ++i) doubtful[i] = doubtful[count + i];
     }
+    void after_panel() { log.after_panel(rows, waiting ? doubtful[0] : rows); }
 
 public:
     Int16Labels(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, PanelWorkspace<float> &work_,
                 ChangeLog<float> &log_, AssignCounts &result_)
-        : x(x_), t(t_), rounded(rounded_), work(work_), log(log_), result(result_), margin(t_),
-          room(larger(least(most_panels, panel_bytes / (N * t_.d * sizeof(float))), least_panels) * N) {}
+        : x(x_), t(t_), rounded(rounded_), work(work_), log(log_), result(result_), margin(t_) {}
     Int16Labels(const Int16Labels &) = delete;
 
-    size_t written() const { return first; }
     // Whether so many rows were doubtful that comparing all in floating point takes less time.
-    bool hopeless() const { return first >= 1024 && settled > first / 4; }
+    bool hopeless() const { return rows >= 1024 && settled + waiting > rows / 4; }
 
     // Takes the rows of the next panel, with their lengths, or `squared` lengths.
     template <bool squared = false>
     inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
         unsigned long long unsure = 0;
+        IntVec label[panel_vectors];
         FW_UNROLL(4)
         for (size_t v = 0; v < panel_vectors; ++v) {
-            if constexpr (squared) unsure |= found[v].doubtful_by_square(rounded, length[v]) << v * L;
-            else unsure |= found[v].doubtful(rounded, length[v]) << v * L;
-            store(label + rows + v * L, found[v].slot());
+            const IntVec sure = squared ? found[v].sure_by_square(rounded, length[v]) : found[v].sure(rounded, length[v]);
+            unsure |= false_lanes(sure) << v * L;
+            label[v] = found[v].slot();
+            if (count == N) label[v] = sure ? label[v] : log.fresh ? broadcast(-1) : load<IntVec>(log.labels + rows + v * L);
         }
-        if (count < N) unsure &= (1ull << count) - 1;
+        if (count == N) {
+            log.write_labels(label, rows);
+        } else {
+            unsure &= (1ull << count) - 1;
+            for (size_t i = 0; i < count; ++i)
+                if (!(unsure >> i & 1)) log.write_label(rows + i, label[i / L][i % L]);
+                else if (log.fresh) log.write_label(rows + i, -1);
+        }
         for (; unsure; unsure &= unsure - 1) {
             const size_t row = rows + size_t(__builtin_ctzll(unsure));
-            doubtful[waiting++] = short(row);
-            if (log.cold) log.fetch(first + row);
+            doubtful[waiting++] = row;
+            if (log.cold) log.fetch(row);
         }
         rows += count;
-        if (rows == room) write();
+        if (waiting >= N) settle(N);
+        else if (waiting && log.measures(rows, measured_rows)) settle(waiting);
+        after_panel();
     }
-    __attribute__((noinline)) void write() {
-        for (size_t from = 0; from < waiting; from += N) settle(from, least(N, waiting - from));
-        for (size_t at = 0; at < rows; at += N) {
-            if (rows - at >= N) {
-                IntVec some[panel_vectors];
-                FW_UNROLL(4)  // GCC copies all at once in parts of 16 bytes, and the processor waits for vectors made of these
-                for (size_t v = 0; v < panel_vectors; ++v) some[v] = load<IntVec>(label + at + v * L);
-                log.write_labels(some, first + at);
-            } else {
-                for (size_t i = at; i < rows; ++i) log.write_label(first + i, label[i]);
-            }
-            log.after_panel(first + at);
-        }
-        first += rows;
-        settled += waiting;
-        rows = waiting = 0;
+    // Settles what waits; returns the number of rows with labels.
+    size_t finish() {
+        if (waiting) settle(waiting);
+        after_panel();
+        log.end_fresh(rows);
+        return rows;
     }
 };
 
@@ -222,8 +226,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
         }
         labels.take<true>(found, square, count);
     }
-    labels.write();
-    return labels.written();
+    return labels.finish();
 }
 
 template <size_t d>
@@ -358,7 +361,6 @@ inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, K
         }
         labels.take(found, length, count);
     }
-    labels.write();
-    return labels.written();
+    return labels.finish();
 }
 #endif

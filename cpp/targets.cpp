@@ -99,7 +99,8 @@ class Targets {
         static thread_local std::vector<unsigned char> touched;
         static thread_local std::vector<double> room;
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
-        const size_t needed = k_ * d_ + k_ + 8;
+        const bool nearby = k_ * d_ <= fw::nearby_sums;
+        const size_t size = nearby ? (k_ + 1) * d_ : k_ * d_, needed = nearby ? 2 * (size + k_ + 1) + 8 : size + k_ + 8;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);
             integers.shrink_to_fit();
@@ -115,7 +116,8 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {sums, sums + k_ * d_, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+        long long *counts = sums + (nearby ? 2 * size : size);
+        view = {sums, counts, nearby ? sums + size : nullptr, nearby ? counts + k_ + 1 : nullptr, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
                 weight.data(), least, grid, start + wide};
         return &view;
     }
@@ -178,7 +180,7 @@ public:
     // Returns (moved, computed, near_ties, exact_ties).
     AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
                         Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits, Ints2Out integers, bool ready,
-                        Doubles2Out found) const {
+                        Doubles2Out found, bool fresh) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
         require(!found.is_valid() || (found.shape(0) == 2 && found.shape(1) == k_), "residuals and counts must be two by targets");
@@ -194,7 +196,7 @@ public:
             const fw::Residuals to{line, found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
             nb::gil_scoped_release released;
             return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept,
-                                                 found.is_valid() ? &to : nullptr);
+                                                 found.is_valid() ? &to : nullptr, fresh);
         }));
     }
 
@@ -337,7 +339,7 @@ void register_targets(nb::module_ &m) {
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),
              nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
              nb::arg("bits") = 0, nb::arg("coarse_bits") = 0, nb::arg("integers").noconvert().none() = nb::none(),
-             nb::arg("ready") = false, nb::arg("residuals").noconvert().none() = nb::none())
+             nb::arg("ready") = false, nb::arg("residuals").noconvert().none() = nb::none(), nb::arg("fresh") = false)
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),

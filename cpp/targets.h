@@ -93,6 +93,8 @@ template <class T> struct Bounds {
 struct FixedSums {
     long long *sums;         // k x d, modulo 2^64; zero between calls
     long long *counts;       // k; zero between calls
+    long long *second_sums, *second_counts;  // more of the same, for rows that need not wait for others then; null if there are many.
+                                             // If there are, all four have room for another cluster, of rows without a label
     unsigned char *touched;  // k: whether a row joined or left; zero between calls
     const double *start;     // d: 1.5 * 2^(52 - bits) minus the pivot
     double scale;
@@ -102,6 +104,9 @@ struct FixedSums {
     Grid grid;         // for such rows
     double *parts;     // room for their two parts
 };
+
+// Sums have a second copy up to so many numbers: both stay in the first-level cache.
+constexpr std::size_t nearby_sums = 1024;
 
 // Where the squared distances of rows from their targets are added up, and the numbers of rows (exact_sums.h).
 struct Residuals {

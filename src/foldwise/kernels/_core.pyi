@@ -238,6 +238,7 @@ class Targets:
         integers: NDArray[np.int32] | None = None,
         ready: bool = False,
         residuals: NDArray[np.float64] | None = None,
+        fresh: bool = False,
     ) -> tuple[int, int, int, int]: ...
     def nearest_bounded(
         self,

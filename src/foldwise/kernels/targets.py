@@ -160,6 +160,7 @@ class DenseTargets:
         sums: FixedSums | None = None,
         integers: KeptIntegers | None = None,
         residuals: Floats | None = None,
+        fresh: bool = False,
     ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
@@ -169,11 +170,12 @@ class DenseTargets:
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
         their clusters. `integers` are read if they are ready, and written otherwise; only if the targets are `rounded`.
         What `residuals_and_counts` finds for these labels is added to `residuals`, while rows are in the cache.
+        If `fresh`, no row has a label yet: what is in `labels` is not read.
         """
         changed, before = changes or (None, None)
         high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
         values, ready = integers or (None, False)
-        given = changed, before, high, low, weight, bits, coarse_bits, values, ready, residuals
+        given = changed, before, high, low, weight, bits, coarse_bits, values, ready, residuals, fresh
         return self._core.nearest(rows, labels, near, next_, *given)
 
     def nearest_bounded(

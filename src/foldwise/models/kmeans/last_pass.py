@@ -27,8 +27,6 @@ class LastAssign:
         task = self.task
         task.prepare(state, block.n_rows)
         labels, rows = state[task.name], block.unchecked
-        if task.blank:
-            labels.fill(-1)
         found = np.zeros((2, len(task.targets.points)))
         return task.nearest(rows, labels, state, None, residuals=found), found
 

@@ -100,8 +100,6 @@ class Assign:
         """Assign the rows of a block; labels are written to the state, changes in the sums are added to the total."""
         self.prepare(state, block.n_rows)
         labels, rows = state[self.name], block.unchecked
-        if self.blank:
-            labels.fill(-1)
         if self.sparse:
             return self._sparse(block, labels, total)
         changes = None if self.blank or self.fixed else _changes(block.n_rows)
@@ -132,8 +130,9 @@ class Assign:
             kept = None if self.integers is None else state.get("integers")
             integers = None if kept is None else (kept, bool(self.integers))
             given = {"changes": changes, "sums": sums, "integers": integers, "residuals": residuals}
-            counts = self.targets.nearest(rows, labels, **given)
+            counts = self.targets.nearest(rows, labels, **given, fresh=self.blank)
         else:
+            self._clear(labels)
             arrays = state["upper"], state["lower"], state["group_lower"]
             moved, fresh = self.bounds.moved, self.bounds.fresh
             counts = self.targets.nearest_bounded(rows, labels, arrays, moved, fresh=fresh, changes=changes, sums=sums)
@@ -149,7 +148,12 @@ class Assign:
         given = block.unchecked, block.weights, self.weight_scale, changes, after, sums.which, self.grid
         return self.targets.move_rows(*given, sums.parts)
 
+    def _clear(self, labels: Labels) -> None:
+        if self.blank:
+            labels.fill(-1)
+
     def _sparse(self, block: Block, labels: Labels, total: Assigned) -> None:
+        self._clear(labels)
         before = labels.copy()
         done = self.targets.nearest(block.unchecked, labels)
         with _moving:
