@@ -45,33 +45,8 @@ template <size_t bytes> inline auto least_magnitude(const float *x, size_t count
     return lowest;
 }
 
-#if defined(__x86_64__) && FW_BYTES == 64
-// Whether no absolute value is less than `least`, not even that of a zero.
-inline bool none_below(const float *x, size_t count, float least) {
-    using V = Vec<float>;
-    constexpr size_t L = lanes<float>;
-    const auto lesser = [](V a, V b) {  // the absolute value
-        __asm__("vrangeps $10, %1, %0, %0" : "+v"(a) : "v"(b));
-        return a;
-    };
-    V first = load<V>(x + count - L), second = first, third = first, fourth = first;  // they do not wait for each other
-    size_t j = 0;
-    for (; j + 4 * L <= count; j += 4 * L) {
-        first = lesser(first, load<V>(x + j));
-        second = lesser(second, load<V>(x + j + L));
-        third = lesser(third, load<V>(x + j + 2 * L));
-        fourth = lesser(fourth, load<V>(x + j + 3 * L));
-    }
-    for (; j + L <= count; j += L) first = lesser(first, load<V>(x + j));
-    return all_true(lesser(lesser(first, second), lesser(third, fourth)) >= least);
-}
-#endif
-
 // Whether all values of a row are 0 or at least `least` in absolute value.
 inline bool is_fixed(const float *x, size_t d, float least) {
-#if defined(__x86_64__) && FW_BYTES == 64
-    if (d >= 4 * lanes<float> && none_below(x, d, least)) return true;
-#endif
     unsigned limit;
     __builtin_memcpy(&limit, &least, sizeof limit);
     limit -= 1;
@@ -259,43 +234,78 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
     return end - first - size_t(to.counts[k] + to.second_counts[k] - without);
 }
 
+// Whether a number was rounded since this was made: the processor takes note of it. Elsewhere, nobody knows.
+class Rounding {
+#if defined(__x86_64__)
+    static constexpr unsigned notes = 0x3f, rounded = 0x20;
+    unsigned before;
+    static unsigned state() {
+        unsigned now;
+        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+        return now;
+    }
+    static void set(unsigned to) { __asm__ volatile("ldmxcsr %0" : : "m"(to) : "memory"); }
+
+public:
+    Rounding() : before(state()) { set(before & ~notes); }
+    ~Rounding() { set(before); }
+    bool possible() const { return state() & rounded; }
+#else
+public:
+    bool possible() const { return true; }
+#endif
+    Rounding(const Rounding &) = delete;
+};
+
+// Adds rows, `joining_most` at most, to the sums of the clusters in `labels[row]`.
+template <size_t columns, class T>
+inline void join_listed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
+    if (join_together<columns>(k)) return join_fixed<columns>(x, d, to, k, rows, count, labels);
+    for (size_t i = 0; i < count; ++i) {
+        const int cluster = labels[rows[i]];
+        ++to.counts[cluster];
+        to.touched[cluster] = 1;
+        add_fixed_rows(x, d, to, rows + i, 1, cluster);
+    }
+}
+
+// Takes a row out of the sums of its cluster again, which were rounded for it, and adds it in parts.
+template <class T> __attribute__((noinline)) void correct_row(const T *x, const Targets<T> &t, const FixedSums &to, int cluster) {
+    long long *sums = to.sums + size_t(cluster) * t.d;
+    for (size_t j = 0; j < t.d; ++j)
+        sums[j] = (long long)((unsigned long long)sums[j] - (unsigned long long)in_fixed_point_one(x, to, j));
+    --to.counts[cluster];
+    move_in_parts(x, t.d, t, to, -1, cluster);
+}
+
 // Adds the rows from `first` to `end`, `joining_most` at most, to the sums of the clusters in `labels[row]`, but for those without a
 // label. Returns how many were added.
 template <size_t columns, class T>
 size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
     const FixedSums to = sums;  // a copy: no store can change it
     const size_t d = columns ? columns : t.d;
-    const bool fixed = is_fixed(x + first * d, (end - first) * d, to.least);
-    if constexpr (columns > 0)
-        if (fixed && to.second_sums) return join_one_by_one<columns>(x, to, t.k, first, end, labels);
-    int rows[joining_most];
-    size_t count = 0, others = 0;
-    for (size_t row = first; row < end; ++row) {
-        rows[count] = int(row);
-        bool joins = labels[row] >= 0;
-        if (!fixed && joins && !is_fixed(x + row * d, d, to.least)) {
-            move_in_parts(x + row * d, d, t, to, -1, labels[row]);
-            ++others;
-            joins = false;
-        }
-        count += joins;
-    }
-    if (join_together<columns>(t.k)) {
-        join_fixed<columns>(x, d, to, t.k, rows, count, labels);
+    size_t count = 0;
+    const Rounding rounding;
+    if (columns && to.second_sums) {
+        if constexpr (columns > 0) count = join_one_by_one<columns>(x, to, t.k, first, end, labels);
     } else {
-        for (size_t i = 0; i < count; ++i) {
-            const int cluster = labels[rows[i]];
-            ++to.counts[cluster];
-            to.touched[cluster] = 1;
-            add_fixed_rows(x, d, to, rows + i, 1, cluster);
+        int rows[joining_most];
+        for (size_t row = first; row < end; ++row) {
+            rows[count] = int(row);
+            count += labels[row] >= 0;
         }
+        join_listed<columns>(x, d, to, t.k, rows, count, labels);
     }
-    return count + others;
+    // Few rows in many thousands, as a rule, have values that fixed point cannot hold.
+    if (__builtin_expect(rounding.possible(), false))
+        for (size_t row = first; row < end; ++row)
+            if (labels[row] >= 0 && !is_fixed(x + row * d, d, to.least)) correct_row(x + row * d, t, to, labels[row]);
+    return count;
 }
 template <class T>
 size_t join_rows(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
     if (t.d == 8) return join_rows_of<8>(x, t, sums, first, end, labels);
-    if (FW_BYTES == 64 && t.d == 16) return join_rows_of<16>(x, t, sums, first, end, labels);
+    if (FW_BYTES >= 32 && t.d == 16) return join_rows_of<16>(x, t, sums, first, end, labels);
     if (FW_BYTES == 64 && t.d == 32) return join_rows_of<32>(x, t, sums, first, end, labels);
     if (FW_BYTES == 64 && t.d == 64) return join_rows_of<64>(x, t, sums, first, end, labels);
     return join_rows_of<0>(x, t, sums, first, end, labels);

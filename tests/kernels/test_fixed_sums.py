@@ -173,3 +173,64 @@ def test_what_is_refused() -> None:
     labels[0] = 7  # a previous label that is no target
     with pytest.raises(ValueError, match="a label is not a target"):
         assign(DenseTargets(points, frame), x, labels, zero(2, 3))
+
+
+_LEVELS = [1.0, 2.0**-10, 2.0**-26, 2.0**-45, 2.0**-70, 0.0]  # of values, some of which fixed point cannot hold
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 2000),
+    d=st.sampled_from([5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 128, 200]),
+    k=st.sampled_from([1, 2, 5, 10, 16, 20, 63, 64, 65, 130]),
+    kind=st.sampled_from(["noise", "lattice", "levels", "skewed", "offset"]),
+    seed=st.integers(0, 2**20),
+)
+def test_first_labels_are_written_and_added_whatever_was_there(n: int, d: int, k: int, kind: str, seed: int) -> None:
+    """As from -1 in floating point, where rows are listed and checked before they are added."""
+    rng = np.random.default_rng(seed)
+    n = min(n, 200_000 // d)
+    x = table(n, d, seed, 1e4 if kind == "offset" else 0.0)
+    if kind == "lattice":  # ties abound: many rows are in doubt
+        x = rng.integers(-2, 3, (n, d)).astype(np.float32)
+    elif kind == "levels":
+        x *= rng.choice(np.array(_LEVELS, np.float32), (n, d), p=[0.95, 0.01, 0.01, 0.01, 0.01, 0.01])
+    points = x[rng.integers(n, size=k)].copy()
+    if kind == "skewed":
+        points[1:] += np.float32(50)  # nearly all rows are in one cluster
+    frame, grid = frame_of(x), Grid.of(n)
+    want, wanted = np.full(n, -1, np.int32), zero(k, d)
+    expected = assign(DenseTargets(points, frame), x, want, wanted, grid)
+    length = float(np.sqrt(np.square(frame.apply(x)).sum(axis=1).mean())) or 1.0
+    got, sums = rng.integers(-(2**31), 2**31, n).astype(np.int32), zero(k, d)
+    targets = DenseTargets(points, frame, row_length=length)
+    given_sums = grid.fixed(sums.high, sums.low, sums.weight)
+    counts = targets.nearest(x, got, sums=given_sums, fresh=True)
+    np.testing.assert_array_equal(got, want)
+    assert counts[0] == expected[0] == n
+    assert same(sums, wanted)
+    # What is left in the sums of this thread would show in the next pass, in which all rows move.
+    other = DenseTargets(points[::-1].copy(), frame, row_length=length)
+    other.nearest(x, got, sums=given_sums)
+    assign(DenseTargets(points[::-1].copy(), frame), x, want, wanted, grid)
+    np.testing.assert_array_equal(got, want)
+    assert same(sums, wanted)
+    assert targets.nearest(x, got, fresh=True)[0] == n  # without sums, too
+    assign(DenseTargets(points, frame), x, want, wanted, grid)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_values_that_fixed_point_cannot_hold_are_corrected_within_a_pass() -> None:
+    """A few rows in many are taken out of the sums again, and added in parts."""
+    x = table(5000, 8, 3)
+    x[1234, 5] = np.float32(2.0**-60)
+    x[4999, 0] = np.float32(-(2.0**-49) * 1.7)
+    frame, grid, points = frame_of(x), Grid.of(5000), x[:10].copy()
+    labels, sums = np.full(5000, 7, np.int32), zero(10, 8)
+    DenseTargets(points, frame, row_length=1.0).nearest(x, labels, sums=grid.fixed(*sums.parts), fresh=True)
+    exact = by_hand(x, labels, 10, frame)
+    for c in range(10):
+        assert sums.weight[0, c] == np.count_nonzero(labels == c)
+        for j in range(8):
+            found = Fraction(float(sums.high[c, j])) + Fraction(float(sums.low[c, j]))
+            assert abs(found - exact[c][j]) <= 5000 * (Fraction(2) ** -54 + Fraction(2) ** (-2 * grid.bits))
