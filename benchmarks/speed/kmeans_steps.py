@@ -1,8 +1,8 @@
 """One step of k-means as a share of what the machine can do: its FMA peak, or reading the rows once where that takes longer.
 
 A step is the whole of it: packing the centres, assignment of every row, exact sums, new centres. The rows are float32 noise
-without groups, of which many move in every step. "first" adds all rows to the sums; "later" is a step after some others,
-without the help of bounds.
+without groups, of which many move in every step. "first" adds all rows to the sums, and follows on a pass that reads the rows, as
+in a fit; "later" is a step after some others, without the help of bounds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 
 from benchmarks.common import machine, show
 from benchmarks.limits import Limits, Meter
+from foldwise import kernels
+from foldwise.data.block import Block
 from foldwise.data.cache import cached
 from foldwise.data.scan import scan
 from foldwise.fold.passes import Passes
@@ -38,6 +40,10 @@ def rows_for(d: int, k: int) -> int:
     return max(rows, (64 << 20) // (4 * d) if k <= 100 else 20_000)
 
 
+def _read(block: Block) -> int:
+    return kernels.finite(block.unchecked)
+
+
 class Steps:
     """The steps of one shape, which can be taken again and again."""
 
@@ -53,6 +59,7 @@ class Steps:
         """A first step and some later ones; keeps the best times."""
         assert self.data is not None
         assignment, centres = Assignment(self.data, bounds="off"), self.start
+        self.data.passes.each(_read)
         for number in range(1 + later):
             began = time.perf_counter()
             done = lloyd.step(assignment, centres)
@@ -77,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--columns", type=int, nargs="*", default=COLUMNS)
     parser.add_argument("--clusters", type=int, nargs="*", default=CLUSTERS)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     meter, lines = Meter(), []
     for d in given.columns:
