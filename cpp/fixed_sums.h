@@ -141,7 +141,7 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
-// Adds a single row of so many columns, 8 or 16, to the sums of a cluster, in the longest vectors: fewer loads and stores of sums.
+// Adds a single row of so many columns, a multiple of 8, to the sums of a cluster, in the longest vectors: fewer loads and stores of sums.
 template <size_t columns, class T> inline void add_fixed_row(const T *row, const FixedSums &to, int cluster) {
     using D = Vec<double>;
     using I = Vec<long long>;
@@ -198,7 +198,7 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
         if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
 }
 
-// Adds the rows from `first` to `end`, which fixed point can hold, one by one. Rows without a label go to the sums behind those of the
+// Adds the rows from `first` to `end` one by one, as if fixed point could hold them. Rows without a label go to the sums behind those of the
 // clusters. Every other row goes to the second sums: it would have to wait for the row before if both are in the same cluster.
 template <size_t columns, class T>
 inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
@@ -234,7 +234,7 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
     return end - first - size_t(to.counts[k] + to.second_counts[k] - without);
 }
 
-// Whether a number was rounded since this was made: the processor takes note of it. Elsewhere, nobody knows.
+// Whether a number was rounded since this was made: the processor takes note of it. On others than x86, it may have been.
 class Rounding {
 #if defined(__x86_64__)
     static constexpr unsigned notes = 0x3f, rounded = 0x20;
@@ -252,6 +252,7 @@ public:
     bool possible() const { return state() & rounded; }
 #else
 public:
+    Rounding() {}
     bool possible() const { return true; }
 #endif
     Rounding(const Rounding &) = delete;

@@ -130,6 +130,9 @@ template <class T> struct ChangeLog {
         if (sums) to = {rows, before};
     }
     ChangeLog(const ChangeLog &) = delete;  // it points into itself
+    ~ChangeLog() {  // the integers are shared with later passes, even if this one has failed
+        if (held) empty_fixed(*sums, t.k, t.d);
+    }
 
     // Writes the labels of whole vectors of rows, starting at row `first`.
     template <class I, size_t vectors> inline void write_labels(const I (&label)[vectors], size_t first) {
@@ -200,7 +203,7 @@ template <class T> struct ChangeLog {
     inline void after_panel(size_t row, size_t labelled) {
         FW_UNROLL(4)
         for (size_t i = 0; i < panel_rows<T>; i += 16) __builtin_prefetch(labels + row + labels_ahead + i, 1, 1);
-        if (fresh && (row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->second_sums ? joining_bytes : waiting_bytes))) join(row);
+        if (fresh && joins(row)) join(row);
         if (sums && count && (count >= most || (row - size_t(rows[0])) * t.d * sizeof(T) > waiting_bytes)) move();
         if (measures(labelled)) measure(labelled);
     }
@@ -210,6 +213,11 @@ template <class T> struct ChangeLog {
         if (t.padded) to_sums.template add<false, true>(x, nullptr, labels, measured, end);
         else to_sums.template add<false, false>(x, nullptr, labels, measured, end);
         measured = end;
+    }
+    // Whether it is time to add the rows before this one.
+    inline bool joins(size_t row) const {
+        static_assert(most + panel_rows<T> <= joining_most);
+        return row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->second_sums ? joining_bytes : waiting_bytes);
     }
     // Adds the rows before `end` that have labels and are not added yet.
     __attribute__((noinline)) void join(size_t end) {
@@ -245,7 +253,8 @@ template <class T> struct ChangeLog {
     // Ends the pass; returns the number of rows that changed, or all ones if a previous label was no target.
     size_t total() {
         move();
-        if (held) empty_fixed(*sums, t.k, t.d);
+        if (held) empty_fixed(*sums, t.k, t.d);  // and so the sums of rows without a label, all of which have one by now
+        held = 0;
         if (residuals) {
             measure(n);
             ClusterResiduals<T>{t, residuals->sums}.finish(residuals->total, residuals->counts);
@@ -312,6 +321,7 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
     size_t begin = 0;  // rows before have their labels
     (void)kept;  // without 16-bit integers
 #if defined(__x86_64__) && FW_BYTES >= 32
+    static_assert(int16_least_columns > low_dim_columns);  // whose kernel knows nothing of fresh rows
     log.fresh = fresh && plain && t.rounded && sums && !residuals;
 #endif
     if (fresh && !log.fresh) log.forget_labels(0);

@@ -57,8 +57,8 @@ struct BestOfChunks : BestInts {
     }
 };
 
-// Writes the labels of one panel of rows after the other. Doubtful rows wait, with the labels that they had before, until they fill
-// a panel of their own, and are compared once more.
+// Writes the labels of one panel of rows after the other. Doubtful rows wait, with the labels that they had before (-1 if they
+// are fresh), until they fill a panel of their own, and are compared once more.
 class Int16Labels {
     static constexpr size_t L = lanes<int>, N = panel_rows<float>;
     static constexpr size_t measured_rows = 16 * N;  // rows that are measured must have their labels: at least so many at a time

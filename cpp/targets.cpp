@@ -117,7 +117,8 @@ class Targets {
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
         long long *counts = sums + (nearby ? 2 * size : size);
-        view = {sums, counts, nearby ? sums + size : nullptr, nearby ? counts + k_ + 1 : nullptr, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+        long long *second = nearby ? sums + size : nullptr, *second_counts = nearby ? counts + k_ + 1 : nullptr;
+        view = {sums, counts, second, second_counts, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
                 weight.data(), least, grid, start + wide};
         return &view;
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -36,6 +36,12 @@ def assign(
 
 def same(first: ClusterSums, second: ClusterSums) -> bool:
     return all((a == b).all() for a, b in zip(first.parts, second.parts, strict=True))
+
+
+def equal(first: ClusterSums, second: ClusterSums) -> bool:
+    """The sums, whichever way they are split into two parts."""
+    apart = first.high - second.high == second.low - first.low
+    return bool(apart.all()) and np.array_equal(first.weight, second.weight)
 
 
 def by_hand(x: NDArray[np.float32], labels: NDArray[np.int32], k: int, frame: Rescaling) -> list[list[Fraction]]:
@@ -179,6 +185,8 @@ _LEVELS = [1.0, 2.0**-10, 2.0**-26, 2.0**-45, 2.0**-70, 0.0]  # of values, some 
 
 
 @settings(max_examples=150, deadline=None)
+@example(n=7, d=7, k=2, kind="levels", seed=331043)  # small values that fixed point holds all the same
+@example(n=1442, d=32, k=10, kind="noise", seed=575764)
 @given(
     n=st.integers(1, 2000),
     d=st.sampled_from([5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 128, 200]),
@@ -208,13 +216,13 @@ def test_first_labels_are_written_and_added_whatever_was_there(n: int, d: int, k
     counts = targets.nearest(x, got, sums=given_sums, fresh=True)
     np.testing.assert_array_equal(got, want)
     assert counts[0] == expected[0] == n
-    assert same(sums, wanted)
+    assert equal(sums, wanted)
     # What is left in the sums of this thread would show in the next pass, in which all rows move.
     other = DenseTargets(points[::-1].copy(), frame, row_length=length)
     other.nearest(x, got, sums=given_sums)
     assign(DenseTargets(points[::-1].copy(), frame), x, want, wanted, grid)
     np.testing.assert_array_equal(got, want)
-    assert same(sums, wanted)
+    assert equal(sums, wanted)
     assert targets.nearest(x, got, fresh=True)[0] == n  # without sums, too
     assign(DenseTargets(points, frame), x, want, wanted, grid)
     np.testing.assert_array_equal(got, want)
@@ -231,6 +239,6 @@ def test_values_that_fixed_point_cannot_hold_are_corrected_within_a_pass() -> No
     want, wanted = np.full(5000, -1, np.int32), zero(10, 8)
     assign(DenseTargets(points, frame), x, want, wanted, grid)
     np.testing.assert_array_equal(labels, want)
-    assert same(sums, wanted)
+    assert equal(sums, wanted)
     units = np.concatenate([sums.high, sums.low]) * 2.0**grid.fixed_bits  # their sums need more bits than fixed point has
     assert (units % 1).any()
