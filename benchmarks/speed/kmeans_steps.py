@@ -1,8 +1,8 @@
 """One step of k-means as a share of what the machine can do: its FMA peak, or reading the rows once where that takes longer.
 
 A step is the whole of it: packing the centres, assignment of every row, exact sums, new centres. The rows are float32 noise
-without groups, of which many move in every step. "first" adds all rows to the sums, and follows a pass that reads the rows, as in
-a fit; "later" is a step after some others, without the help of bounds.
+without groups, of which many move in every step. "first" adds all rows to the sums, and follows a pass that reads the rows, as
+in a fit; "later" is a step after some others, without the help of bounds.
 """
 
 from __future__ import annotations

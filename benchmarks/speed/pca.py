@@ -138,7 +138,7 @@ def compare(name: str, x: Any, k: int, bar: float) -> None:
             row[4:] = f"{certified:.0e}", f"{model.manifest_.algorithm}, {model.manifest_.passes} passes"
         rows.append(row)
     show(
-        f"{name}, top {k}: {best[rival] / best['ours']:.2f} times as fast as {rival}, the fastest other that is right "
+        f"{name}, top {k}: {best[rival] / best['ours']:.2f} times as fast as {rival}, the fastest of all others that is right "
         f"to 2e-6 (bar {bar:g})",
         ["who", "seconds", "ours = 1", "variances off by", "certified", "solver"],
         rows,
