@@ -1,6 +1,6 @@
 // Moves rows between the sums of clusters in fixed point (FixedSums, targets.h). A row is moved right after its panel was
-// compared, while it is in the cache. Only rows whose values are numbers in fixed point exactly are moved in this way, all
-// but a few as a rule; the others go to the sums in two parts directly. So the sums are the same as without fixed point.
+// compared, while it is in the cache. Only rows whose values are numbers in fixed point exactly stay in the integers, all but a
+// few as a rule; the others go to the sums in two parts. So the sums are the same as without fixed point.
 
 // After so many moves the integers go to the sums in two parts: so few values leave room for more bits behind the point.
 constexpr size_t fixed_moves = 8192;
@@ -199,13 +199,13 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
 }
 
 // Adds the rows from `first` to `end` one by one, as if fixed point could hold them. Rows without a label go to the sums behind those of the
-// clusters. Every other row goes to the second sums: it would have to wait for the row before if both are in the same cluster.
-template <size_t columns, class T>
+// clusters. Rows take turns with the copies of the sums: one would have to wait for the row before if both are in the same cluster.
+template <size_t columns, size_t copies, class T>
 inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
     using D = Vec<double>;
     using I = Vec<long long>;
     constexpr size_t L = lanes<double>;
-    long long *const sums[2] = {to.sums, to.second_sums}, *const counts[2] = {to.counts, to.second_counts};
+    const size_t apart = k + 1;  // clusters from copy to copy
     const double scale = to.scale;
     D start[columns / L];
     FW_UNROLL(8)
@@ -213,28 +213,34 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
         start[v] = load<D>(to.start + v * L);
         settle(start[v]);  // kept in a register
     }
-    const long long without = to.counts[k] + to.second_counts[k];
+    const auto without_label = [&] {
+        long long all = 0;
+        for (size_t copy = 0; copy < copies; ++copy) all += to.counts[copy * apart + k];
+        return all;
+    };
+    const long long before = without_label();
     const auto add = [&](size_t row, size_t copy) __attribute__((always_inline)) {
-        const size_t label = unsigned(labels[row]), cluster = label < k ? label : k;
-        long long *own = sums[copy] + cluster * columns;
+        const size_t label = unsigned(labels[row]), cluster = copy * apart + (label < k ? label : k);
+        long long *own = to.sums + cluster * columns;
         FW_UNROLL(8)
         for (size_t v = 0; v < columns / L; ++v) {
             const D y = convert<D>(x + row * columns + v * L, std::make_index_sequence<L>{}) * scale + start[v];
             store(own + v * L, load<I>(own + v * L) + (I)y);
         }
-        ++counts[copy][cluster];
+        ++to.counts[cluster];
     };
     size_t row = first;
-    for (; row + 2 <= end; row += 2) {
-        add(row, 0);
-        add(row + 1, 1);
+    for (; row + copies <= end; row += copies) {
+        FW_UNROLL(4)
+        for (size_t copy = 0; copy < copies; ++copy) add(row + copy, copy);
     }
-    if (row < end) add(row, 0);
+    for (; row < end; ++row) add(row, 0);
     __builtin_memset(to.touched, 1, k);
-    return end - first - size_t(to.counts[k] + to.second_counts[k] - without);
+    return end - first - size_t(without_label() - before);
 }
 
-// Whether a number was rounded since this was made: the processor takes note of it. On others than x86, it may have been.
+// Whether a number may have been rounded since this was made: the processor takes note of it. Emulators may not, nor do others than
+// x86 in this way; then it may always have been.
 class Rounding {
 #if defined(__x86_64__)
     static constexpr unsigned notes = 0x3f, rounded = 0x20;
@@ -245,11 +251,25 @@ class Rounding {
         return now;
     }
     static void set(unsigned to) { __asm__ volatile("ldmxcsr %0" : : "m"(to) : "memory"); }
+    // Asked by adding two numbers whose sum is rounded.
+    __attribute__((noinline)) static bool asked() {
+        volatile double one = 1, little = 0x1p-60;
+        const unsigned own = state();
+        set(own & ~notes);
+        one = one + little;
+        const bool found = state() & rounded;
+        set(own);
+        return found;
+    }
+    static bool noted() {
+        static const bool found = asked();
+        return found;
+    }
 
 public:
     Rounding() : before(state()) { set(before & ~notes); }
     ~Rounding() { set(before); }
-    bool possible() const { return state() & rounded; }
+    bool possible() const { return state() & rounded || !noted(); }
 #else
 public:
     Rounding() {}
@@ -287,8 +307,10 @@ size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size
     const size_t d = columns ? columns : t.d;
     size_t count = 0;
     const Rounding rounding;
-    if (columns && to.second_sums) {
-        if constexpr (columns > 0) count = join_one_by_one<columns>(x, to, t.k, first, end, labels);
+    if (columns && to.copies > 1) {
+        if constexpr (columns > 0)
+            count = to.copies == few_copies ? join_one_by_one<columns, few_copies>(x, to, t.k, first, end, labels)
+                                            : join_one_by_one<columns, 2>(x, to, t.k, first, end, labels);
     } else {
         int rows[joining_most];
         for (size_t row = first; row < end; ++row) {
@@ -391,16 +413,17 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
     const double high_unit = two_to(shift - from.bits), low_unit = two_to(-from.bits);
     for (size_t c = 0; c < k; ++c) {
         if (!from.touched[c]) continue;
-        if (from.second_sums) {
-            for (size_t j = c * d; j < (c + 1) * d; ++j) {
-                from.sums[j] = (long long)((unsigned long long)from.sums[j] + (unsigned long long)from.second_sums[j]);
-                from.second_sums[j] = 0;
+        long long *sums = from.sums + c * d;
+        for (size_t copy = 1; copy < from.copies; ++copy) {
+            long long *more = sums + copy * (k + 1) * d, &count = from.counts[copy * (k + 1) + c];
+            for (size_t j = 0; j < d; ++j) {
+                sums[j] = (long long)((unsigned long long)sums[j] + (unsigned long long)more[j]);
+                more[j] = 0;
             }
-            from.counts[c] += from.second_counts[c];
-            from.second_counts[c] = 0;
+            from.counts[c] += count;
+            count = 0;
         }
         const unsigned long long off = (unsigned long long)from.counts[c] * constant;
-        long long *sums = from.sums + c * d;
         double *high = from.high + c * d, *low = from.low + c * d;
         for (size_t j = 0; j < d; ++j) {
             const long long value = (long long)((unsigned long long)sums[j] - off);
@@ -412,9 +435,11 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
         from.counts[c] = 0;
         from.touched[c] = 0;
     }
-    if (!from.second_sums) return;
-    for (size_t j = k * d; j < (k + 1) * d; ++j) from.sums[j] = from.second_sums[j] = 0;
-    from.counts[k] = from.second_counts[k] = 0;
+    for (size_t copy = 0; from.copies > 1 && copy < from.copies; ++copy) {  // the rows without a label
+        const size_t place = copy * (k + 1) + k;
+        for (size_t j = place * d; j < (place + 1) * d; ++j) from.sums[j] = 0;
+        from.counts[place] = 0;
+    }
 }
 
 // Moves the rows listed in `which` (all n if it is null) from cluster before[i] (none if it is null) to after[row]. Returns

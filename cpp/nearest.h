@@ -217,14 +217,16 @@ template <class T> struct ChangeLog {
     // Whether it is time to add the rows before this one.
     inline bool joins(size_t row) const {
         static_assert(most + panel_rows<T> <= joining_most);
-        return row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->second_sums ? joining_bytes : waiting_bytes);
+        return row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->copies > 1 ? joining_bytes : waiting_bytes);
     }
     // Adds the rows before `end` that have labels and are not added yet.
     __attribute__((noinline)) void join(size_t end) {
-        make_room(end - joined);
-        const size_t added = join_rows(x, t, *sums, joined, end, labels);
-        moved += added;
-        held += added;
+        if constexpr (sizeof(T) == sizeof(float) && FW_BYTES >= 32) {  // others are never fresh
+            if (joined == end) return;
+            make_room(end - joined);
+            held += end - joined;  // those without a label, too: they are in the integers
+            moved += join_rows(x, t, *sums, joined, end, labels);
+        }
         joined = end;
     }
     // All rows before `end` have labels; the others get none, for now, and are not treated as fresh any more.

@@ -99,8 +99,9 @@ class Targets {
         static thread_local std::vector<unsigned char> touched;
         static thread_local std::vector<double> room;
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
-        const bool nearby = k_ * d_ <= fw::nearby_sums;
-        const size_t size = nearby ? (k_ + 1) * d_ : k_ * d_, needed = nearby ? 2 * (size + k_ + 1) + 8 : size + k_ + 8;
+        const size_t numbers = k_ * d_;
+        const size_t copies = numbers <= fw::few_sums ? fw::few_copies : numbers <= fw::nearby_sums ? 2 : 1;
+        const size_t clusters = copies * (k_ + (copies > 1)), needed = clusters * (d_ + 1) + 8;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);
             integers.shrink_to_fit();
@@ -116,9 +117,7 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        long long *counts = sums + (nearby ? 2 * size : size);
-        long long *second = nearby ? sums + size : nullptr, *second_counts = nearby ? counts + k_ + 1 : nullptr;
-        view = {sums, counts, second, second_counts, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+        view = {sums, sums + clusters * d_, copies, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
                 weight.data(), least, grid, start + wide};
         return &view;
     }

@@ -93,20 +93,20 @@ template <class T> struct Bounds {
 struct FixedSums {
     long long *sums;         // k x d, modulo 2^64; zero between calls
     long long *counts;       // k; zero between calls
-    long long *second_sums, *second_counts;  // more of the same, for rows that need not wait for others then; null if there are many.
-                                             // If there are, all four have room for another cluster, of rows without a label
+    std::size_t copies;      // of both, one after the other, so that rows need not wait for each other; 1 if there are many sums.
+                             // Several have room for another cluster each, of rows without a label
     unsigned char *touched;  // k: whether a row joined or left; zero between calls
     const double *start;     // d: 1.5 * 2^(52 - bits) minus the pivot
     double scale;
     int bits, coarse_bits;
     double *high, *low, *weight;  // where the sums go (exact_sums.h): multiples of 2^-coarse_bits, and the rest
-    float least;       // a row with a smaller value (in absolute value, other than 0) goes there without a detour
+    float least;       // a row with a smaller value (in absolute value, other than 0) does not stay in the integers
     Grid grid;         // for such rows
     double *parts;     // room for their two parts
 };
 
-// Sums have a second copy up to so many numbers: both stay in the first-level cache.
-constexpr std::size_t nearby_sums = 1024;
+// Up to so many numbers, sums have several copies: all stay in the first-level cache.
+constexpr std::size_t few_sums = 512, few_copies = 4, nearby_sums = 1536;
 
 // Where the squared distances of rows from their targets are added up, and the numbers of rows (exact_sums.h).
 struct Residuals {

@@ -114,7 +114,7 @@ class Assignment:
         bounded = self.bounds.prepare(centres, data.rescaling, last=last)
         integers = None
         if bounded is None:
-            integers = None if last else data.integers.for_pass(k)
+            integers = None if last else data.integers.for_pass(k, reads_rows=self._blank)
             targets, bounds = data.targets(centres, for_labels=True, kept=integers is not None), None
             if integers is not None and not targets.rounded:  # these centres cannot be compared as integers
                 integers = None

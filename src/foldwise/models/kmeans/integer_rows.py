@@ -38,12 +38,12 @@ class IntegerRows:
         most = _MOST_CLUSTERS_AVX512 if much else _MOST_CLUSTERS
         return self.possible and k <= most and _core.quick_int16(k, self._columns, True)
 
-    def for_pass(self, k: int) -> bool | None:
-        """Whether the integers are there already; None if this pass should do without."""
+    def for_pass(self, k: int, *, reads_rows: bool) -> bool | None:
+        """Whether the integers are there already; None if this pass should do without, as one that reads all rows anyway."""
         if not self.suit(k):
             return None
         self._passes += 1
-        return self.ready if self._passes > _PASSES else None
+        return self.ready if self._passes > _PASSES and not reads_rows else None
 
     def _fit(self) -> bool:
         free = available()
