@@ -350,8 +350,8 @@ def test_fits_that_keep_integers_have_the_same_bits(d: int, k: int, threads: int
     used: list[bool | None] = []
     own = IntegerRows.for_pass
 
-    def asked(rows: IntegerRows, k: int) -> bool | None:
-        used.append(own(rows, k))
+    def asked(rows: IntegerRows, k: int, *, reads_rows: bool) -> bool | None:
+        used.append(own(rows, k, reads_rows=reads_rows))
         return used[-1]
 
     monkeypatch.setattr(IntegerRows, "for_pass", asked)
@@ -365,6 +365,16 @@ def test_fits_that_keep_integers_have_the_same_bits(d: int, k: int, threads: int
     np.testing.assert_array_equal(kept.cluster_centers_, plain.cluster_centers_)
     assert kept.inertia_ == plain.inertia_
     assert kept.trace_ == plain.trace_
+
+
+@pytest.mark.skipif(not _core.quick_int16(5, 40, True), reason="no quick products of 16-bit integers here")
+def test_a_first_pass_reads_rows_and_no_integers_kept_of_them() -> None:
+    """It adds every row, as in every start but the first; the passes after it use what is kept."""
+    integers = KMeansData(Passes(cached(scan(rows_of("noise", 10_000, 40, np.random.default_rng(3)))))).integers
+    assert [integers.for_pass(5, reads_rows=number == 0) for number in range(3)] == [None, None, False]
+    integers.ready = True
+    assert integers.for_pass(5, reads_rows=True) is None
+    assert integers.for_pass(5, reads_rows=False) is True
 
 
 def test_rows_are_kept_only_where_there_is_memory_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
