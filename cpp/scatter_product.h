@@ -16,6 +16,8 @@ constexpr size_t product_tile = 12;  // 24 of 32
 #else
 constexpr size_t product_tile = 4;  // 8 of 16: without FMA each product needs a register, too
 #endif
+// Rows per step where Q has one vector of columns, so that there are sums for more of them: the load of that vector is shared.
+constexpr size_t thin_tile = FW_BYTES == 64 ? 20 : product_tile;
 // Rows packed at a time, a multiple of all tiles: with the rows that come next, they stay in L2 up to some 2000 columns, and
 // of more than 4000 at least half of the fewer rows do. In double, sums of many columns come from memory further away than the
 // rows, and longer strips add to them less often. Blocks of so many columns have 384 rows or fewer: mostly whole strips.
@@ -32,19 +34,21 @@ template <class T> constexpr size_t panel_columns = 2 * lanes<T>;
 template <class T> inline void hide(const T *&pointer) { __asm__("" : "+r"(pointer)); }
 
 // out[row][column] += sum over the features of a stretch; `next` is memory that will be read soon, a few lines per panel.
-template <class T, size_t nv>
-inline void project_tile(const T *packed, size_t row_step, size_t panel_step, const T *basis, size_t stride, size_t features, T *out, const char *&next,
-                         size_t ahead) {
+template <class T, size_t nv, size_t tile = product_tile>
+__attribute__((always_inline)) inline void project_tile(const T *packed, size_t row_step, size_t panel_step, const T *basis,
+                                                        size_t stride, size_t features, T *out, const char *&next,
+                                                        size_t ahead) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
-    constexpr size_t at_once = nv == 1 ? 4 : 1, apart = nv == 1 ? 3 : product_tile, pointers = (product_tile + apart - 1) / apart;
-    V sum[product_tile][nv];
-    FW_UNROLL(16)
-    for (size_t i = 0; i < product_tile; ++i)
+    constexpr size_t at_once = nv == 1 ? 4 : 1, apart = nv > 1 ? tile : tile > product_tile ? 5 : 3;
+    constexpr size_t pointers = (tile + apart - 1) / apart;
+    V sum[tile][nv];
+    FW_UNROLL(32)
+    for (size_t i = 0; i < tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) sum[i][v] = load<V>(out + i * stride + v * L);
-    // With one vector, every third row has a pointer of its own, and the compiler must not know how they hang together: it
-    // would make one for each row, for which there are not enough registers. With two there is time for that.
+    // With one vector, every third or fifth row has a pointer of its own, and the compiler must not know how they hang
+    // together: it would make one for each row, for which there are not enough registers. With two there is time for that.
     const T *rows[pointers];
     FW_UNROLL(4)
     for (size_t g = 0; g < pointers; ++g) {
@@ -55,8 +59,8 @@ inline void project_tile(const T *packed, size_t row_step, size_t panel_step, co
         V right[nv];
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) right[v] = load<V>(basis + v * L);
-        FW_UNROLL(16)
-        for (size_t i = 0; i < product_tile; ++i) {
+        FW_UNROLL(32)
+        for (size_t i = 0; i < tile; ++i) {
             const V left = broadcast(rows[i / apart][i % apart * row_step + e]);
             FW_UNROLL(2)
             for (size_t v = 0; v < nv; ++v) sum[i][v] += left * right[v];
@@ -77,22 +81,25 @@ inline void project_tile(const T *packed, size_t row_step, size_t panel_step, co
         }
     }
     for (size_t e = 0; e < features - whole; ++e, move_on(1)) add(0);
-    FW_UNROLL(16)
-    for (size_t i = 0; i < product_tile; ++i)
+    FW_UNROLL(32)
+    for (size_t i = 0; i < tile; ++i)
         FW_UNROLL(2)
         for (size_t v = 0; v < nv; ++v) store(out + i * stride + v * L, sum[i][v]);
 }
 
 // out[column of T][feature] += sum over the rows of a strip, for `count` columns of T and one panel of features. The panel and
-// the sums that come next are fetched meanwhile: with many columns, they are further away than the second-level cache.
+// the sums that come next are fetched meanwhile: with many columns, they are further away than the second-level cache. So is a
+// line of each row that will be read soon, from `next` on.
 template <class T, size_t count>
-inline void back_tile(const T *packed, size_t row_step, size_t panel_step, const T *codes, size_t stride, size_t rows, T *out) {
+inline void back_tile(const T *packed, size_t row_step, size_t panel_step, const T *codes, size_t stride, size_t rows, T *out,
+                      const char *next, size_t next_step) {
     using V = Vec<T>;
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     V sum[count][2] = {};
     const char *next_sums = (const char *)(out + count * P);
     FW_UNROLL(2)
-    for (size_t row = 0; row < rows; ++row, packed += row_step, codes += stride) {
+    for (size_t row = 0; row < rows; ++row, packed += row_step, codes += stride, next += next_step) {
+        __builtin_prefetch(next, 0, 2);
         for (size_t e = 0; e < P; e += 64 / sizeof(T)) __builtin_prefetch(packed + panel_step + e);
         if (row * 64 < count * P * sizeof(T)) __builtin_prefetch(next_sums + row * 64, 1);
         const V right[2] = {load<V>(packed), load<V>(packed + L)};
@@ -112,25 +119,35 @@ inline void back_tile(const T *packed, size_t row_step, size_t panel_step, const
 
 template <class T, size_t count = product_tile>
 inline void back_columns(size_t wanted, const T *packed, size_t row_step, size_t panel_step, const T *codes, size_t stride,
-                         size_t rows, T *out) {
-    if (wanted == count) return back_tile<T, count>(packed, row_step, panel_step, codes, stride, rows, out);
-    if constexpr (count > 1) back_columns<T, count - 1>(wanted, packed, row_step, panel_step, codes, stride, rows, out);
+                         size_t rows, T *out, const char *next, size_t next_step) {
+    if (wanted == count)
+        return back_tile<T, count>(packed, row_step, panel_step, codes, stride, rows, out, next, next_step);
+    if constexpr (count > 1)
+        back_columns<T, count - 1>(wanted, packed, row_step, panel_step, codes, stride, rows, out, next, next_step);
 }
+
+// Lines of the cache that a panel takes of a row, and whether Z'T, a group of columns at a time, can fetch one of those of the
+// next strip with each group. There is more time for it than in T = Z Q, where nearly every product loads a value.
+template <class T, class In> constexpr size_t panel_lines = (panel_columns<T> * sizeof(In) + 63) / 64;
+template <class T, class In> inline bool back_fetches(size_t b) { return b > (panel_lines<T, In> - 1) * product_tile; }
 
 // Adds Z'T of a strip to the sums [panel of columns][column of T][column of the panel]. The first `there` columns of Z are
 // those of the rows x themselves, the others are packed. T has `b` columns, `stride` apart.
-template <class T>
-inline void add_back(const T *x, const T *packed, size_t there, size_t strip, size_t d, const T *codes, size_t stride, size_t b,
+template <class T, class In>
+inline void add_back(const In *x, const T *packed, size_t there, size_t strip, size_t d, const T *codes, size_t stride, size_t b,
                      T *part) {
     constexpr size_t P = panel_columns<T>;
     const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t p = 0; p * P < d; ++p) {
         const T *origin = packed + p * strip * P;
         size_t row_step = P, panel_step = strip * P;
-        if (p * P < there) origin = x + p * P, row_step = d, panel_step = P;
+        if (p * P < there) origin = (const T *)(x + p * P), row_step = d, panel_step = P;
         for (size_t g = 0, c = 0; g < groups; ++g) {
             const size_t count = (b - c) / (groups - g);
-            back_columns<T>(count, origin, row_step, panel_step, codes + c, stride, strip, part + (p * stride + c) * P);
+            const bool fetch = g < panel_lines<T, In> && back_fetches<T, In>(b);
+            const char *next = fetch ? (const char *)(x + strip * d + p * P) + 64 * g : (const char *)codes;
+            back_columns<T>(count, origin, row_step, panel_step, codes + c, stride, strip, part + (p * stride + c) * P, next,
+                            fetch ? d * sizeof(In) : 0);
             c += count;
         }
     }
@@ -240,7 +257,8 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0, work.part[i] = 0;
 
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
-    const size_t together = part_rows / strip;
+    const size_t together = part_rows / strip, fetched = back_fetches<T, In>(b) ? 0 : P * sizeof(In);
+    const bool thin = columns == L && strip % thin_tile == 0;
     for (size_t from = 0; from < n; from += strip) {
         const size_t rows = least(strip, n - from), there = unpacked<T>(direct, from, strip, n, d);
         if (there < d)
@@ -253,10 +271,14 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
             const T *origin = work.packed + f * strip;
             size_t row_step = P, panel_step = strip * P;
             if (f < there) origin = (const T *)(x + from * d + f), row_step = d, panel_step = P;
-            for (size_t row = 0; row < strip; row += product_tile) {
+            for (size_t row = 0; row < strip; row += thin ? thin_tile : product_tile) {
                 const T *packed = origin + row * row_step, *basis = work.basis + f * columns;
                 T *codes = work.codes + row * columns;
-                size_t c = 0, ahead = product_tile * P * sizeof(In);
+                size_t c = 0, ahead = product_tile * fetched;
+                if (thin) {
+                    project_tile<T, 1, thin_tile>(packed, row_step, panel_step, basis, L, here, codes, next, thin_tile * fetched);
+                    continue;
+                }
                 for (; c + 2 * L <= columns; c += 2 * L, ahead = 0)
                     project_tile<T, 2>(packed, row_step, panel_step, basis + c, columns, here, codes + c, next, ahead);
                 if (c < columns)
@@ -272,7 +294,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
             }
             for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
         }
-        add_back<T>((const T *)(x + from * d), work.packed, there, strip, d, work.codes, columns, b, work.part);
+        add_back<T>(x + from * d, work.packed, there, strip, d, work.codes, columns, b, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }

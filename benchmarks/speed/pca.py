@@ -26,6 +26,8 @@ import foldwise as fw
 from benchmarks.common import long_race, machine, race, selected, show
 from benchmarks.data import SHARED, digits, missing
 
+RIGHT = 2e-6  # whose variances are off by no more, relatively, is compared with; if nobody's are, the fastest of all is
+
 
 def peers(x: np.ndarray, k: int | None = None) -> dict[str, Callable[[], object]]:
     from sklearn.decomposition import PCA
@@ -63,17 +65,43 @@ def newsgroups() -> Any:
 
 
 def reference(x: Any, k: int) -> np.ndarray:
-    """The k largest variances in float64, to all digits that matter here."""
-    d = x.shape[1]
-    if d > 3000:
-        return fw.PCA(k, svd_solver="krylov", tol=1e-6).fit(x.astype(np.float64)).explained_variance_
+    """The k largest variances in float64, to all digits that matter here, by none of our own code."""
     from scipy.linalg import eigh
+    from scipy.sparse.linalg import LinearOperator, eigsh
 
-    total, mean = np.zeros((d, d)), x.mean(axis=0, dtype=np.float64)
-    for start in range(0, len(x), 20_000):
-        part = x[start : start + 20_000] - mean
+    (n, d), mean = x.shape, np.asarray(x.mean(axis=0, dtype=np.float64)).ravel()
+    if not isinstance(x, np.ndarray):
+        wide = x.astype(np.float64)
+
+        def times(v: np.ndarray) -> np.ndarray:
+            codes = wide @ v.ravel() - mean @ v.ravel()
+            return (wide.T @ codes - mean * codes.sum()) / (n - 1)
+
+        operator = LinearOperator((d, d), matvec=times, dtype=np.float64)
+        return np.sort(eigsh(operator, k, ncv=3 * k, tol=0, return_eigenvectors=False))[::-1]
+    total = np.zeros((d, d))
+    for start in range(0, n, 20_000_000 // d):
+        part = x[start : start + 20_000_000 // d] - mean
         total += part.T @ part
-    return eigh(total / (len(x) - 1), eigvals_only=True, subset_by_index=[d - k, d - 1])[::-1]
+    total /= n - 1
+    if d > 3000:  # LAPACK would take minutes
+        return np.sort(eigsh(total, k, ncv=3 * k, tol=0, return_eigenvectors=False))[::-1]
+    return eigh(total, eigvals_only=True, subset_by_index=[d - k, d - 1])[::-1]
+
+
+def verdict(times: dict[str, float], off: dict[str, float]) -> str:
+    """How ours compares with the fastest of all others that is right; if none is, with the fastest and the nearest to it."""
+    others = [who for who in times if who != "ours"]
+    right = [who for who in others if off[who] < RIGHT]
+
+    def ratio(who: str) -> str:
+        return f"{times[who] / times['ours']:.2f} times as fast as {who}"
+
+    fastest = min(right or others, key=lambda who: times[who])
+    if right:
+        return f"{ratio(fastest)}, the fastest of all others that is right to {RIGHT:g}"
+    nearest = min(others, key=lambda who: off[who])
+    return f"{ratio(fastest)}, the fastest of all others, and {ratio(nearest)}, the most accurate; none is right to {RIGHT:g}"
 
 
 def top(wanted: list[str]) -> None:
@@ -129,7 +157,6 @@ def compare(name: str, x: Any, k: int, bar: float) -> None:
     truth = reference(x, k)
     best = {who: min(each) for who, each in times.items()}
     off = {who: float(np.abs(model.explained_variance_ / truth - 1).max()) for who, model in fitted.items()}
-    rival = min((who for who in best if who != "ours" and off[who] < 2e-6), key=lambda who: best[who])
     rows = []
     for who, model in fitted.items():
         row = [who, f"{best[who]:.3f}", f"{best[who] / best['ours']:.2f}", f"{off[who]:.0e}", "", ""]
@@ -138,8 +165,7 @@ def compare(name: str, x: Any, k: int, bar: float) -> None:
             row[4:] = f"{certified:.0e}", f"{model.manifest_.algorithm}, {model.manifest_.passes} passes"
         rows.append(row)
     show(
-        f"{name}, top {k}: {best[rival] / best['ours']:.2f} times as fast as {rival}, the fastest of all others that is right "
-        f"to 2e-6 (bar {bar:g})",
+        f"{name}, top {k}: {verdict(best, off)} (bar {bar:g})",
         ["who", "seconds", "ours = 1", "variances off by", "certified", "solver"],
         rows,
         left=(0, 5),
