@@ -19,9 +19,7 @@ _TAIL = 0.01  # of the rows: those with the lowest densities, one of which is th
 _SHARE = 0.1  # of an even share: below it a component may be too light
 _MANY = 2  # times the rows that determine a covariance: so many are no accident; nor is
 _MUCH = 0.5  # of an even share
-_ROOM = (
-    2  # times the rows that determine a covariance: where an even share has fewer, flat components are to be expected
-)
+_ROOM = 2  # times the rows that determine a covariance: where an even share has fewer, flat components are to be expected
 
 
 def crowded(covariance: CovarianceType, weight: float, k: int) -> bool:
