@@ -11,6 +11,7 @@
 #include <cmath>
 #include <future>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -33,33 +34,42 @@ struct Table {
     size_t n = 0, d = 0, blocks = 0;
     double total = 0;                            // weight
     std::vector<double> mean;                    // in the units of the data
-    std::vector<float> rows, weight, square;     // zeros fill the last block
-    std::vector<float> columns;                  // the rows again in blocks, each stored by columns
+    std::vector<float> weight, square;           // zeros fill the last block, as those of the rows
+    std::unique_ptr<float[]> rows;
+    std::unique_ptr<float[]> columns;            // the rows again in blocks, each stored by columns
 
-    template <class T> Table(const T *x, const double *w, size_t count, size_t d, double scale) : d(d), mean(d, 0.0) {
-        std::vector<uint32_t> order;
+    template <class T>
+    Table(const T *x, const double *w, size_t count, size_t d, double scale, size_t threads) : d(d), mean(d, 0.0) {
+        struct Key {  // the first value beside the number: most comparisons look no further
+            T first;
+            uint32_t row;
+        };
+        std::vector<Key> order;
         order.reserve(count);
         for (size_t i = 0; i < count; ++i)
-            if (!w || w[i] > 0) order.push_back(uint32_t(i));
-        const auto compare = [&](uint32_t a, uint32_t b) {
-            const T *one = x + a * d, *other = x + b * d;
-            for (size_t c = 0; c < d; ++c)
+            if (!w || w[i] > 0) order.push_back({x[i * d], uint32_t(i)});
+        const auto compare = [&](const Key &a, const Key &b) {
+            if (a.first != b.first) return a.first < b.first ? -1 : 1;
+            const T *one = x + a.row * d, *other = x + b.row * d;
+            for (size_t c = 1; c < d; ++c)
                 if (one[c] != other[c]) return one[c] < other[c] ? -1 : 1;
             return 0;
         };
-        std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+        std::sort(order.begin(), order.end(), [&](const Key &a, const Key &b) {
             const int sign = compare(a, b);
-            return sign ? sign < 0 : (w && w[a] < w[b]);  // so that the weights of equal rows are added in order
+            return sign ? sign < 0 : (w && w[a.row] < w[b.row]);  // so that the weights of equal rows are added in order
         });
         std::vector<double> mass;
         std::vector<uint32_t> kept;
+        mass.reserve(order.size());
+        kept.reserve(order.size());
         for (size_t i = 0; i < order.size(); ++i) {
-            const double own = w ? w[order[i]] : 1.0;
+            const double own = w ? w[order[i].row] : 1.0;
             if (i && !compare(order[i - 1], order[i])) {
                 mass.back() += own;
                 continue;
             }
-            kept.push_back(order[i]);
+            kept.push_back(order[i].row);
             mass.push_back(own);
         }
         n = kept.size();
@@ -71,35 +81,47 @@ struct Table {
         }
         const double heaviest = n ? *std::max_element(mass.begin(), mass.end()) : 1.0;
         blocks = (n + kBlock - 1) / kBlock;
-        rows.assign(blocks * d * kBlock, 0.0f);
-        columns.resize(blocks * d * kBlock);
+        rows.reset(new float[blocks * d * kBlock]);  // not cleared: all is written below
+        columns.reset(new float[blocks * d * kBlock]);
         weight.assign(blocks * kBlock, 0.0f);
         square.assign(blocks * kBlock, 0.0f);
+        const auto fill = [&](size_t from, size_t to) {
+            for (size_t b = from; b < to; ++b) fill_block(b, x, kept.data(), scale);
+        };
+        if (threads > 1 && n * d >= kThreadsPay) {
+            auto other = std::async(std::launch::async, fill, blocks / 2, blocks);
+            fill(0, blocks / 2);
+            other.get();
+        } else
+            fill(0, blocks);
         total = 0;
         for (size_t i = 0; i < n; ++i) {
-            const T *row = x + kept[i] * d;
-            float *to = rows.data() + i * d;
-            double sum = 0;
-            for (size_t c = 0; c < d; ++c) {
-                const float value = float((double(row[c]) - mean[c]) * scale);
-                to[c] = value;
-                sum += double(value) * double(value);
-            }
-            square[i] = float(sum);
             weight[i] = float(mass[i] / heaviest);
             total += double(weight[i]);
         }
-        for (size_t b = 0; b < blocks; ++b) {
-            const float *from = rows.data() + b * kBlock * d;
-            float *to = columns.data() + b * kBlock * d;
-            for (size_t first = 0; first < d; first += kLanes)  // a few columns at a time: lines stay in the cache
-                for (size_t r = 0; r < kBlock; ++r)
-                    for (size_t c = first; c < std::min(first + kLanes, d); ++c) to[c * kBlock + r] = from[r * d + c];
-        }
     }
 
-    const float *row(size_t i) const { return rows.data() + i * d; }
-    const float *block(size_t b) const { return columns.data() + b * d * kBlock; }
+    const float *row(size_t i) const { return rows.get() + i * d; }
+    const float *block(size_t b) const { return columns.get() + b * d * kBlock; }
+
+  private:
+    // The rows of a block, the same by columns, and their squared lengths: in one go, while they are in the cache.
+    template <class T> void fill_block(size_t b, const T *x, const uint32_t *kept, double scale) {
+        const size_t first = b * kBlock, here = std::min(kBlock, n - first);
+        float *own = rows.get() + first * d, *turned = columns.get() + first * d;
+        for (size_t r = 0; r < here; ++r) {
+            const T *row = x + size_t(kept[first + r]) * d;
+            for (size_t c = 0; c < d; ++c) own[r * d + c] = float((double(row[c]) - mean[c]) * scale);
+        }
+        std::fill(own + here * d, own + kBlock * d, 0.0f);
+        for (size_t some = 0; some < d; some += kLanes)  // a few columns at a time: lines stay in the cache
+            for (size_t r = 0; r < kBlock; ++r)
+                for (size_t c = some; c < std::min(some + kLanes, d); ++c) turned[c * kBlock + r] = own[r * d + c];
+        double sums[kBlock] = {};
+        for (size_t c = 0; c < d; ++c)
+            for (size_t r = 0; r < kBlock; ++r) sums[r] += double(turned[c * kBlock + r]) * double(turned[c * kBlock + r]);
+        for (size_t r = 0; r < here; ++r) square[first + r] = float(sums[r]);
+    }
 };
 
 struct Clustering {
@@ -271,7 +293,7 @@ double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t 
     if (x.shape(1) != d || k == 0 || starts == 0 || x.shape(0) == 0 || (weights && weights->shape(0) != x.shape(0)))
         throw nb::value_error("rows, weights and centres do not fit each other");
     nb::gil_scoped_release released;
-    const Table table(x.data(), weights ? weights->data() : nullptr, x.shape(0), d, scale);
+    const Table table(x.data(), weights ? weights->data() : nullptr, x.shape(0), d, scale, threads);
     if (table.n == 0) throw nb::value_error("no row has weight");
     Maker makers[2] = {Maker(table, k), Maker(table, k)};
     fw::Random random(seed);
