@@ -73,27 +73,28 @@ struct Table {
             mass.push_back(own);
         }
         n = kept.size();
+        std::vector<double> share(n);
         for (size_t i = 0; i < n; ++i) {
             total += mass[i];  // a running mean: sums of huge weights could leave the range of numbers
-            const double share = mass[i] / total;
-            const T *row = x + kept[i] * d;
-            for (size_t c = 0; c < d; ++c) mean[c] += (double(row[c]) - mean[c]) * share;
+            share[i] = mass[i] / total;
         }
+        shared(threads, d, [&](size_t from, size_t to) {  // by columns, so that the order of the rows stays
+            double *__restrict middle = mean.data();
+            for (size_t i = 0; i < n; ++i) {
+                const T *__restrict row = x + kept[i] * d;
+                const double own = share[i];
+                for (size_t c = from; c < to; ++c) middle[c] += (double(row[c]) - middle[c]) * own;
+            }
+        });
         const double heaviest = n ? *std::max_element(mass.begin(), mass.end()) : 1.0;
         blocks = (n + kBlock - 1) / kBlock;
         rows.reset(new float[blocks * d * kBlock]);  // not cleared: all is written below
         columns.reset(new float[blocks * d * kBlock]);
         weight.assign(blocks * kBlock, 0.0f);
         square.assign(blocks * kBlock, 0.0f);
-        const auto fill = [&](size_t from, size_t to) {
-            for (size_t b = from; b < to; ++b) fill_block(b, x, kept.data(), scale);
-        };
-        if (threads > 1 && n * d >= kThreadsPay) {
-            auto other = std::async(std::launch::async, fill, blocks / 2, blocks);
-            fill(0, blocks / 2);
-            other.get();
-        } else
-            fill(0, blocks);
+        shared(threads, blocks, [&](size_t from, size_t to) {
+            for (size_t b = from; b < to; ++b) fill_block(b, x, kept, scale);
+        });
         total = 0;
         for (size_t i = 0; i < n; ++i) {
             weight[i] = float(mass[i] / heaviest);
@@ -105,13 +106,23 @@ struct Table {
     const float *block(size_t b) const { return columns.get() + b * d * kBlock; }
 
   private:
+    // Calls work(from, to) for the parts of a range: two at the same time if that pays.
+    template <class Work> void shared(size_t threads, size_t end, const Work &work) const {
+        if (threads < 2 || n * d < kThreadsPay) return work(0, end);
+        auto other = std::async(std::launch::async, [&] { work(end / 2, end); });
+        work(0, end / 2);
+        other.get();
+    }
+
     // The rows of a block, the same by columns, and their squared lengths: in one go, while they are in the cache.
-    template <class T> void fill_block(size_t b, const T *x, const uint32_t *kept, double scale) {
+    template <class T> void fill_block(size_t b, const T *x, const std::vector<uint32_t> &kept, double scale) {
         const size_t first = b * kBlock, here = std::min(kBlock, n - first);
         float *own = rows.get() + first * d, *turned = columns.get() + first * d;
         for (size_t r = 0; r < here; ++r) {
-            const T *row = x + size_t(kept[first + r]) * d;
-            for (size_t c = 0; c < d; ++c) own[r * d + c] = float((double(row[c]) - mean[c]) * scale);
+            const T *__restrict row = x + size_t(kept[first + r]) * d;
+            const double *__restrict middle = mean.data();
+            float *__restrict to = own + r * d;
+            for (size_t c = 0; c < d; ++c) to[c] = float((double(row[c]) - middle[c]) * scale);
         }
         std::fill(own + here * d, own + kBlock * d, 0.0f);
         for (size_t some = 0; some < d; some += kLanes)  // a few columns at a time: lines stay in the cache
