@@ -39,8 +39,8 @@ class KMeans(CentreModel):
         larger of these tables) have failed. "auto" does the same up to 32,768, with three starts and at least 8 attempts
         (two and up to 6 above 12,000); beyond, for dense and complete rows, six starts (four if all find the same) of 8 to 20
         steps on at most 40,000 rows (50 for each cluster, if that is more), of which the best goes on, unless these rows x
-        columns x clusters exceed 1e8; and nothing if `init` or `n_init` are other than their defaults. "split-merge" splits one cluster and merges
-        two. "none" is plain k-means.
+        columns x clusters exceed 1e8; and nothing if `init` or `n_init` are other than their defaults. "split-merge" splits one
+        cluster and merges two. "none" is plain k-means.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.
