@@ -11,6 +11,7 @@
 #include <cmath>
 #include <future>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -25,6 +26,8 @@ namespace {
 using std::size_t;
 
 constexpr double kSettled = 1e-6;  // a step that lowers the inertia by a smaller share is the last; exact steps follow
+constexpr size_t kEnough = 4;     // starts, after which no more are made if
+constexpr double kAlike = 1e-5;  // the inertias of all differ by a smaller share: groups are clear
 constexpr size_t kThreadsPay = 200'000;  // values compared in one step, below which a second thread costs more than it gains
 
 // The distinct rows in lexicographic order, less their mean, with their weights: neither repetition nor order matters. Rows of
@@ -33,73 +36,105 @@ struct Table {
     size_t n = 0, d = 0, blocks = 0;
     double total = 0;                            // weight
     std::vector<double> mean;                    // in the units of the data
-    std::vector<float> rows, weight, square;     // zeros fill the last block
-    std::vector<float> columns;                  // the rows again in blocks, each stored by columns
+    std::vector<float> weight, square;           // zeros fill the last block, as those of the rows
+    std::unique_ptr<float[]> rows;
+    std::unique_ptr<float[]> columns;            // the rows again in blocks, each stored by columns
 
-    template <class T> Table(const T *x, const double *w, size_t count, size_t d, double scale) : d(d), mean(d, 0.0) {
-        std::vector<uint32_t> order;
+    template <class T>
+    Table(const T *x, const double *w, size_t count, size_t d, double scale, size_t threads) : d(d), mean(d, 0.0) {
+        struct Key {  // the first value beside the number: most comparisons look no further
+            T first;
+            uint32_t row;
+        };
+        std::vector<Key> order;
         order.reserve(count);
         for (size_t i = 0; i < count; ++i)
-            if (!w || w[i] > 0) order.push_back(uint32_t(i));
-        const auto compare = [&](uint32_t a, uint32_t b) {
-            const T *one = x + a * d, *other = x + b * d;
-            for (size_t c = 0; c < d; ++c)
+            if (!w || w[i] > 0) order.push_back({x[i * d], uint32_t(i)});
+        const auto compare = [&](const Key &a, const Key &b) {
+            if (a.first != b.first) return a.first < b.first ? -1 : 1;
+            const T *one = x + a.row * d, *other = x + b.row * d;
+            for (size_t c = 1; c < d; ++c)
                 if (one[c] != other[c]) return one[c] < other[c] ? -1 : 1;
             return 0;
         };
-        std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+        std::sort(order.begin(), order.end(), [&](const Key &a, const Key &b) {
             const int sign = compare(a, b);
-            return sign ? sign < 0 : (w && w[a] < w[b]);  // so that the weights of equal rows are added in order
+            return sign ? sign < 0 : (w && w[a.row] < w[b.row]);  // so that the weights of equal rows are added in order
         });
         std::vector<double> mass;
         std::vector<uint32_t> kept;
+        mass.reserve(order.size());
+        kept.reserve(order.size());
         for (size_t i = 0; i < order.size(); ++i) {
-            const double own = w ? w[order[i]] : 1.0;
+            const double own = w ? w[order[i].row] : 1.0;
             if (i && !compare(order[i - 1], order[i])) {
                 mass.back() += own;
                 continue;
             }
-            kept.push_back(order[i]);
+            kept.push_back(order[i].row);
             mass.push_back(own);
         }
         n = kept.size();
+        std::vector<double> share(n);
         for (size_t i = 0; i < n; ++i) {
             total += mass[i];  // a running mean: sums of huge weights could leave the range of numbers
-            const double share = mass[i] / total;
-            const T *row = x + kept[i] * d;
-            for (size_t c = 0; c < d; ++c) mean[c] += (double(row[c]) - mean[c]) * share;
+            share[i] = mass[i] / total;
         }
+        shared(threads, d, [&](size_t from, size_t to) {  // by columns, so that the order of the rows stays
+            double *__restrict middle = mean.data();
+            for (size_t i = 0; i < n; ++i) {
+                const T *__restrict row = x + kept[i] * d;
+                const double own = share[i];
+                for (size_t c = from; c < to; ++c) middle[c] += (double(row[c]) - middle[c]) * own;
+            }
+        });
         const double heaviest = n ? *std::max_element(mass.begin(), mass.end()) : 1.0;
         blocks = (n + kBlock - 1) / kBlock;
-        rows.assign(blocks * d * kBlock, 0.0f);
-        columns.resize(blocks * d * kBlock);
+        rows.reset(new float[blocks * d * kBlock]);  // not cleared: all is written below
+        columns.reset(new float[blocks * d * kBlock]);
         weight.assign(blocks * kBlock, 0.0f);
         square.assign(blocks * kBlock, 0.0f);
+        shared(threads, blocks, [&](size_t from, size_t to) {
+            for (size_t b = from; b < to; ++b) fill_block(b, x, kept, scale);
+        });
         total = 0;
         for (size_t i = 0; i < n; ++i) {
-            const T *row = x + kept[i] * d;
-            float *to = rows.data() + i * d;
-            double sum = 0;
-            for (size_t c = 0; c < d; ++c) {
-                const float value = float((double(row[c]) - mean[c]) * scale);
-                to[c] = value;
-                sum += double(value) * double(value);
-            }
-            square[i] = float(sum);
             weight[i] = float(mass[i] / heaviest);
             total += double(weight[i]);
         }
-        for (size_t b = 0; b < blocks; ++b) {
-            const float *from = rows.data() + b * kBlock * d;
-            float *to = columns.data() + b * kBlock * d;
-            for (size_t first = 0; first < d; first += kLanes)  // a few columns at a time: lines stay in the cache
-                for (size_t r = 0; r < kBlock; ++r)
-                    for (size_t c = first; c < std::min(first + kLanes, d); ++c) to[c * kBlock + r] = from[r * d + c];
-        }
     }
 
-    const float *row(size_t i) const { return rows.data() + i * d; }
-    const float *block(size_t b) const { return columns.data() + b * d * kBlock; }
+    const float *row(size_t i) const { return rows.get() + i * d; }
+    const float *block(size_t b) const { return columns.get() + b * d * kBlock; }
+
+  private:
+    // Calls work(from, to) for the parts of a range: two at the same time if that pays.
+    template <class Work> void shared(size_t threads, size_t end, const Work &work) const {
+        if (threads < 2 || n * d < kThreadsPay) return work(0, end);
+        auto other = std::async(std::launch::async, [&] { work(end / 2, end); });
+        work(0, end / 2);
+        other.get();
+    }
+
+    // The rows of a block, the same by columns, and their squared lengths: in one go, while they are in the cache.
+    template <class T> void fill_block(size_t b, const T *x, const std::vector<uint32_t> &kept, double scale) {
+        const size_t first = b * kBlock, here = std::min(kBlock, n - first);
+        float *own = rows.get() + first * d, *turned = columns.get() + first * d;
+        for (size_t r = 0; r < here; ++r) {
+            const T *__restrict row = x + size_t(kept[first + r]) * d;
+            const double *__restrict middle = mean.data();
+            float *__restrict to = own + r * d;
+            for (size_t c = 0; c < d; ++c) to[c] = float((double(row[c]) - middle[c]) * scale);
+        }
+        std::fill(own + here * d, own + kBlock * d, 0.0f);
+        for (size_t some = 0; some < d; some += kLanes)  // a few columns at a time: lines stay in the cache
+            for (size_t r = 0; r < kBlock; ++r)
+                for (size_t c = some; c < std::min(some + kLanes, d); ++c) turned[c * kBlock + r] = own[r * d + c];
+        double sums[kBlock] = {};
+        for (size_t c = 0; c < d; ++c)
+            for (size_t r = 0; r < kBlock; ++r) sums[r] += double(turned[c * kBlock + r]) * double(turned[c * kBlock + r]);
+        for (size_t r = 0; r < here; ++r) square[first + r] = float(sums[r]);
+    }
 };
 
 struct Clustering {
@@ -263,7 +298,7 @@ using Line = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cp
 using Out = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Writes the centres found into `out` (k x d), the largest cluster first, and returns the mean squared distance of the rows,
-// times `scale` squared. Each of the starts takes `steps` steps, and the best at most `further` more.
+// times `scale` squared. Starts that find the same are the last, from `kEnough` on. Each of the starts takes `steps` steps, and the best at most `further` more.
 template <class Rows>
 double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t seed, size_t starts, size_t steps,
                     size_t further, size_t threads, Out out) {
@@ -271,12 +306,13 @@ double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t 
     if (x.shape(1) != d || k == 0 || starts == 0 || x.shape(0) == 0 || (weights && weights->shape(0) != x.shape(0)))
         throw nb::value_error("rows, weights and centres do not fit each other");
     nb::gil_scoped_release released;
-    const Table table(x.data(), weights ? weights->data() : nullptr, x.shape(0), d, scale);
+    const Table table(x.data(), weights ? weights->data() : nullptr, x.shape(0), d, scale, threads);
     if (table.n == 0) throw nb::value_error("no row has weight");
     Maker makers[2] = {Maker(table, k), Maker(table, k)};
     fw::Random random(seed);
     const bool two = threads > 1 && table.n * k * d >= kThreadsPay;
     Clustering best;
+    double least = best.value, most = 0;
     for (size_t i = 0; i < starts; i += 2) {
         // Two at a time, each from its own random stream, so that the number of threads does not matter.
         const uint64_t seeds[2] = {random.next(), random.next()};
@@ -289,8 +325,13 @@ double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t 
             other.get();
         } else
             for (size_t which = 0; which < count; ++which) run(which);
+        for (size_t which = 0; which < count; ++which) {
+            least = std::min(least, made[which].value);
+            most = std::max(most, made[which].value);
+        }
         for (size_t which = 0; which < count; ++which)
             if (made[which].value < best.value || best.centres.empty()) best = std::move(made[which]);
+        if (i + count >= kEnough && most - least <= kAlike * least) break;
     }
     if (further) makers[0].descend(best, further);
     std::vector<double> size_of(k, 0.0);

@@ -7,7 +7,8 @@ rows, from 2 to 4,096 columns, measurements, tables with categories (as indicato
 plane. The second ten (`--held-out`) were put aside until the first were done. `k` is the number of groups that the source of
 the table names, and 8 (KMeans' default) where it names none, 16 for colours. Nothing is standardised: neither package does so
 by default. GaussianMixture is left out where one covariance of each component and row is too much for either: rows x k x
-columns^2 above 1e11. Where a fit of float32 rows ends in an error, a second row has the same in float64.
+columns^2 above 1e11. Where a fit of float32 rows ends in an error, a second row has the same in float64. Each row is printed
+as it is done; if one fails, the others go on, and the end says which.
 
 Times are the best of several rounds of fits that take turns, on two threads. scikit-learn runs with random_state 0 to 4, of
 which the medians of time and quality are shown. A row that has taken `--seconds` (20) ends with the pair that is being fitted:
@@ -48,6 +49,9 @@ _SECONDS = 0.1  # of the fits of each, at least, unless there have been `_MOST`
 _MOST = 10
 _LONG = 20.0  # seconds of fits after which a row ends, whatever it has
 _FLOOR = 1e-6  # scikit-learn's reg_covar
+_ROUNDING = 16 * float(
+    np.finfo(np.float64).eps
+)  # for each column: correlations have no eigenvalues below that can be told
 _SAME = {"KMeans": 1e-6, "GaussianMixture": 1e-4, "PCA": 1e-7}  # relative; for mixtures, in log-likelihood a row
 
 
@@ -136,19 +140,22 @@ def _explained(x: np.ndarray, components: np.ndarray) -> float:
 
 
 def _log_densities(x: np.ndarray, weights: Any, means: Any, covariances: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The log density of each row, and the logs of its shares."""
-    from scipy.linalg import solve_triangular
+    """The log density of each row, and the logs of its shares.
+
+    By eigenvalues of correlations with one floor for both contestants: a Cholesky factor may fail where they are rounding.
+    """
     from scipy.special import logsumexp
 
     each = np.empty((len(x), len(weights)))
     for j, (weight, mean, covariance) in enumerate(zip(weights, means, covariances, strict=True)):
         mean, covariance = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
         size = np.sqrt(np.diagonal(covariance))  # correlations are better conditioned
-        lower = np.linalg.cholesky(covariance / size / size[:, None])
-        z = solve_triangular(lower, ((x.astype(np.float64) - mean) / size).T, lower=True, overwrite_b=True)
-        determinant = np.log(np.diagonal(lower)).sum() + np.log(size).sum()
+        values, vectors = np.linalg.eigh(covariance / size / size[:, None])
+        values = np.maximum(values, _ROUNDING * len(mean))
+        z = ((x.astype(np.float64) - mean) / size) @ (vectors / np.sqrt(values))
+        determinant = np.log(values).sum() / 2 + np.log(size).sum()
         each[:, j] = (
-            math.log(weight) - np.square(z).sum(axis=0) / 2 - determinant - len(mean) / 2 * math.log(2 * math.pi)
+            math.log(weight) - np.square(z).sum(axis=1) / 2 - determinant - len(mean) / 2 * math.log(2 * math.pi)
         )
     total = logsumexp(each, axis=1)
     return total, each - total[:, None]
@@ -276,6 +283,14 @@ def _ends_in_error(found: list[str]) -> bool:
     return any("fails" in cell for cell in found)
 
 
+def _lines(table: Table, kind: str, x: np.ndarray, given: argparse.Namespace) -> list[list[str] | None]:
+    """The line of a table and a model; and in float64, where float32 ends in an error: what its users would try next."""
+    first = line(table, kind, x, given)
+    if first is None or not _ends_in_error(first) or x.dtype != np.float32:
+        return [first]
+    return [first, line(table._replace(name=f"{table.name}, in float64"), kind, x.astype(np.float64), given)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="the second ten tables")
@@ -287,7 +302,7 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(machine())
-    lines, notes = [], []
+    lines, notes, failed = [], [], []
     for table in HELD_OUT if given.held_out else FIRST:
         if given.words and not any(word in table.name for word in given.words):
             continue
@@ -297,9 +312,12 @@ def main() -> None:
             notes.append(f"{table.name}: {data.missing(error)}")
             continue
         for kind in given.model or MODELS:
-            found = [line(table, kind, x, given)]
-            if found[0] is not None and _ends_in_error(found[0]) and x.dtype == np.float32:  # what its users would try next
-                found.append(line(table._replace(name=f"{table.name}, in float64"), kind, x.astype(np.float64), given))
+            try:
+                found = _lines(table, kind, x, given)
+            except Exception as error:  # whatever it is: the rows that others have had are not lost
+                failed.append(f"{table.name}: {kind} FAILED: {type(error).__name__}: {error}")
+                print(failed[-1], file=sys.stderr, flush=True)
+                continue
             for one in found:
                 print(*(one or ()), sep="  ", file=sys.stderr, flush=True)  # at once: the whole takes minutes
                 if one is None:
@@ -314,8 +332,10 @@ def main() -> None:
     print(f"{slower} of {len(compared)} rows slower than scikit-learn, {worse} worse (we ask for none of either)")
     if len(compared) < len(lines):
         print(f"{len(lines) - len(compared)} without comparison: a fit ends in an error after the time shown")
-    for note in notes:
+    for note in (*notes, *failed):
         print(note)
+    if failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

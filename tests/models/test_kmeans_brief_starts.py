@@ -8,6 +8,7 @@ import pytest
 import foldwise as fw
 from foldwise.kernels import _core
 from foldwise.models.kmeans.brief_starts import brief_sample_size
+from foldwise.models.kmeans.label_order import by_size
 
 
 def blobs(n: int, d: int, k: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:
@@ -52,7 +53,9 @@ def test_what_fills_the_last_block_neither_counts_nor_moves(n, weighted):
     value, centres = kernel(x, 4, weights)
     assert value == pytest.approx(mean_distance(x, centres, weights), rel=1e-4)
     label = np.square(x[:, None, :] - centres).sum(axis=2).argmin(axis=1)
-    means = [np.average(x[label == j], axis=0, weights=None if weights is None else weights[label == j]) for j in range(4)]
+    means = [
+        np.average(x[label == j], axis=0, weights=None if weights is None else weights[label == j]) for j in range(4)
+    ]
     np.testing.assert_allclose(centres, means, atol=1e-4)
 
 
@@ -184,3 +187,23 @@ def test_weights_of_zero_do_not_count():
     weights[:12] = 1
     model = fw.KMeans(8).fit(x, sample_weight=weights)
     assert (model.cluster_weights_ > 0).all()
+
+
+def test_starts_that_agree_are_the_last():
+    x = 20 * blobs(2000, 6, 5)
+    clear = [kernel(x, 5, starts=starts, steps=20) for starts in (4, 6)]
+    assert clear[0][0] == clear[1][0]
+    np.testing.assert_array_equal(clear[0][1], clear[1][1])
+    vague = np.random.default_rng(0).normal(size=(3000, 8))
+    few, many = (
+        [kernel(vague, 12, seed=seed, starts=starts, steps=3, further=0)[0] for seed in range(8)] for starts in (4, 12)
+    )
+    assert all(more <= less for more, less in zip(many, few, strict=True))
+    assert np.mean(many) < np.mean(few)
+
+
+@pytest.mark.parametrize("weights", [[3.0, 7.0, 5.0], [2.0, 2.0, 9.0], [1.0, 1.0, 1.0]])
+def test_clusters_are_ordered_by_size_then_by_centre(weights):
+    centres = np.array([[1.0, 5.0], [1.0, 4.0], [0.0, 9.0]])
+    expected = sorted(range(3), key=lambda j: (-weights[j], *centres[j]))
+    np.testing.assert_array_equal(by_size(np.array(weights), centres), expected)

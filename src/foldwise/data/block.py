@@ -173,6 +173,8 @@ class DenseBlock:
 
     def longer(self, n_rows: int) -> DenseBlock:
         """The same block with those that follow it in memory, up to so many rows."""
+        if n_rows == self.n_rows:
+            return self
         weights = None if self.weights is None else _extended(self.weights, n_rows)
         return DenseBlock(_extended(self.values, n_rows), self.start, weights)
 

@@ -89,6 +89,12 @@ class LocalBlocks:
             total.add(part)
         return total
 
+    def only_run(self) -> Any:
+        """All rows as one block, if they are dense and adjacent in memory, or None."""
+        if self._runs is None:
+            self._runs = _runs_of(self.source, self._block_rows) if self.first == 0 and self.last is None else []
+        return self._runs[0].block if len(self._runs) == 1 else None
+
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by block number."""
         found: dict[int, Any] = {}

@@ -210,6 +210,14 @@ class Passes:
             out[here] = dense_rows(rows)
         return out
 
+    def whole(self) -> NDArray[Any]:
+        """Every row, as a dense array that is not to be written to: no copy if the rows are adjacent in memory."""
+        blocks = self._placed()
+        run = blocks.only_run() if isinstance(blocks, LocalBlocks) else None
+        if run is not None:
+            return np.asarray(run.unchecked)
+        return self.take(np.arange(count_rows(self.source)))
+
     def take_as_they_are(self, numbers: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Any]]:
         """For each block, which of the numbers it contains, and those rows, dense or sparse."""
         here, found = self._ask_for(numbers, _take_rows)

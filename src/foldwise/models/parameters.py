@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from types import CodeType, ModuleType
 from typing import Any
@@ -91,6 +91,12 @@ def seed_of(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+@lru_cache(maxsize=256)
+def compiled_seed(*given: int) -> int:
+    """The seed of a compiled search. To draw this one number takes as long as a descent of a small table, and seeds are few."""
+    return int(np.random.default_rng(given).integers(2**63))
 
 
 def identity(value: Any, _inside: tuple[int, ...] = ()) -> str:

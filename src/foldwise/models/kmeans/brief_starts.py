@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.seeding import Distances
+from foldwise.models.parameters import compiled_seed
 
 STARTS = 6
 _STEPS, _MORE_STEPS = 8, 20  # of each: at least, and at most where they take less time than all else
@@ -61,19 +62,25 @@ class BriefStart:
         return self.otherwise(number) if centres is None else centres
 
     def _found(self, number: int) -> NDArray[Any] | None:
-        data, k, size = self.data, self.k, self.size
-        rng = np.random.default_rng([self.seed, 3, number])
-        which = np.arange(data.n) if size == data.n else np.sort(rng.choice(data.n, size, replace=False))
-        weights = None if data.weights is None else np.ascontiguousarray(data.weights[which] * data.weight_scale)
+        data, k, size, given = self.data, self.k, self.size, (self.seed, 3, number)
+        weights = data.weights
+        if size == data.n:
+            rows, seed = data.passes.whole(), compiled_seed(*given)
+        else:
+            rng = np.random.default_rng(list(given))
+            which = np.sort(rng.choice(data.n, size, replace=False))
+            rows, seed = data.take(which), int(rng.integers(2**63))
+            weights = None if weights is None else weights[which]
+        weights = None if weights is None else np.ascontiguousarray(weights * data.weight_scale)
         if weights is not None and np.count_nonzero(weights) <= k:
             return None
         found = np.empty((k, data.d))
         quick = size == data.n and data.n * data.d * k <= _QUICK
         own = _core.brief_starts(
-            np.ascontiguousarray(data.take(which)),
+            np.ascontiguousarray(rows),
             weights,
             float(data.rescaling.scale),
-            int(rng.integers(2**63)),
+            seed,
             STARTS,
             max(_STEPS, min(_MORE_STEPS, _CHEAP // (size * data.d * k))),
             300 if quick else 0 if size == data.n else _FURTHER,

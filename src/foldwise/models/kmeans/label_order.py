@@ -42,4 +42,8 @@ def ordered(assignment: Assignment, centres: NDArray[Any], geometry: Geometry = 
 
 def by_size(weights: NDArray[np.float64], centres: NDArray[Any]) -> NDArray[np.intp]:
     """Clusters from the largest to the smallest, ties ordered by centre; independent of the order of the rows."""
+    order = np.argsort(-weights, kind="stable")
+    sizes = weights[order]
+    if not (sizes[1:] == sizes[:-1]).any():  # as a rule: then no column of the centres needs sorting
+        return order
     return np.lexsort((*centres.T[::-1], -weights))

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foldwise.data.block import Block, dense_rows
 from foldwise.kernels import _core
 from foldwise.models.kmeans.fit_data import KMeansData
 from foldwise.models.kmeans.geometry import Geometry
+from foldwise.models.parameters import compiled_seed
 
 _TINY = 12_000  # rows x columns x clusters: a search takes no longer than the fit around it
 
@@ -60,22 +59,6 @@ def effort_for(search: str, data: KMeansData, k: int) -> Effort | None:
     return effort if work <= effort.comparisons else None
 
 
-def _all_rows(data: KMeansData) -> NDArray[Any]:
-    """Every row, which is not counted as a pass, since there is one block as a rule."""
-    found = data.passes.ask(_whole, dict.fromkeys(range(-(-data.n // data.block_rows))))
-    return found[0] if len(found) == 1 else np.concatenate([found[number] for number in sorted(found)])
-
-
-@lru_cache(maxsize=256)
-def _seed_of_search(seed: int, number: int) -> int:
-    """Drawing a single number takes as long as a descent, and seeds are few."""
-    return int(np.random.default_rng([seed, 2, number]).integers(2**63))
-
-
-def _whole(block: Block, state: Any, nothing: None) -> NDArray[Any]:
-    return dense_rows(block.unchecked)
-
-
 def best_start(
     data: KMeansData,
     k: int,
@@ -94,14 +77,14 @@ def best_start(
 
     def make(number: int) -> NDArray[Any]:
         if not rows:
-            rows.append(scaled(_all_rows(data)))
+            rows.append(scaled(data.passes.whole()))
         found = np.empty((k, data.d))
         _core.search_small_table(
             rows[0],
             None if data.weights is None else data.weights * data.weight_scale,
             None if given is None else scaled(given(number)),
             geometry.project is not None,
-            _seed_of_search(seed, number),
+            compiled_seed(seed, 2, number),
             effort.starts,
             effort.patience,
             effort.spare,

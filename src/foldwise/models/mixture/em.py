@@ -96,11 +96,7 @@ class EM:
         if not np.isfinite(bound):
             raise DataError(ILL_DEFINED)
         raw = covariance.raw(found)
-        covariances = covariance.with_ridge(raw, ridge.added)
-        whiten = _try_whiten(data, covariances)
-        if whiten is None:
-            covariances = data.sound(covariances, ridge)
-            whiten = _try_whiten(data, covariances)
+        covariances, whiten = data.factorised(covariance.with_ridge(raw, ridge.added), ridge)
         new = Start(found.counts / found.counts.sum(), state["means"] + found.moves, covariances)
         bad, left = collapse.ill(data, ridge, found.counts, raw, whiten)
         mend, repairs, run = bad & ~left, int(state["repairs"]), int(state["run"])
@@ -122,7 +118,7 @@ class EM:
                 new = collapse.restarted(data, ridge, new, mend, rng)
             except np.linalg.LinAlgError:  # the others have no density either
                 raise DataError(ILL_DEFINED) from None
-            whiten, repairs = _try_whiten(data, new.covariances), repairs + 1
+            whiten, repairs = data.try_whiten(new.covariances), repairs + 1
         if whiten is None:  # a model that has no density is not handed out
             raise DataError(ILL_DEFINED)
         gain = bound - before
@@ -172,7 +168,7 @@ class EM:
         return new if (self.data.ridge(new).added < _NARROWER * before).any() else None
 
     def _whiten(self, covariances: Floats) -> Floats:
-        found = _try_whiten(self.data, covariances)
+        found = self.data.try_whiten(covariances)
         if found is None:
             raise DataError(ILL_DEFINED)
         return found
@@ -206,11 +202,3 @@ def _of_start(start: Start, whiten: Floats) -> State:
 
 def _numbers(**values: Any) -> State:
     return {name: np.array(value) for name, value in values.items()}
-
-
-def _try_whiten(data: FitData, covariances: Floats) -> Floats | None:
-    """What densities need of these covariances, or None if some are singular."""
-    try:
-        return data.covariance.whiten(covariances)
-    except np.linalg.LinAlgError:
-        return None

@@ -123,6 +123,23 @@ class FitData:
             return covariances
         return self.covariance.sound(covariances, ridge.added, self.share)
 
+    def factorised(self, covariances: Floats, ridge: Ridge) -> tuple[Floats, Floats | None]:
+        """`sound` covariances and their `whiten`, which is None if they have none."""
+        whiten = self.try_whiten(covariances)
+        if whiten is not None and not (
+            isinstance(self.reg_covar, str) and self.covariance.is_rounding(covariances, whiten)
+        ):
+            return covariances, whiten
+        covariances = self.sound(covariances, ridge)
+        return covariances, self.try_whiten(covariances)
+
+    def try_whiten(self, covariances: Floats) -> Floats | None:
+        """What densities need of these covariances, or None if some are singular."""
+        try:
+            return self.covariance.whiten(covariances)
+        except np.linalg.LinAlgError:
+            return None
+
     def widths(self, raw: Floats, counts: Floats) -> Floats:
         """The variances, one for each column, within the component of a row in the middle: the median by weight.
 

@@ -89,7 +89,11 @@ class CovarianceType(ABC):
 
     @abstractmethod
     def sound(self, covariances: Floats, ridge: Floats, share: float) -> Floats:
-        """Covariances that rounding has left without a density get one: no variance is then below `share` of the column's."""
+        """Covariances without a density, but for rounding, get one: no variance is then below `share` of the column's."""
+
+    @abstractmethod
+    def is_rounding(self, covariances: Floats, whiten: Floats) -> bool:
+        """Whether the density of some component hangs on how its sums were rounded."""
 
     # ------------------------------------------------------------ densities
 

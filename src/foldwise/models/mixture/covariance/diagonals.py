@@ -39,6 +39,10 @@ class DiagonalType(CovarianceType):
         """Sums of squares always are."""
         return covariances
 
+    def is_rounding(self, covariances: Floats, whiten: Floats) -> bool:
+        """No variance is the difference of larger numbers."""
+        return False
+
     def invert(self, precisions: Floats) -> Floats:
         """One by one."""
         if (precisions <= 0).any():

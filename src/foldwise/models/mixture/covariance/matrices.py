@@ -14,6 +14,7 @@ from foldwise.stats.moments import Moments
 
 _SPREAD = 4.0  # in units of the ridge: a direction that varies less in the whole cannot be flat in a component
 _ROUNDED = 0.5  # of the ridge: rounding does not lift a flat direction from here to above 1
+_UNSURE = 16 * float(np.finfo(np.float64).eps)  # for each column: eigenvalues of correlations below are mere rounding
 _VALUES = 1 << 16  # of matrices that are factorised together: they stay in the cache
 
 
@@ -77,17 +78,23 @@ class MatrixType(CovarianceType):
     def sound(self, covariances: Floats, ridge: Floats, share: float) -> Floats:
         """The ridge is small beside the variances of a component much wider than others. Rounding of its sums is not."""
         try:
-            self.whiten(covariances)
+            if not self.is_rounding(covariances, self.whiten(covariances)):
+                return covariances
         except np.linalg.LinAlgError:
-            out = np.array(covariances)
-            for one in self.stacked(out):
-                variances = np.maximum(np.diagonal(one), ridge)
-                size = np.sqrt(np.full(self.d, variances.mean()) if self.compares_columns else variances)
-                values, vectors = np.linalg.eigh(one / size / size[:, None])
-                if values[0] < share:
-                    one[:] = ((vectors * np.maximum(values, share)) @ vectors.T) * size * size[:, None]
-            return out
-        return covariances
+            pass
+        out = np.array(covariances)
+        for one in self.stacked(out):
+            variances = np.maximum(np.diagonal(one), ridge)
+            size = np.sqrt(np.full(self.d, variances.mean()) if self.compares_columns else variances)
+            values, vectors = np.linalg.eigh(one / size / size[:, None])
+            if values[0] < share:
+                one[:] = ((vectors * np.maximum(values, share)) @ vectors.T) * size * size[:, None]
+        return out
+
+    def is_rounding(self, covariances: Floats, whiten: Floats) -> bool:
+        """The trace of the inverse correlations is between the inverse of their least eigenvalue and d times that."""
+        inverse = np.einsum("kij,ki->k", self.stacked(whiten) ** 2, self.variances(covariances))
+        return bool((inverse * (self.d * _UNSURE) > 1.0).any())
 
     def collapsed(self, raw: Floats, ridge: Floats, whole: Floats) -> list[bool]:
         """By eigenvalues, in units of the ridge: a variance below 1 is flat."""
