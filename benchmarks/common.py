@@ -76,7 +76,9 @@ def machine() -> str:
         except metadata.PackageNotFoundError:
             versions.append(f"{name} not installed")
     cores = len(os.sched_getaffinity(0))
-    return f"{platform.machine()}, {cores} cores, kernels: {kernels.instruction_set()}\n{', '.join(versions)}"
+    openblas = sorted({str(each["architecture"]) for each in threadpool_info() if each["internal_api"] == "openblas"})
+    kinds = f"kernels: {kernels.instruction_set()}, those of OpenBLAS: {', '.join(openblas) or 'none'}"
+    return f"{platform.machine()}, {cores} cores, {kinds}\n{', '.join(versions)}"
 
 
 def show(title: str, head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (0,)) -> None:

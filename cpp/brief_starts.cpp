@@ -26,8 +26,6 @@ namespace {
 using std::size_t;
 
 constexpr double kSettled = 1e-6;  // a step that lowers the inertia by a smaller share is the last; exact steps follow
-constexpr size_t kEnough = 4;     // starts, after which no more are made if
-constexpr double kAlike = 1e-5;  // the inertias of all differ by a smaller share: groups are clear
 constexpr size_t kThreadsPay = 200'000;  // values compared in one step, below which a second thread costs more than it gains
 
 // The distinct rows in lexicographic order, less their mean, with their weights: neither repetition nor order matters. Rows of
@@ -298,7 +296,7 @@ using Line = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cp
 using Out = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Writes the centres found into `out` (k x d), the largest cluster first, and returns the mean squared distance of the rows,
-// times `scale` squared. Starts that find the same are the last, from `kEnough` on. Each of the starts takes `steps` steps, and the best at most `further` more.
+// times `scale` squared. Each of the starts takes `steps` steps, and the best at most `further` more.
 template <class Rows>
 double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t seed, size_t starts, size_t steps,
                     size_t further, size_t threads, Out out) {
@@ -312,7 +310,6 @@ double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t 
     fw::Random random(seed);
     const bool two = threads > 1 && table.n * k * d >= kThreadsPay;
     Clustering best;
-    double least = best.value, most = 0;
     for (size_t i = 0; i < starts; i += 2) {
         // Two at a time, each from its own random stream, so that the number of threads does not matter.
         const uint64_t seeds[2] = {random.next(), random.next()};
@@ -325,13 +322,8 @@ double brief_starts(Rows x, std::optional<Line> weights, double scale, uint64_t 
             other.get();
         } else
             for (size_t which = 0; which < count; ++which) run(which);
-        for (size_t which = 0; which < count; ++which) {
-            least = std::min(least, made[which].value);
-            most = std::max(most, made[which].value);
-        }
         for (size_t which = 0; which < count; ++which)
             if (made[which].value < best.value || best.centres.empty()) best = std::move(made[which]);
-        if (i + count >= kEnough && most - least <= kAlike * least) break;
     }
     if (further) makers[0].descend(best, further);
     std::vector<double> size_of(k, 0.0);

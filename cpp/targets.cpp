@@ -100,7 +100,8 @@ class Targets {
         static thread_local std::vector<double> room;
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
         const size_t numbers = k_ * d_;
-        const size_t copies = numbers <= fw::few_sums ? fw::few_copies : numbers <= fw::nearby_sums ? 2 : 1;
+        const bool one_by_one = d_ == 8 || d_ == 16 || d_ == 32 || d_ == 64;  // other rows are added by cluster
+        const size_t copies = !one_by_one || numbers > fw::nearby_sums ? 1 : numbers > fw::few_sums ? 2 : fw::few_copies;
         const size_t clusters = copies * (k_ + (copies > 1)), needed = clusters * (d_ + 1) + 8;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);

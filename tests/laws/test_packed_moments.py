@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +122,22 @@ def test_moments_that_may_not_be_written_to_are_merged_elsewhere() -> None:
     np.testing.assert_array_equal(left.scatter, before)
     assert left.absorb(Moments.empty(5)) is left
     assert Moments.empty(5).absorb(left) is left
+
+
+@pytest.mark.parametrize("kind", [Moments, PackedMoments])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_memory_that_may_not_be_written_to_is_not_used(kind: Any, side: str) -> None:
+    """Records that come from another process may be read-only; neither is what they leave given to the next block."""
+    spare = Spare()
+    first, second, third = _blocks(np.float64, weighted=False, d=5)[:3]
+    left, right, expected = kind.of(first, spare), kind.of(second, spare), kind.of(first).merge(kind.of(second))
+    given = left if side == "left" else right
+    numbers = given.scatter if kind is Moments else given.packed
+    numbers.flags.writeable = False
+    merged = left.absorb(right)
+    for name in ("centre", "scatter" if kind is Moments else "packed"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(expected, name))
+    kind.of(third, spare)  # in memory that may be written to
 
 
 @pytest.mark.parametrize("k", [3, None])

@@ -35,8 +35,9 @@ class Spare:
         return np.zeros(size) if self._kept else _zeros(size, huge=True)
 
     def give(self, matrix: NDArray[np.float64]) -> None:
-        """Take over a matrix that is not used any more."""
-        self._free.append(matrix)
+        """Take over a matrix that is not used any more. What came from another process may be read-only, and is of no use."""
+        if matrix.flags.writeable:
+            self._free.append(matrix)
 
     def clear(self) -> None:
         """Give all of it back to the system."""

@@ -61,7 +61,7 @@ class Moments:
         centre, scatter = kernels.merge_moments(
             self.centre, self.scatter, self.weight, other.centre, other.scatter, other.weight, out=self.scatter
         )
-        if self.spare is not None and other.scatter.flags.writeable:
+        if self.spare is not None:
             self.spare.give(other.scatter)
         return Moments(self.weight + other.weight, self.rows + other.rows, centre, scatter, self.spare)
 

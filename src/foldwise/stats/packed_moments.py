@@ -51,6 +51,8 @@ class PackedMoments:
         """The same in the memory of this one, which must not be used any more; with `spare`, nor must the other."""
         if other.weight == 0.0 or self.weight == 0.0:
             return self if other.weight == 0.0 else other
+        if not self.packed.flags.writeable:
+            return self.merge(other)  # what came from another process may be read-only
         centre = triangle.merge_into(self.centre, self.packed, self.weight, other.centre, other.packed, other.weight)
         if self.spare is not None:
             self.spare.give(other.packed)

@@ -159,7 +159,7 @@ def find_clusters(
             assign(centres)
     searched = "searched in memory" if effort is not None else ""
     if brief is not None and brief.suits:
-        searched = f"best of up to {BRIEF_STARTS} brief starts"
+        searched = f"best of {BRIEF_STARTS} brief starts"
     return Clusters(centres, assignment, outcome, best.resumed_at, best.iterations, searched)
 
 

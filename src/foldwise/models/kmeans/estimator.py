@@ -37,10 +37,10 @@ class KMeans(CentreModel):
         removes centres (Fritzke 2020). Where rows x columns x clusters are at most 524,288 it makes eight starts in memory,
         then moves single centres of the best or recombines them, until a number of attempts in a row (54 to 290, fewer in the
         larger of these tables) have failed. "auto" does the same up to 32,768, with three starts and at least 8 attempts
-        (two and up to 6 above 12,000); beyond, for dense and complete rows, six starts (four if all find the same) of 8 to 20
-        steps on at most 40,000 rows (50 for each cluster, if that is more), of which the best goes on, unless these rows x
-        columns x clusters exceed 1e8; and nothing if `init` or `n_init` are other than their defaults. "split-merge" splits one
-        cluster and merges two. "none" is plain k-means.
+        (two and up to 6 above 12,000); beyond, for dense and complete rows, six starts of 8 to 20 steps on at most 40,000 rows
+        (50 for each cluster, if that is more), of which the best goes on, unless these rows x columns x clusters exceed 1e8;
+        and nothing if `init` or `n_init` are other than their defaults. "split-merge" splits one cluster and merges
+        two. "none" is plain k-means.
     metric : "cosine" is spherical k-means: rows are divided by their lengths, centres lie on the sphere.
     scale : standardise columns first, as (x - mean_) / scale_, for columns in different units. Distances, inertia and
         `cluster_centers_` (also those given as init) then refer to standardised rows; `centers_in_data_units()` converts.

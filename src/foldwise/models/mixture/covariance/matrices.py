@@ -14,7 +14,7 @@ from foldwise.stats.moments import Moments
 
 _SPREAD = 4.0  # in units of the ridge: a direction that varies less in the whole cannot be flat in a component
 _ROUNDED = 0.5  # of the ridge: rounding does not lift a flat direction from here to above 1
-_UNSURE = 16 * float(np.finfo(np.float64).eps)  # for each column: eigenvalues of correlations below are mere rounding
+_UNSURE = 2 * float(np.finfo(np.float64).eps)  # for each column: eigenvalues of correlations below are mere rounding
 _VALUES = 1 << 16  # of matrices that are factorised together: they stay in the cache
 
 
@@ -76,10 +76,15 @@ class MatrixType(CovarianceType):
         return np.asarray(self.formed((whole * share + np.diag(ridge))[None])[0])
 
     def sound(self, covariances: Floats, ridge: Floats, share: float) -> Floats:
-        """The ridge is small beside the variances of a component much wider than others. Rounding of its sums is not."""
+        """The ridge is small beside the variances of a component much wider than others. Rounding of its sums is not.
+
+        What has a density by rounding alone is lifted just above that, and no further: EM would lose what it has gained.
+        """
+        least = floor = share
         try:
             if not self.is_rounding(covariances, self.whiten(covariances)):
                 return covariances
+            least, floor = self.d * _UNSURE, 2 * self.d * _UNSURE
         except np.linalg.LinAlgError:
             pass
         out = np.array(covariances)
@@ -87,14 +92,24 @@ class MatrixType(CovarianceType):
             variances = np.maximum(np.diagonal(one), ridge)
             size = np.sqrt(np.full(self.d, variances.mean()) if self.compares_columns else variances)
             values, vectors = np.linalg.eigh(one / size / size[:, None])
-            if values[0] < share:
-                one[:] = ((vectors * np.maximum(values, share)) @ vectors.T) * size * size[:, None]
+            if values[0] < least:
+                one[:] = ((vectors * np.maximum(values, floor)) @ vectors.T) * size * size[:, None]
         return out
 
     def is_rounding(self, covariances: Floats, whiten: Floats) -> bool:
-        """The trace of the inverse correlations is between the inverse of their least eigenvalue and d times that."""
+        """Whether the least eigenvalue of some correlations is below that of rounding.
+
+        The trace of their inverse is between the inverse of that eigenvalue and d times as much: it clears most of them.
+        """
+        least = self.d * _UNSURE
         inverse = np.einsum("kij,ki->k", self.stacked(whiten) ** 2, self.variances(covariances))
-        return bool((inverse * (self.d * _UNSURE) > 1.0).any())
+        for one in self.stacked(covariances)[inverse * least > 1.0]:
+            size = np.sqrt(np.diagonal(one))
+            try:
+                np.linalg.cholesky(one / size / size[:, None] - least * np.eye(self.d))
+            except np.linalg.LinAlgError:
+                return True
+        return False
 
     def collapsed(self, raw: Floats, ridge: Floats, whole: Floats) -> list[bool]:
         """By eigenvalues, in units of the ridge: a variance below 1 is flat."""
