@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import os
 
-# Before NumPy is imported: with another processor's kernels, as some machines have set, all that calls BLAS is slower than it is.
+# Before NumPy is imported: with kernels of another processor, which some machines ask for, other libraries would appear slow.
 for _choice in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(_choice, None)

@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from threadpoolctl import threadpool_info
+
 from foldwise import kernels
 from foldwise.report.text import align
 
