@@ -5,5 +5,6 @@ from __future__ import annotations
 import os
 
 # Before NumPy is imported: with kernels of another processor, which some machines ask for, other libraries would appear slow.
-for _choice in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-    os.environ.pop(_choice, None)
+# The worker of faiss is told which ones to use.
+if "KEEP_CORETYPE" not in os.environ:
+    os.environ.pop("OPENBLAS_CORETYPE", None)

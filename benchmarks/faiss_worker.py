@@ -41,7 +41,7 @@ class Worker:
         self._folder = tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.faiss_worker", self._folder.name],
-            env={**os.environ, "OPENBLAS_CORETYPE": core_type},
+            env={**os.environ, "OPENBLAS_CORETYPE": core_type, "KEEP_CORETYPE": "1"},
             cwd=Path(__file__).resolve().parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
