@@ -89,7 +89,9 @@ class CovarianceType(ABC):
 
     @abstractmethod
     def sound(self, covariances: Floats, ridge: Floats, share: float) -> Floats:
-        """Covariances without a density, but for rounding, get one: no variance is then below `share` of the column's."""
+        """Covariances without a density get one: no variance is then below `share` of the column's, or below rounding if
+        they have one by rounding alone.
+        """
 
     @abstractmethod
     def is_rounding(self, covariances: Floats, whiten: Floats) -> bool:
