@@ -15,7 +15,7 @@ inline double two_to(int power) {
 }
 
 // Vectors of at most 32 bytes: longer ones convert fewer values in the same time.
-constexpr size_t fixed_bytes = FW_BYTES < 32 ? FW_BYTES : 32, fixed_lanes = fixed_bytes / sizeof(double);
+constexpr size_t fixed_bytes = FW_BYTES, fixed_lanes = fixed_bytes / sizeof(double);
 using FixedInts = VecOf<long long, fixed_bytes>::type;
 using FixedDoubles = VecOf<double, fixed_bytes>::type;
 

@@ -79,7 +79,8 @@ class Assign:
     def prepare(self, state: dict[str, Any], n: int) -> None:
         """Allocate the arrays of a block state."""
         if self.name not in state:
-            state[self.name] = np.full(n, -1, dtype=np.int32)
+            # a first pass writes every label, and so all threads get the memory, not only the calling one
+            state[self.name] = np.empty(n, np.int32) if self.blank else np.full(n, -1, dtype=np.int32)
         if self.integers is False and "integers" not in state:
             with suppress(MemoryError):  # they only save time
                 state["integers"] = integer_rows(n, self.targets.points.shape[1])
