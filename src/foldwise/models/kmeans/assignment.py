@@ -25,8 +25,8 @@ from foldwise.models.kmeans.last_pass import LastAssign, SumClusters
 from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
 
-# The work of a part of the rows: dispatching it takes nearly a tenth of a millisecond, and Ctrl-C waits for it.
-_PART_FLOPS = 1e7, 2e10
+# The work of a part of the rows: dispatching it takes up to a tenth of a millisecond, and Ctrl-C waits for it.
+_PART_FLOPS = 3e7, 2e10
 _BOUNDED_SHARES = 4  # with bounds, parts are made as for so many threads
 
 
