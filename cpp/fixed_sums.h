@@ -14,14 +14,11 @@ inline double two_to(int power) {
     return value;
 }
 
-// Vectors of at most 32 bytes: longer ones convert fewer values in the same time.
-constexpr size_t fixed_bytes = FW_BYTES, fixed_lanes = fixed_bytes / sizeof(double);
-using FixedInts = VecOf<long long, fixed_bytes>::type;
-using FixedDoubles = VecOf<double, fixed_bytes>::type;
-
-template <class T> inline FixedInts in_fixed_point(const T *x, double scale, FixedDoubles start) {
+// As many values as `start` has lanes.
+template <class V, class T> inline auto in_fixed_point(const T *x, double scale, V start) {
+    constexpr size_t L = sizeof(V) / sizeof(double);
     // The product with a power of two is exact, so this is rounded once, fused or not.
-    return (FixedInts)(convert<FixedDoubles>(x, std::make_index_sequence<fixed_lanes>{}) * scale + start);
+    return (typename VecOf<long long, sizeof(V)>::type)(convert<V>(x, std::make_index_sequence<L>{}) * scale + start);
 }
 
 template <class T> inline long long in_fixed_point_one(const T *x, const FixedSums &to, size_t j) {
@@ -78,16 +75,18 @@ __attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets
 // Adds a row to the sums of cluster `after` and subtracts it from those of `before`. `columns` is their number if that is known
 // when this is compiled, and 0 otherwise, here and in what follows.
 template <size_t columns, class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
-    using I = FixedInts;
-    constexpr size_t L = fixed_lanes;
     if (columns) d = columns;
     long long *sums = to.sums + size_t(after) * d, *old = to.sums + size_t(before) * d;
     size_t j = 0;
-    for (; j + L <= d; j += L) {
-        const I y = in_fixed_point(x + j, to.scale, load<FixedDoubles>(to.start + j));
+    const auto move = [&](auto start) __attribute__((always_inline)) {
+        const auto y = in_fixed_point(x + j, to.scale, start);
+        using I = decltype(in_fixed_point(x, 1.0, start));
         store(sums + j, load<I>(sums + j) + y);
         store(old + j, load<I>(old + j) - y);
-    }
+        j += sizeof start / sizeof(double);
+    };
+    while (j + lanes<double> <= d) move(load<Vec<double>>(to.start + j));
+    if (FW_BYTES == 64 && j + 4 <= d) move(load<VecOf<double, 32>::type>(to.start + j));
     for (; j < d; ++j) {
         const unsigned long long y = (unsigned long long)in_fixed_point_one(x, to, j);
         sums[j] = (long long)((unsigned long long)sums[j] + y);
@@ -96,29 +95,32 @@ template <size_t columns, class T> inline void move_fixed_row(const T *x, size_t
 }
 
 // Adds up `vectors` vectors of columns of some rows.
-template <size_t vectors, class T>
+template <size_t vectors, size_t bytes = FW_BYTES, class T>
 inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, size_t j, long long *sums) {
-    FixedInts sum[vectors];
-    FixedDoubles start[vectors];
+    using I = typename VecOf<long long, bytes>::type;
+    using D = typename VecOf<double, bytes>::type;
+    constexpr size_t L = bytes / sizeof(double);
+    I sum[vectors];
+    D start[vectors];
     FW_UNROLL(8)
     for (size_t v = 0; v < vectors; ++v) {
-        sum[v] = load<FixedInts>(sums + v * fixed_lanes);
-        start[v] = load<FixedDoubles>(to.start + j + v * fixed_lanes);
+        sum[v] = load<I>(sums + v * L);
+        start[v] = load<D>(to.start + j + v * L);
         settle(start[v]);  // kept in a register
     }
     const double scale = to.scale;
     for (size_t i = 0; i < count; ++i) {
         const T *row = x + size_t(rows[i]) * d + j;
         FW_UNROLL(8)
-        for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(row + v * fixed_lanes, scale, start[v]);
+        for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(row + v * L, scale, start[v]);
     }
     FW_UNROLL(8)
-    for (size_t v = 0; v < vectors; ++v) store(sums + v * fixed_lanes, sum[v]);
+    for (size_t v = 0; v < vectors; ++v) store(sums + v * L, sum[v]);
 }
 
 // Adds up some rows of a cluster before they are added to its sums, a few vectors of columns at a time.
 template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster) {
-    constexpr size_t L = fixed_lanes, most = FW_BYTES == 64 ? 8 : 4;
+    constexpr size_t L = lanes<double>, most = FW_BYTES == 64 ? 8 : 4;
     long long *sums = to.sums + size_t(cluster) * d;
     size_t j = 0;
     for (; j + most * L <= d; j += most * L) add_fixed_columns<most>(x, d, to, rows, count, j, sums + j);
@@ -134,6 +136,10 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
         add_fixed_columns<1>(x, d, to, rows, count, j, sums + j);
         j += L;
     }
+    if (FW_BYTES == 64 && j + 4 <= d) {
+        add_fixed_columns<1, 32>(x, d, to, rows, count, j, sums + j);
+        j += 4;
+    }
     for (; j < d; ++j) {
         unsigned long long sum = (unsigned long long)sums[j];
         for (size_t i = 0; i < count; ++i) sum += (unsigned long long)in_fixed_point_one(x + size_t(rows[i]) * d, to, j);
@@ -141,16 +147,13 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
     }
 }
 
-// Adds a single row of so many columns, a multiple of 8, to the sums of a cluster, in the longest vectors: fewer loads and stores of sums.
+// Adds a single row of so many columns, a multiple of 8, to the sums of a cluster.
 template <size_t columns, class T> inline void add_fixed_row(const T *row, const FixedSums &to, int cluster) {
-    using D = Vec<double>;
     using I = Vec<long long>;
     long long *sums = to.sums + size_t(cluster) * columns;
     FW_UNROLL(8)
-    for (size_t j = 0; j < columns; j += lanes<double>) {
-        const D y = convert<D>(row + j, std::make_index_sequence<lanes<double>>{}) * to.scale + load<D>(to.start + j);
-        store(sums + j, load<I>(sums + j) + (I)y);
-    }
+    for (size_t j = 0; j < columns; j += lanes<double>)
+        store(sums + j, load<I>(sums + j) + in_fixed_point(row + j, to.scale, load<Vec<double>>(to.start + j)));
 }
 
 constexpr size_t joining_most = 384, joining_clusters = 64;  // rows; clusters of which several rows are to be expected
@@ -224,8 +227,7 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
         long long *own = to.sums + cluster * columns;
         FW_UNROLL(8)
         for (size_t v = 0; v < columns / L; ++v) {
-            const D y = convert<D>(x + row * columns + v * L, std::make_index_sequence<L>{}) * scale + start[v];
-            store(own + v * L, load<I>(own + v * L) + (I)y);
+            store(own + v * L, load<I>(own + v * L) + in_fixed_point(x + row * columns + v * L, scale, start[v]));
         }
         ++to.counts[cluster];
     };
