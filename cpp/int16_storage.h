@@ -14,21 +14,8 @@
 
 namespace fw {
 
-// The sum of f(0) to f(n - 1), in eight interleaved parts, which are added in a fixed order.
-template <class F> inline double sum_by_parts(size_t n, F f) {
-    constexpr size_t parts = 8;
-    double sums[parts] = {};
-    size_t j = 0;
-    for (; j + parts <= n; j += parts)
-        for (size_t i = 0; i < parts; ++i) sums[i] += f(j + i);
-    for (size_t i = 0; j < n; ++i, ++j) sums[i] += f(j);
-    double total = 0;
-    for (size_t i = 0; i < parts; ++i) total += sums[i];
-    return total;
-}
-
 class Int16Storage {
-    std::vector<int> packed, start;
+    std::vector<int> in_order, packed, start;
     std::vector<float> row_pivot;
     Int16Targets view{};
 
@@ -54,31 +41,13 @@ class Int16Storage {
         return std::fmin(most / (row * score), 32766 / of.largest);
     }
 
-    // What rounding makes of the targets.
-    struct Rounded {
-        double sum = 0, error = 0, square = 0;  // the largest of all: sum of absolute values, squared error, squared length
-        void include(const Rounded &one) {
-            sum = one.sum > sum ? one.sum : sum;
-            error = one.error > error ? one.error : error;
-            square = one.square > square ? one.square : square;
-        }
-    };
-
-    // Rounds one target; column j goes to to[place(j)].
-    template <class Place> static Rounded round_target(const float *from, size_t d, double factor, uint16_t *to, Place place) {
-        constexpr double magic = 0x1.8p52;  // added and subtracted: the nearest integer
-        Rounded of;
-        for (size_t j = 0; j < d; ++j) {
-            const double value = double(from[j]) * factor, near = (value + magic) - magic;
-            of.sum += near < 0 ? -near : near;
-            of.square += near * near;
-            of.error += (value - near) * (value - near);
-            to[place(j)] = uint16_t(int32_t(near));
-        }
-        return of;
+    static void include(RoundedTarget &all, const RoundedTarget &one) {  // the largest of all
+        all.sum = one.sum > all.sum ? one.sum : all.sum;
+        all.error = one.error > all.error ? one.error : all.error;
+        all.square = one.square > all.square ? one.square : all.square;
     }
-    // Where packing two vectors of 16 integers puts a column.
-    static size_t packed_place(size_t j) { return j / 32 * 32 + j % 16 / 4 * 8 + j % 32 / 16 * 4 + j % 4; }
+    // Where packing two vectors of 16 integers puts a pair of columns.
+    static size_t packed_place(size_t p) { return p / 16 * 16 + p % 8 / 2 * 4 + p % 16 / 8 * 2 + p % 2; }
 
 public:
     // Whether rows times this power of two can be compared in this way.
@@ -88,12 +57,11 @@ public:
     const Int16Targets *fill(const float *shifted, const std::vector<double> &squares, size_t k, size_t d, double scale,
                              const float *pivot, const std::vector<unsigned char> &widths, double row_length, Int16Layout layout) {
         if (layout == Int16Layout::none) return nullptr;
+        const Kernels &kernels = active_kernels();
         Sizes sizes;
         for (size_t c = 0; c < k; ++c) {
-            const float *target = shifted + c * d;
-            const double sum = sum_by_parts(d, [&](size_t j) { return double(std::fabs(target[j])); });
-            float largest = 0;
-            for (size_t j = 0; j < d; ++j) largest = std::fabs(target[j]) > largest ? std::fabs(target[j]) : largest;
+            double sum, largest;
+            kernels.target_size(shifted + c * d, d, sum, largest);
             if (!(sum < 0x1p20)) return nullptr;  // nor for NaN
             sizes.sum = sum > sizes.sum ? sum : sizes.sum;
             sizes.largest = largest > sizes.largest ? largest : sizes.largest;
@@ -108,21 +76,16 @@ public:
         int *to = packed.data() + (64 - uintptr_t(packed.data()) % 64) % 64 / sizeof(int);
         start.resize(k);
         for (size_t c = 0; c < k; ++c) start[c] = int(std::lrint(-squares[c] / 2 * by_row * by_target));
-        Rounded all;
-        const auto round = [&](size_t c, int *at, auto place) {
-            all.include(round_target(shifted + c * d, d, by_target, (uint16_t *)at, place));
-        };
-        if (layout == Int16Layout::columns) {
-            for (size_t c = 0; c < k; ++c) round(c, to + c * stride, packed_place);
-        } else if (layout == Int16Layout::rows) {
-            for (size_t c = 0; c < k; ++c) round(c, to + c * stride, [](size_t j) { return j; });
-        } else {
-            size_t slot = 0;
-            for (const size_t width : widths) {
-                for (size_t i = 0; i < width; ++i)
-                    round(slot + i, to + slot * pairs + i, [width](size_t j) { return j / 2 * 2 * width + j % 2; });
-                slot += width;
-            }
+        RoundedTarget all{};
+        const bool direct = layout == Int16Layout::rows;
+        if (!direct) in_order.resize(k * pairs);
+        for (size_t c = 0; c < k; ++c)
+            include(all, kernels.round_target(shifted + c * d, d, by_target, (direct ? to : in_order.data()) + c * pairs));
+        if (layout == Int16Layout::panels) {
+            kernels.pack_pairs(in_order.data(), nullptr, widths.data(), widths.size(), pairs, to);
+        } else if (!direct) {
+            for (size_t c = 0; c < k; ++c)
+                for (size_t p = 0; p < pairs; ++p) to[c * stride + packed_place(p)] = in_order[c * pairs + p];
         }
         row_pivot.assign(d + 32, 0.0f);
         for (size_t j = 0; j < d; ++j) row_pivot[j] = float(pivot[j] * by_row);

@@ -1,5 +1,7 @@
 #include "isa.h"
 
+#include "parts.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -91,6 +93,13 @@ void *scratch(size_t bytes) {
         held = bytes;
     }
     return memory.get();
+}
+
+void hold(SumsGuard *guard) {
+    if (guard) guard->mutex.lock();
+}
+void release(SumsGuard *guard) {
+    if (guard) guard->mutex.unlock();
 }
 
 void trim_scratch() {

@@ -34,6 +34,17 @@ template <class T>
 using DistanceSums = void (*)(const double *points, size_t m, const T *x, const double *w, const int *labels, size_t n,
                               size_t d, double scale, size_t k, double *out, double *compared);
 
+// How targets are packed (pack_targets.h).
+template <class T> struct TargetKernels {
+    double (*shift)(const T *from, size_t d, double scale, const double *pivot, double *wide, T *shifted);
+    void (*pack)(const T *targets, const int *ids, const unsigned char *widths, size_t panels, size_t d, T *to);
+};
+
+// What rounding makes of a target: the sum of absolute values, the squared error and the squared length.
+struct RoundedTarget {
+    double sum, error, square;
+};
+
 struct Kernels {
     const char *name;
     size_t panel_targets;  // number of targets in a full panel (panel.h)
@@ -41,6 +52,11 @@ struct Kernels {
     RowKernels<double> f64;
     RowKernels<float> observed_f32;  // the same for rows with missing cells (observed.h)
     RowKernels<double> observed_f64;
+    TargetKernels<float> targets_f32;
+    TargetKernels<double> targets_f64;
+    void (*target_size)(const float *target, size_t d, double &sum, double &largest);
+    RoundedTarget (*round_target)(const float *target, size_t d, double factor, int *to);
+    void (*pack_pairs)(const int *targets, const int *ids, const unsigned char *widths, size_t panels, size_t pairs, int *to);
     // These return the total weight, and write the mean in two parts (2 x d) and the upper triangle of the scatter matrix
     // (of d x d numbers, or, if it is packed, of no others) or the sums of squares (d).
     double (*scatter_f32)(const float *x, const double *w, size_t n, size_t d, double *mean, double *out,
@@ -74,6 +90,10 @@ namespace avx512 { extern const Kernels kernels; }
 // The best table that this processor supports, or a lesser one if FOLDWISE_ISA asks for it.
 const Kernels &active_kernels();
 
+template <class T> const TargetKernels<T> &target_kernels();
+template <> inline const TargetKernels<float> &target_kernels<float>() { return active_kernels().targets_f32; }
+template <> inline const TargetKernels<double> &target_kernels<double>() { return active_kernels().targets_f64; }
+
 // How the active kernels compare rows of d columns with k targets as integers of 16 bits (nearest_int16.h,
 // nearest_few_int16.h), if that takes less time; `kept`: if rows are such integers already.
 Int16Layout quick_int16(size_t k, size_t d, bool kept);
@@ -82,6 +102,19 @@ Int16Layout quick_int16(size_t k, size_t d, bool kept);
 // next call. Kernels take all of their working memory from here: for small blocks, fresh pages would cost as much as
 // the arithmetic.
 void *scratch(size_t bytes);
+
+// Lets one thread at a time write to sums; null lets everyone. Kernels hold it by `Guarded`.
+class SumsGuard;
+void hold(SumsGuard *guard);
+void release(SumsGuard *guard);
+class Guarded {
+    SumsGuard *guard_;
+
+public:
+    explicit Guarded(SumsGuard *guard) : guard_(guard) { hold(guard_); }
+    ~Guarded() { release(guard_); }
+    Guarded(const Guarded &) = delete;
+};
 
 // Frees the calling thread's scratch memory if it has become large.
 void trim_scratch();

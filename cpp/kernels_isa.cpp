@@ -22,6 +22,7 @@ namespace {
 #include "exact_ties.h"
 #include "exact_sums.h"
 #include "fixed_sums.h"
+#include "pack_targets.h"
 #include "nearest.h"
 #include "bounded.h"
 #include "seeding.h"
@@ -50,6 +51,8 @@ extern const Kernels kernels = {
     FW_TEXT(FW_ISA), panel_targets,
     row_kernels<float, false>, row_kernels<double, false>,
     row_kernels<float, true>, row_kernels<double, true>,
+    {shift_target<float>, pack_targets<float>}, {shift_target<double>, pack_targets<double>},
+    target_size, round_target, pack_targets<int>,
     scatter_f32, scatter_f64, merge_moments,
     columns<float>, columns<double>,
     finite<float>, finite<double>,

@@ -29,36 +29,12 @@ template <class T> class TargetStorage {
     std::vector<unsigned char> widths;
     Int16Storage int16;
 
-    // Scales and shifts one target; returns its squared length.
-    double shift(const T *__restrict from, size_t d, double scale, double *__restrict wide, T *__restrict to) const {
-        const double *__restrict zero = wide_pivot.data();
-        for (size_t j = 0; j < d; ++j) {
-            const double value = double(from[j]) * scale;
-            wide[j] = value;
-            to[j] = T(value - zero[j]);
-        }
-        return sum_by_parts(d, [&](size_t j) { return double(to[j]) * double(to[j]); });
-    }
-
-    // Writes the targets of one panel, feature by feature.
-    void pack(size_t slot, size_t width, size_t d) {
-        T *__restrict to = packed.get() + slot * d;
-        const T *from[16];
-        for (size_t i = 0; i < width; ++i) from[i] = shifted.get() + size_t(ids[slot + i]) * d;
-        const auto all = [&](auto count) {
-            for (size_t j = 0; j < d; ++j, to += count)
-                for (size_t i = 0; i < count; ++i) to[i] = from[i][j];
-        };
-        if (width == 8) all(std::integral_constant<size_t, 8>());
-        else if (width == 5) all(std::integral_constant<size_t, 5>());
-        else all(width);
-    }
-
 public:
     Targets<T> view{};
 
     void fill(const T *centres, size_t k, size_t d, const double *given_pivot, double scale, GivenGroups given, bool observed,
               double row_length, bool kept) {
+        const TargetKernels<T> &kernels = target_kernels<T>();
         wide_pivot.resize(d);
         pivot.assign(d + 16, T(0));  // vectors are loaded past its end
         for (size_t j = 0; j < d; ++j) {
@@ -72,7 +48,7 @@ public:
         std::vector<double> squares(k);
         double longest = 0;
         for (size_t c = 0; c < k; ++c) {
-            squares[c] = shift(centres + c * d, d, scale, exact.get() + c * d, shifted.get() + c * d);
+            squares[c] = kernels.shift(centres + c * d, d, scale, wide_pivot.data(), exact.get() + c * d, shifted.get() + c * d);
             longest = squares[c] > longest ? squares[c] : longest;
         }
         ids.resize(k);
@@ -92,10 +68,10 @@ public:
             for (size_t p = 0; p < panels; ++p) {
                 const size_t width = count / panels + (p < count % panels);
                 widths.push_back((unsigned char)width);
-                pack(slot, width, d);
                 slot += width;
             }
         }
+        kernels.pack(shifted.get(), ids.data(), widths.data(), widths.size(), d, packed.get());
         const size_t padded = observed ? (k + 15) / 16 * 16 : 0;
         half_squares.assign(padded * d, T(0));
         for (size_t s = 0; observed && s < k; ++s)

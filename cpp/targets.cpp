@@ -2,13 +2,16 @@
 // of rows.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "isa.h"
+#include "parts.h"
 #include "target_storage.h"
 
 namespace nb = nanobind;
@@ -47,10 +50,27 @@ class Targets {
     fw::TargetStorage<float> f32_;
     fw::TargetStorage<double> f64_;
 
+    static constexpr size_t unknown = ~size_t(0);  // rows that moved, if one had a label that is no target
+
     static AssignTuple tuple(fw::AssignCounts a) {
         fw::trim_scratch();
-        require(a.moved != ~size_t(0), "a label is not a target");
+        require(a.moved != unknown, "a label is not a target");
         return {a.moved, a.computed, a.near_ties, a.exact_ties};
+    }
+
+    // The counts of all rows or, if threads share them out, of the parts that this thread takes; work(first, count) does some rows.
+    template <class Work> static AssignTuple shared_out(fw::Parts *parts, size_t n, Work work) {
+        if (!parts) return tuple(work(size_t(0), n));
+        fw::AssignCounts all{0, 0, 0, 0};
+        parts->share([&](size_t first, size_t end) {
+            const fw::AssignCounts some = work(first, end - first);
+            all.moved = some.moved == unknown ? unknown : all.moved + some.moved;
+            all.computed += some.computed;
+            all.near_ties += some.near_ties;
+            all.exact_ties += some.exact_ties;
+            return all.moved != unknown;
+        });
+        return tuple(all);
     }
 
     size_t rows(const Matrix &x) const {
@@ -88,7 +108,8 @@ class Targets {
     // Sums that the kernel adds to in fixed point, if requested; null otherwise. The integers belong to the thread.
     template <class T>
     const fw::FixedSums *fixed_sums(const fw::Targets<T> &t, const Doubles2Out &high, const Doubles2Out &low,
-                                    const Doubles2Out &weight, int bits, int coarse_bits, fw::FixedSums &view) const {
+                                    const Doubles2Out &weight, int bits, int coarse_bits, fw::FixedSums &view,
+                                    const fw::Parts *parts = nullptr) const {
         if (!high.is_valid()) return nullptr;
         require(single_ && !observed_, "only complete float32 rows are summed in fixed point");
         require(low.is_valid() && weight.is_valid() && high.shape(0) == k_ && high.shape(1) == d_ && low.shape(0) == k_ &&
@@ -102,7 +123,8 @@ class Targets {
         const size_t numbers = k_ * d_;
         const bool one_by_one = d_ == 8 || d_ == 16 || d_ == 32 || d_ == 64;  // other rows are added by cluster
         const size_t copies = !one_by_one || numbers > fw::nearby_sums ? 1 : numbers > fw::few_sums ? 2 : fw::few_copies;
-        const size_t clusters = copies * (k_ + (copies > 1)), needed = clusters * (d_ + 1) + 8;
+        const size_t apart = fw::clusters_apart(d_, copies), clusters = copies > 1 ? copies * apart : k_;
+        const size_t needed = clusters * (d_ + 1) + 8, front = copies > 1;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);
             integers.shrink_to_fit();
@@ -118,8 +140,8 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {sums, sums + clusters * d_, copies, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
-                weight.data(), least, grid, start + wide};
+        view = {sums + front * d_, sums + clusters * d_ + front, copies, apart, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
+                weight.data(), least, grid, start + wide, parts ? parts->guard() : nullptr};
         return &view;
     }
 
@@ -131,14 +153,20 @@ class Targets {
         return {integers.data(), ready};
     }
 
-    void check_labels(const int *labels, size_t n) const {
+    bool are_targets(const int *labels, size_t n) const {
         unsigned largest = 0;  // negative labels become very large, except that of a row with nothing observed
         const unsigned shift = observed_ ? 1 : 0;
         for (size_t i = 0; i < n; ++i) {
             const unsigned label = unsigned(labels[i]) + shift;
             largest = label > largest ? label : largest;
         }
-        require(n == 0 || largest < k_ + shift, "a label is not a target");
+        return n == 0 || largest < k_ + shift;
+    }
+
+    // What is written for all rows, from the first on, cannot be written by several threads.
+    static void check_parts(const fw::Parts *parts, size_t n, bool writes_from_first) {
+        require(!parts || parts->rows() == n, "parts must be those of the rows");
+        require(!parts || !writes_from_first, "rows that are shared out are moved between sums, and not measured");
     }
 
     void check_groups(const Ints &order, const Ints &ends) const {
@@ -181,33 +209,40 @@ public:
     // Returns (moved, computed, near_ties, exact_ties).
     AssignTuple nearest(Matrix x, IntsOut labels, AnyOut near, AnyOut next, IntsOut changed, IntsOut before, Doubles2Out high,
                         Doubles2Out low, Doubles2Out weight, int bits, int coarse_bits, Ints2Out integers, bool ready,
-                        Doubles2Out found, bool fresh) const {
+                        Doubles2Out found, bool fresh, fw::Parts *parts) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
+        check_parts(parts, n, changed.is_valid() || found.is_valid());
         require(!found.is_valid() || (found.shape(0) == 2 && found.shape(1) == k_), "residuals and counts must be two by targets");
         const fw::Int16Rows kept = int16_rows(integers, n, ready);
-        return tuple(with(x, [&](auto *values, const auto &t) {
+        require(!parts || !kept.values || parts->step() % 16 == 0, "parts must end at whole vectors of rows");
+        return with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
             const fw::Changes log = changes(changed, before, n);
             fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
+            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
             std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
             double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
             const fw::Residuals to{line, found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
             nb::gil_scoped_release released;
-            return kernels<T>(observed_).nearest(values, n, t, labels.data(), first, second, log, fixed, kept,
-                                                 found.is_valid() ? &to : nullptr, fresh);
-        }));
+            return shared_out(parts, n, [&](size_t begin, size_t count) {
+                const fw::Int16Rows own{kept.values ? kept.values + begin * ((d_ + 1) / 2 + 1) : nullptr, kept.ready};
+                return kernels<T>(observed_).nearest(values + begin * d_, count, t, labels.data() + begin, first ? first + begin : nullptr,
+                                                     second ? second + begin : nullptr, log, fixed, own,
+                                                     found.is_valid() ? &to : nullptr, fresh);
+            });
+        });
     }
 
     AssignTuple nearest_bounded(Matrix x, IntsOut labels, AnyOut upper, AnyOut lower, Any2Out group_lower, Any moved,
                                 Any group_moved, double most_moved, double slack, bool fresh, IntsOut changed,
                                 IntsOut before, Doubles2Out high, Doubles2Out low, Doubles2Out weight, int bits,
-                                int coarse_bits) const {
+                                int coarse_bits, fw::Parts *parts) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
-        return tuple(with(x, [&](auto *values, const auto &t) {
+        check_parts(parts, n, changed.is_valid());
+        return with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             require(group_lower.dtype() == nb::dtype<T>() &&
                     (t.groups == 1 || (group_lower.shape(0) == n && group_lower.shape(1) == t.groups)),
@@ -215,17 +250,22 @@ public:
             require(moved.shape(0) == k_ && group_moved.shape(0) == t.groups && moved.dtype() == nb::dtype<T>() &&
                     group_moved.dtype() == nb::dtype<T>(),
                     "moved must have one entry per target and per group, in the rows' dtype");
-            if (!fresh) check_labels(labels.data(), n);
-            fw::Bounds<T> bounds{optional<T>(upper, n),     optional<T>(lower, n),         (T *)group_lower.data(),
+            const fw::Bounds<T> bounds{optional<T>(upper, n),     optional<T>(lower, n),         (T *)group_lower.data(),
                                  (const T *)moved.data(),   (const T *)group_moved.data(), T(most_moved),
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
             const fw::Changes log = changes(changed, before, n);
             fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view);
+            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
             nb::gil_scoped_release released;
-            return kernels<T>(observed_).nearest_bounded(values, n, t, labels.data(), bounds, log, fixed);
-        }));
+            return shared_out(parts, n, [&](size_t begin, size_t count) {
+                if (!fresh && !are_targets(labels.data() + begin, count)) return fw::AssignCounts{unknown, 0, 0, 0};
+                fw::Bounds<T> own = bounds;
+                own.upper += begin, own.lower += begin;
+                if (t.groups > 1) own.group_lower += begin * t.groups;
+                return kernels<T>(observed_).nearest_bounded(values + begin * d_, count, t, labels.data() + begin, own, log, fixed);
+            });
+        });
     }
 
     void move_rows(Matrix x, Doubles weights, double weight_scale, Ints which, Ints before, Ints after, Ints slots, double coarse,
@@ -283,7 +323,7 @@ public:
         require(labels.shape(0) == n && total.shape(0) == k_, "labels per row, totals per target");
         require(!each.is_valid() || each.shape(0) == n, "each must have one entry per row");
         require(!counts.is_valid() || counts.shape(0) == k_, "counts must have one entry per target");
-        check_labels(labels.data(), n);
+        require(are_targets(labels.data(), n), "a label is not a target");
         with(x, [&](auto *values, const auto &t) {
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             nb::gil_scoped_release released;
@@ -306,6 +346,19 @@ public:
     }
 };
 
+// The sum of f(0) to f(n - 1), in eight interleaved parts, which are added in a fixed order.
+template <class F> double sum_by_parts(size_t n, F f) {
+    constexpr size_t parts = 8;
+    double sums[parts] = {};
+    size_t j = 0;
+    for (; j + parts <= n; j += parts)
+        for (size_t i = 0; i < parts; ++i) sums[i] += f(j + i);
+    for (size_t i = 0; j < n; ++i, ++j) sums[i] += f(j);
+    double total = 0;
+    for (size_t i = 0; i < parts; ++i) total += sums[i];
+    return total;
+}
+
 // The distance that each centre has moved, times scale, up to the rounding of sums in float64.
 void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out) {
     const size_t k = before.shape(0), d = before.shape(1);
@@ -314,7 +367,7 @@ void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out) 
     const auto run = [&](const auto *a, const auto *b) {
         nb::gil_scoped_release released;
         for (size_t c = 0; c < k; ++c, a += d, b += d)
-            out.data()[c] = std::sqrt(fw::sum_by_parts(d, [&](size_t j) {
+            out.data()[c] = std::sqrt(sum_by_parts(d, [&](size_t j) {
                 const double step = (double(b[j]) - double(a[j])) * scale;
                 return step * step;
             }));
@@ -329,6 +382,16 @@ void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out) 
 void register_targets(nb::module_ &m) {
     const auto x = nb::arg("x").noconvert(), labels = nb::arg("labels").noconvert();
     const auto weights = nb::arg("weights").noconvert().none();
+    nb::class_<fw::Parts>(m, "Parts")
+        .def("__init__", [](fw::Parts *self, size_t rows, size_t shares, size_t least, size_t most, size_t step, const fw::Parts *sharing) {
+            require(shares > 0 && least > 0 && most >= least && step > 0, "parts need shares, sizes and a step");
+            new (self) fw::Parts(rows, shares, least, most, step, sharing);
+        }, nb::arg("rows"), nb::arg("shares"), nb::arg("least"), nb::arg("most"), nb::arg("step"), nb::arg("sharing").none() = nb::none())
+        .def_prop_ro("taken", &fw::Parts::taken)
+        .def("take", [](fw::Parts &self) {
+            size_t first = 0, end = 0;
+            return self.take(first, end) ? std::optional(std::tuple(first, end)) : std::nullopt;
+        });
     nb::class_<Targets>(m, "Targets")
         .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double, bool>(), nb::arg("centres").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
@@ -340,14 +403,15 @@ void register_targets(nb::module_ &m) {
              nb::arg("before").noconvert().none() = nb::none(), nb::arg("high").noconvert().none() = nb::none(),
              nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
              nb::arg("bits") = 0, nb::arg("coarse_bits") = 0, nb::arg("integers").noconvert().none() = nb::none(),
-             nb::arg("ready") = false, nb::arg("residuals").noconvert().none() = nb::none(), nb::arg("fresh") = false)
+             nb::arg("ready") = false, nb::arg("residuals").noconvert().none() = nb::none(), nb::arg("fresh") = false,
+             nb::arg("parts").none() = nb::none())
         .def("nearest_bounded", &Targets::nearest_bounded, x, labels, nb::arg("upper").noconvert(),
              nb::arg("lower").noconvert(), nb::arg("group_lower").noconvert(), nb::arg("moved").noconvert(),
              nb::arg("group_moved").noconvert(), nb::arg("most_moved"), nb::arg("slack"), nb::arg("fresh"),
              nb::arg("changed").noconvert().none() = nb::none(), nb::arg("before").noconvert().none() = nb::none(),
              nb::arg("high").noconvert().none() = nb::none(),
              nb::arg("low").noconvert().none() = nb::none(), nb::arg("weight").noconvert().none() = nb::none(),
-             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0)
+             nb::arg("bits") = 0, nb::arg("coarse_bits") = 0, nb::arg("parts").none() = nb::none())
         .def("move_rows", &Targets::move_rows, x, weights, nb::arg("weight_scale"),
              nb::arg("which").noconvert().none(), nb::arg("before").noconvert().none(), nb::arg("after").noconvert(),
              nb::arg("slots").noconvert(), nb::arg("coarse"), nb::arg("fine"), nb::arg("high").noconvert(),

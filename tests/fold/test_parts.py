@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import foldwise as fw
 from foldwise.data.cache import CachedSource, cached
 from foldwise.data.scan import scan
-from foldwise.fold.local import LocalBlocks, falling_cuts
+from foldwise.fold.local import Cuts, LocalBlocks
 from foldwise.fold.passes import Passes
 from foldwise.models.kmeans.fit_data import KMeansData
 
@@ -40,22 +40,44 @@ class Count:
         self.value += other.value
 
 
-@given(n=st.integers(1, 5000), threads=st.integers(1, 8), least=st.integers(1, 300), more=st.integers(0, 3000))
-def test_falling_parts_cover_all_rows(n: int, threads: int, least: int, more: int) -> None:
-    cuts = falling_cuts(n, threads, least, least + more)
-    sizes = np.diff([0, *cuts])
-    assert cuts[-1] == n
+def sizes_of(cuts: Cuts, n: int) -> list[int]:
+    parts = cuts.parts(n)
+    taken = list(iter(parts.take, None))
+    assert [start for start, _ in taken] == [0, *(stop for _, stop in taken)][:-1]
+    assert taken[-1][1] == parts.taken == n
+    return [stop - start for start, stop in taken]
+
+
+@given(
+    n=st.integers(1, 5000),
+    threads=st.integers(1, 8),
+    least=st.integers(1, 300),
+    more=st.integers(0, 3000),
+    step=st.integers(1, 64),
+)
+def test_falling_parts_cover_all_rows(n: int, threads: int, least: int, more: int, step: int) -> None:
+    cuts = Cuts(threads, least, least + more, step)
+    sizes = np.array(sizes_of(cuts, n))
     assert (sizes > 0).all()
-    assert sizes.max() <= least + more
+    assert sizes.max() < least + more + step
+    assert (sizes[:-1] % step == 0).all()
     assert (np.diff(sizes[:-1]) <= 0).all()
+    assert len(sizes) <= cuts.most_threads(n)
+    assert Cuts(threads, least, least + more, step, alone=n).most_threads(n) == 1
+
+
+def test_parts_need_sizes() -> None:
+    for bad in ((0, 1, 1, 1), (1, 0, 1, 1), (1, 2, 1, 1), (1, 1, 1, 0)):
+        with pytest.raises(ValueError, match="parts need"):
+            Cuts(*bad).parts(10)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_states_of_parts_are_those_of_blocks(n_threads: int) -> None:
     x = np.arange(60_000 * 40, dtype=np.float32).reshape(-1, 40) % 7
     blocks = LocalBlocks(cached(scan(x)), n_threads)
-    first = blocks.total(Numbers(), Count, falling_cuts(len(x), n_threads, 100, 30_000))
-    blocks.total(Numbers(), Count, [12_345, len(x)])
+    first = blocks.total(Numbers(), Count, Cuts(n_threads, 100, 30_000))
+    blocks.total(Numbers(), Count, Cuts(1, 12_345, 12_345))
     blocks.total(Numbers(), Count)  # by blocks
     seen = np.concatenate(blocks.update(lambda state: state["seen"]))
     assert (seen == 3 * np.arange(len(x))).all()
@@ -67,7 +89,7 @@ def test_a_pass_over_blocks_first() -> None:
     x = np.ones((60_000, 40), np.float32)
     blocks = LocalBlocks(cached(scan(x)), 2)
     blocks.total(Numbers(), Count)
-    blocks.total(Numbers(), Count, [1000, len(x)])
+    blocks.total(Numbers(), Count, Cuts(1, 1000, 60_000))
     seen = np.concatenate(blocks.update(lambda state: state["seen"]))
     assert (seen == 2 * np.arange(len(x))).all()
 

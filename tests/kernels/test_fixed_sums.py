@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from foldwise.fold.local import Cuts
 from foldwise.kernels.targets import CentreGroups, DenseTargets, Grid, Moved, Rescaling, rescaling_within
 from foldwise.stats.cluster_sums import ClusterSums
 
@@ -120,6 +123,55 @@ def test_bounds_move_the_same_rows(d: int) -> None:
         assert (first == second).all()
         assert (plain.high + plain.low == bounded.high + bounded.low).all()
         assert same(replace_parts(plain), replace_parts(bounded))
+
+
+@pytest.mark.parametrize("d", [3, 8, 16, 64, 200])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_threads_that_share_out_rows_find_the_same(d: int, bounded: bool) -> None:
+    """They take parts of the rows until there are none, and add to the same sums."""
+    n, k = 9001, 12
+    x = table(n, d, 5)
+    x[7] *= np.float32(2.0**-40)  # no number in fixed point: added in two parts at once
+    frame, grid, dtype = frame_of(x), Grid.of(n), np.dtype(np.float32)
+    groups = CentreGroups(np.arange(k, dtype=np.int32), np.array([5, k], np.int32))
+    moved = Moved.of(np.zeros(k), np.zeros(2), 0.0, d, dtype)
+    found = []
+    for n_threads in (0, 1, 3):  # none: the whole in one call
+        labels, sums, counts = np.full(n, -1, np.int32), zero(k, d), []
+        bounds = np.empty(n, dtype), np.empty(n, dtype), np.empty((n, 2), dtype)
+        for step in range(3):
+            points = table(k, d, 6) * np.float32(1 - 0.1 * step)
+            parts = Cuts(2, 100, 3000, 16).parts(n) if n_threads else None
+            given: dict[str, Any] = {"sums": grid.fixed(sums.high, sums.low, sums.weight), "parts": parts}
+            if bounded:
+                targets = DenseTargets(points, frame, groups)
+                call = partial(targets.nearest_bounded, x, labels, bounds, moved, fresh=True, **given)
+            else:
+                call = partial(DenseTargets(points, frame).nearest, x, labels, fresh=step == 0, **given)
+            with ThreadPoolExecutor(max(n_threads, 1)) as pool:
+                each = [pool.submit(call) for _ in range(max(n_threads, 1))]
+                counts.append(np.sum([one.result() for one in each], axis=0).tolist())
+            assert parts is None or parts.taken == n
+        found.append((labels, replace_parts(sums), counts))
+    for labels, sums, counts in found[1:]:
+        assert (labels == found[0][0]).all()
+        assert same(sums, found[0][1])
+        assert counts == found[0][2]
+
+
+def test_what_cannot_be_shared_out() -> None:
+    x, labels = table(100, 4, 1), np.zeros(100, np.int32)
+    targets, parts = DenseTargets(table(3, 4, 2), frame_of(x)), Cuts(2, 10, 20).parts
+    with pytest.raises(ValueError, match="those of the rows"):
+        targets.nearest(x, labels, parts=parts(99))
+    with pytest.raises(ValueError, match="not measured"):
+        targets.nearest(x, labels, parts=parts(100), residuals=np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="not measured"):
+        targets.nearest(x, labels, parts=parts(100), changes=(labels.copy(), labels.copy()))
+    labels[55] = 3
+    sums = zero(3, 4)
+    with pytest.raises(ValueError, match="not a target"):
+        targets.nearest(x, labels, sums=Grid.of(100).fixed(sums.high, sums.low, sums.weight), parts=parts(100))
 
 
 def replace_parts(sums: ClusterSums) -> ClusterSums:

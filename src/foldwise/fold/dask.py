@@ -96,7 +96,7 @@ class DaskBlocks:
         """The result of every block, in row order."""
         return [result for part in self._all("each", task) for result in part]
 
-    def total(self, task: Any, zero: Callable[[], Any], cuts: Sequence[int] = (), progress: Any = None) -> Any:
+    def total(self, task: Any, zero: Callable[[], Any], cuts: Any = None, progress: Any = None) -> Any:
         """All results added up: by every worker, and then here."""
         total = zero()
         for part in self._all("total", task, zero):

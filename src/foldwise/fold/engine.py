@@ -23,7 +23,7 @@ class Blocks(Protocol):
     def each(self, task: Any) -> list[Any]:
         """The result of every block, in row order."""
 
-    def total(self, task: Any, zero: Any, cuts: Any = (), progress: Any = None) -> Any:
+    def total(self, task: Any, zero: Any, cuts: Any = None, progress: Any = None) -> Any:
         """The sum of what the task adds, in any order."""
 
     def ask(self, task: Any, requests: Any) -> dict[int, Any]:

@@ -16,6 +16,7 @@ from foldwise.data.cache import CachedSource
 from foldwise.data.source import Piece, Source, block_rows
 from foldwise.fold import blas, serial, threads
 from foldwise.fold.tree import Tree
+from foldwise.kernels import _core
 
 _MANY_VALUES = 1_000_000  # rows asked for by number: fewer values are copied before a second thread is awake
 
@@ -52,14 +53,17 @@ class LocalBlocks:
         return [found[number] for number in sorted(found)]
 
     def total(
-        self, task: Any, zero: Callable[[], Any], cuts: Sequence[int] = (), progress: Any = None, into: Any = None
+        self, task: Any, zero: Callable[[], Any], cuts: Cuts | None = None, progress: Any = None, into: Any = None
     ) -> Any:
         """The sum of all results; for exact sums, which may be formed in any order.
 
         The task adds its result itself: `task(block, state, total)`. Every thread has a total of its own, unless the task has
         the attribute `shares_total`. They are added up in the end, with the method `add`. Rows in memory are processed in the
-        parts that end at `cuts`, since the result does not depend on where they are cut. If `into` is given, it is the total
-        of the calling thread, and in the end that of all: large totals are then neither cleared nor added once more.
+        parts that `cuts` makes, since the result does not depend on where they are cut. A task with the attribute `takes_parts`
+        is called as `task(block, state, total, parts)` with all rows and takes what it does next from `parts` itself, as the
+        other threads do; it may return before there are none. If `into` is given, it is the total
+        of the calling thread, and in the end that of all: large totals are then neither cleared nor added once more. Tasks that
+        take parts add to its sums from all threads, with totals that the method `beside` makes.
         """
         shared = (zero() if into is None else into) if getattr(task, "shares_total", False) else None
         own: dict[int, Any] = {} if into is None else {get_ident(): into}
@@ -69,12 +73,13 @@ class LocalBlocks:
                 return shared
             thread = get_ident()
             if thread not in own:
-                own[thread] = zero()
+                own[thread] = into.beside() if shares_sums else zero()
             return own[thread]
 
-        if cuts and self._runs is None:
+        if cuts is not None and self._runs is None:
             self._runs = _runs_of(self.source, self._block_rows) if self.first == 0 and self.last is None else []
-        if cuts and self._runs:
+        shares_sums = into is not None and cuts is not None and bool(self._runs) and getattr(task, "takes_parts", False)
+        if cuts is not None and self._runs:
             self._visit_parts(task, mine, cuts, progress)
         else:
 
@@ -161,41 +166,38 @@ class LocalBlocks:
     def _state(self, number: int) -> dict[str, Any]:
         return self._states.setdefault(number, {})
 
-    def _visit_parts(self, task: Any, mine: Callable[[], Any], cuts: Sequence[int], progress: Any) -> None:
+    def _visit_parts(self, task: Any, mine: Callable[[], Any], cuts: Cuts, progress: Any) -> None:
         """The parts of runs of adjacent blocks; the arrays of their states are adjacent as well."""
         assert self._runs is not None
-        parts: list[tuple[_Run, int, int]] = []
         for run in self._runs:
             task.prepare(run.state, run.block.n_rows)
-            for number, start, stop in run.blocks:
-                kept = self._state(number)
-                for name, array in run.state.items():
-                    before = kept.get(name)
-                    owner = array if array.base is None else array.base
-                    if before is not None and before.base is owner:
-                        continue
-                    here = array[start:stop]
-                    if before is not None and before.shape == here.shape:  # from a pass over blocks
-                        here[...] = before
-                    kept[name] = here
-            first, last = run.block.start, run.block.start + run.block.n_rows
-            ends = [first, *(cut for cut in cuts if first < cut < last), last]
-            parts += [(run, start - first, stop - first) for start, stop in itertools.pairwise(ends)]
+            run.share_state(self._state)
+        shared: list[tuple[_Run, Any]] = []
+        for run in self._runs:
+            shared.append((run, cuts.parts(run.block.n_rows, shared[0][1] if shared else None)))
 
-        def work(number: int, part: tuple[_Run, int, int]) -> None:
-            run, start, stop = part
-            here = slice(start, stop)
-            task(run.block.take(here), {name: array[here] for name, array in run.state.items()}, mine())
+        def pieces() -> Iterator[tuple[_Run, Any]]:
+            for run, parts in shared:
+                while parts.taken < run.block.n_rows:
+                    yield run, parts
 
-        pieces: Iterator[Any] = iter(parts)
+        def work(number: int, piece: tuple[_Run, Any]) -> None:
+            run, parts = piece
+            if getattr(task, "takes_parts", False):
+                task(run.block, run.state, mine(), parts)
+            elif (rows := parts.take()) is not None:
+                here = slice(*rows)
+                task(run.block.take(here), {name: array[here] for name, array in run.state.items()}, mine())
+
+        jobs = pieces()
         if progress is not None:
-            pieces = progress(pieces, [run.block.start + stop for run, _, stop in parts])
-        n_threads = min(self.n_threads, len(parts))  # to wake a thread takes longer than a small table
+            jobs = progress(jobs, _RowsTaken([parts for _, parts in shared]))
+        n_threads = min(self.n_threads, sum(cuts.most_threads(run.block.n_rows) for run in self._runs))
         with blas.single_for(self.source.n_rows, self.source.n_columns):
             if n_threads == 1:
-                serial.run(pieces, work, lambda number, found: None)
+                serial.run(jobs, work, lambda number, found: None)
             else:  # kernels alone, and often short
-                threads.run(pieces, work, lambda number, found: None, n_threads, apart=True)
+                threads.run(jobs, work, lambda number, found: None, n_threads, apart=True)
 
     def _some(self, numbers: list[int]) -> Iterator[tuple[int, Piece]]:
         if not numbers:
@@ -222,12 +224,36 @@ class _RowsDone:
 
 
 @dataclass(frozen=True)
+class _RowsTaken:
+    """The number of rows that have been taken up, whatever the number of the piece."""
+
+    parts: Sequence[Any]
+
+    def __getitem__(self, number: int) -> int:
+        return sum(each.taken for each in self.parts)
+
+
+@dataclass(frozen=True)
 class _Run:
     """Blocks that are adjacent in memory, as one, with the state of all; `blocks` are number, first row and end of each."""
 
     block: Any
     blocks: list[tuple[int, int, int]]
     state: dict[str, Any] = field(default_factory=dict)
+
+    def share_state(self, state_of: Callable[[int], dict[str, Any]]) -> None:
+        """Let the states of the blocks be parts of the state of all."""
+        for number, start, stop in self.blocks:
+            kept = state_of(number)
+            for name, array in self.state.items():
+                before = kept.get(name)
+                owner = array if array.base is None else array.base
+                if before is not None and before.base is owner:
+                    continue
+                here = array[start:stop]
+                if before is not None and before.shape == here.shape:  # from a pass over blocks
+                    here[...] = before
+                kept[name] = here
 
 
 def _runs_of(source: Source, block_rows: int) -> list[_Run]:
@@ -242,22 +268,34 @@ def _runs_of(source: Source, block_rows: int) -> list[_Run]:
     return runs
 
 
-def falling_cuts(n_rows: int, n_threads: int, least: int, most: int, step: int = 1) -> list[int]:
-    """Where parts end that get smaller and smaller, so that all threads are ready at about the same time.
+@dataclass(frozen=True)
+class Cuts:
+    """Parts that get smaller and smaller, so that all threads are ready at about the same time.
 
-    All but the last end at multiples of `step`.
+    They have from `least` to `most` rows, and all but the last end at multiples of `step`. Up to `alone` rows are done by one
+    thread: to wake another takes longer.
 
-    >>> falling_cuts(1000, 2, 100, 400)
-    [250, 438, 579, 685, 785, 885, 985, 1000]
-    >>> falling_cuts(1000, 2, 100, 400, step=16)
-    [256, 448, 592, 704, 816, 928, 1000]
+    >>> parts = Cuts(shares=2, least=100, most=400, step=16).parts(1000)
+    >>> list(iter(parts.take, None))
+    [(0, 256), (256, 448), (448, 592), (592, 704), (704, 816), (816, 928), (928, 1000)]
     """
-    cuts, done = [], 0
-    while done < n_rows:
-        part = max(min(-(-(n_rows - done) // (2 * n_threads)), most), least)
-        done = min(done + -(-part // step) * step, n_rows)
-        cuts.append(done)
-    return cuts
+
+    shares: int
+    least: int
+    most: int
+    step: int = 1
+    alone: int = 0
+
+    def parts(self, n_rows: int, sharing: Any = None) -> Any:
+        """The parts of so many rows, which threads take one after the other (cpp/parts.h).
+
+        Those that are added to the same sums must know of each other (`sharing`).
+        """
+        return _core.Parts(n_rows, self.shares, self.least, self.most, self.step, sharing)
+
+    def most_threads(self, n_rows: int) -> int:
+        """How many threads there is work for."""
+        return 1 if n_rows <= self.alone else max(-(-n_rows // self.least), 1)
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from foldwise.errors import DataError
 from foldwise.fold import deadline, events
 from foldwise.fold.deadline import Deadline
 from foldwise.fold.engine import Blocks, Engine, Threads, current
-from foldwise.fold.local import LocalBlocks
+from foldwise.fold.local import Cuts, LocalBlocks
 from foldwise.fold.manifest import Manifest
 from foldwise.fold.row_arrays import WithRowArray
 from foldwise.fold.tree import Mergeable, Tree
@@ -108,7 +108,7 @@ class Passes:
             raise self._no_rows()
         return [result for result in results if result is not None]
 
-    def total(self, task: Any, zero: Callable[[], T], *, cuts: Sequence[int] = (), into: T | None = None) -> T:
+    def total(self, task: Any, zero: Callable[[], T], *, cuts: Cuts | None = None, into: T | None = None) -> T:
         """The sum of what the task adds to its total (see `LocalBlocks.total`), in any order; for exact sums.
 
         All of it is added to `into`, if given; a pass that fails leaves that half done.

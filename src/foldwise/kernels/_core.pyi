@@ -206,6 +206,16 @@ def em_normal(
     expected: NDArray[np.float64],
 ) -> tuple[int, bool, float]: ...
 
+class Parts:
+    """Rows that threads share out among themselves; see `foldwise.fold.local.Cuts`."""
+
+    def __init__(
+        self, rows: int, shares: int, least: int, most: int, step: int, sharing: Parts | None = None
+    ) -> None: ...
+    @property
+    def taken(self) -> int: ...
+    def take(self) -> tuple[int, int] | None: ...
+
 class Targets:
     """Points that rows are compared with; see `foldwise.kernels.targets`."""
 
@@ -239,6 +249,7 @@ class Targets:
         ready: bool = False,
         residuals: NDArray[np.float64] | None = None,
         fresh: bool = False,
+        parts: Parts | None = None,
     ) -> tuple[int, int, int, int]: ...
     def nearest_bounded(
         self,
@@ -259,6 +270,7 @@ class Targets:
         weight: NDArray[np.float64] | None = None,
         bits: int = 0,
         coarse_bits: int = 0,
+        parts: Parts | None = None,
     ) -> tuple[int, int, int, int]: ...
     def move_rows(
         self,

@@ -161,6 +161,7 @@ class DenseTargets:
         integers: KeptIntegers | None = None,
         residuals: Floats | None = None,
         fresh: bool = False,
+        parts: Any = None,
     ) -> tuple[int, int, int, int]:
         """Write each row's exact nearest target to `labels`; ties go to the lowest number.
 
@@ -170,12 +171,13 @@ class DenseTargets:
         Rows whose label changed are written to `changes`, which must have room for all rows, or moved between the `sums` of
         their clusters. `integers` are read if they are ready, and written otherwise; only if the targets are `rounded`.
         What `residuals_and_counts` finds for these labels is added to `residuals`, while rows are in the cache.
-        If `fresh`, no row has a label yet: what is in `labels` is not read.
+        If `fresh`, no row has a label yet: what is in `labels` is not read. If threads share out the rows, `parts`
+        (`_core.Parts`) are what is left of them: this call takes some, and returns when there are none, or after some time.
         """
         changed, before = changes or (None, None)
         high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
         values, ready = integers or (None, False)
-        given = changed, before, high, low, weight, bits, coarse_bits, values, ready, residuals, fresh
+        given = changed, before, high, low, weight, bits, coarse_bits, values, ready, residuals, fresh, parts
         return self._core.nearest(rows, labels, near, next_, *given)
 
     def nearest_bounded(
@@ -188,10 +190,14 @@ class DenseTargets:
         fresh: bool,
         changes: Changes | None = None,
         sums: FixedSums | None = None,
+        parts: Any = None,
     ) -> tuple[int, int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
-        given = (moved.each, moved.group, moved.most, moved.slack, fresh, *(changes or (None, None)), *(sums or ()))
-        return self._core.nearest_bounded(rows, labels, *bounds, *given)
+        changed, before = changes or (None, None)
+        high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
+        movement = moved.each, moved.group, moved.most, moved.slack
+        given = changed, before, high, low, weight, bits, coarse_bits, parts
+        return self._core.nearest_bounded(rows, labels, *bounds, *movement, fresh, *given)
 
     def move_rows(
         self,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.data.cache import CachedSource
-from foldwise.fold.local import falling_cuts
+from foldwise.fold.local import Cuts
 from foldwise.kernels import _core
 from foldwise.kernels.targets import VECTOR_ROWS, Labels
 from foldwise.models.kmeans import tasks
@@ -25,8 +25,11 @@ from foldwise.models.kmeans.last_pass import LastAssign, SumClusters
 from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
 
-# The work of a part of the rows: dispatching it takes up to a tenth of a millisecond, and Ctrl-C waits for it.
-_PART_FLOPS = 3e7, 2e10
+# The work of a part of the rows: beginning one costs some microseconds, and Ctrl-C waits for it; and work for one thread, as
+# to wake another takes some hundredths of a millisecond.
+_PART_FLOPS = 4e6, 2e10
+_ALONE_FLOPS = 1e7
+_PART_ROWS = 96  # parts have multiples of so many rows: whole panels
 _BOUNDED_SHARES = 4  # with bounds, parts are made as for so many threads
 
 
@@ -102,7 +105,8 @@ class Assignment:
     def _shares_blocks(self, k: int) -> bool:
         """Whether threads share out the rows of blocks, of which there are fewer than threads."""
         data = self.data
-        return -(-data.n // data.block_rows) < data.passes.n_threads and len(self._cuts(k, 1.0, bounded=False)) != 1
+        cuts = self._cuts(k, 1.0, bounded=False)
+        return -(-data.n // data.block_rows) < data.passes.n_threads and cuts is not None and cuts.most_threads(data.n) > 1
 
     def _task(self, centres: NDArray[Any], *, last: bool = False) -> tasks.Assign:
         """The E-step for these centres; from here on the labels are in doubt. The last one leaves nothing for later ones."""
@@ -129,18 +133,20 @@ class Assignment:
         self._blank = False
         self.bounds.learn(done.computed, done.moved, self.data.n)
 
-    def _cuts(self, k: int, share: float, *, bounded: bool) -> list[int]:
-        """Where parts of rows in memory end, if about this share of the rows is compared.
+    def _cuts(self, k: int, share: float, *, bounded: bool) -> Cuts | None:
+        """How rows in memory are cut into parts, if about this share of the rows is compared.
 
         Labels and sums do not depend on it. The number of comparisons that bounds save may, so with bounds the parts do not
         depend on the number of threads.
         """
         data = self.data
         if not isinstance(data.source, CachedSource) or data.source.sparse:
-            return []
+            return None
         flops = 2.0 * k * data.d * share + 40  # for a row
-        least, most = (max(int(work / flops) // 128, 1) * 128 for work in _PART_FLOPS)
-        return falling_cuts(data.n, _BOUNDED_SHARES if bounded else data.passes.n_threads, least, most, VECTOR_ROWS)
+        least, most, alone = (
+            max(int(work / flops) // _PART_ROWS, 1) * _PART_ROWS for work in (*_PART_FLOPS, _ALONE_FLOPS)
+        )
+        return Cuts(_BOUNDED_SHARES if bounded else data.passes.n_threads, least, most, VECTOR_ROWS, alone)
 
     # ------------------------------------------------------------ other label changes
 

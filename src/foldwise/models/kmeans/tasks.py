@@ -38,6 +38,10 @@ class Assigned:
         """Nothing yet; `missing` says whether rows may have missing cells."""
         return cls(ClusterSums.zero(np.arange(k, dtype=np.int32), d, missing=missing))
 
+    def beside(self) -> Assigned:
+        """Nothing yet, with the same sums, for another thread."""
+        return Assigned(self.sums)
+
     def count(self, moved: int, computed: int, settled: int, tied: int) -> None:
         """Count the rows of a block."""
         self.moved += moved
@@ -47,7 +51,8 @@ class Assigned:
 
     def add(self, other: Assigned) -> None:
         """Add the result for other blocks."""
-        self.sums.add(other.sums)
+        if other.sums is not self.sums:
+            self.sums.add(other.sums)
         self.count(other.moved, other.computed, other.settled, other.tied)
 
 
@@ -81,6 +86,8 @@ class Assign:
         if self.name not in state:
             # a first pass writes every label, and so all threads get the memory, not only the calling one
             state[self.name] = np.empty(n, np.int32) if self.blank else np.full(n, -1, dtype=np.int32)
+        if self.bounds is not None:
+            self._clear(state[self.name])
         if self.integers is False and "integers" not in state:
             with suppress(MemoryError):  # they only save time
                 state["integers"] = integer_rows(n, self.targets.points.shape[1])
@@ -97,14 +104,22 @@ class Assign:
         """Whether threads add to the same sums: those of sparse rows may be larger than the rows themselves."""
         return self.sparse
 
-    def __call__(self, block: Block, state: dict[str, Any], total: Assigned) -> None:
-        """Assign the rows of a block; labels are written to the state, changes in the sums are added to the total."""
-        self.prepare(state, block.n_rows)
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the kernel shares out rows in memory among threads: it leaves nothing to do for each part."""
+        return self.fixed and not self.sparse
+
+    def __call__(self, block: Block, state: dict[str, Any], total: Assigned, parts: Any = None) -> None:
+        """Assign the rows of a block, or the `parts` of it; labels are written to the state, changes in the sums are added to
+        the total.
+        """
+        if parts is None:
+            self.prepare(state, block.n_rows)
         labels, rows = state[self.name], block.unchecked
         if self.sparse:
             return self._sparse(block, labels, total)
         changes = None if self.blank or self.fixed else _changes(block.n_rows)
-        counts = self.nearest(rows, labels, state, changes, total.sums if self.fixed else None)
+        counts = self.nearest(rows, labels, state, changes, total.sums if self.fixed else None, parts=parts)
         total.count(*counts)
         if counts[0] and not self.fixed:
             if changes is not None:
@@ -120,6 +135,7 @@ class Assign:
         changes: Changes | None,
         add_to: ClusterSums | None = None,
         residuals: Floats | None = None,
+        parts: Any = None,
     ) -> tuple[int, int, int, int]:
         """Write the labels of dense rows; returns what is counted in `Assigned`. Moves are added in fixed point, if asked.
 
@@ -130,13 +146,12 @@ class Assign:
         if self.bounds is None:
             kept = None if self.integers is None else state.get("integers")
             integers = None if kept is None else (kept, bool(self.integers))
-            given = {"changes": changes, "sums": sums, "integers": integers, "residuals": residuals}
+            given = {"changes": changes, "sums": sums, "integers": integers, "residuals": residuals, "parts": parts}
             counts = self.targets.nearest(rows, labels, **given, fresh=self.blank)
         else:
-            self._clear(labels)
             arrays = state["upper"], state["lower"], state["group_lower"]
-            moved, fresh = self.bounds.moved, self.bounds.fresh
-            counts = self.targets.nearest_bounded(rows, labels, arrays, moved, fresh=fresh, changes=changes, sums=sums)
+            given = {"fresh": self.bounds.fresh, "changes": changes, "sums": sums, "parts": parts}
+            counts = self.targets.nearest_bounded(rows, labels, arrays, self.bounds.moved, **given)
             if residuals is not None:
                 residuals += self.targets.residuals_and_counts(rows, labels)
         return counts
