@@ -28,6 +28,7 @@ from foldwise.models.session import open_passes
 from foldwise.reportable import Reportable
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.observed import ObservedColumns
+from foldwise.stats.signs import signed
 
 _WITH_MATRIX = frozenset(("full", "tied", "ppca"))
 CRITERIA = ("bic", "icl", "aic")
@@ -306,7 +307,7 @@ def _split(model: GaussianMixture, k: int, by: str) -> MixtureStart:
         j = int(np.argmax(size))
         with blas.single():
             values, vectors = np.linalg.eigh(matrices[j])
-        step = vectors[:, -1] * (math.sqrt(max(values[-1], 0.0)) / 2)
+        step = signed(vectors[:, -1][None])[0] * (math.sqrt(max(values[-1], 0.0)) / 2)
         # At this distance, the two halves together have the covariance of the original.
         rest = matrices[j] - np.outer(step, step)
         weights = np.append(weights, weights[j] / 2)
