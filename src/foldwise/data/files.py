@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -225,13 +226,22 @@ def _spooled(path: str, label: str) -> Files:
     return Files((path,), format_of(path), (stamp(path),), label)
 
 
+def _is_folder(path: str) -> DataError:
+    """An error with a pattern that the files in a folder match, those of the most frequent kind."""
+    with os.scandir(path) as entries:
+        names = sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
+    endings = [name[len(os.path.splitext(without_compression(name))[0]) :] for name in names]
+    known = Counter(one for one in endings if os.path.splitext(one.lower())[0] in FORMATS or one.lower() in FORMATS)
+    if not known:
+        what = "this is a folder without files of a kind that is read" if names else "this is a folder without files"
+        return DataError(what, where=path, advice=f"Name a file, or files with a pattern. Supported: {_SUPPORTED}")
+    pattern = os.path.join(path, f"*{known.most_common(1)[0][0]}")
+    return DataError("this is a folder", where=path, advice=f"Name its files with a pattern, such as {pattern!r}")
+
+
 def _usable(path: str) -> None:
     if os.path.isdir(path):
-        raise DataError(
-            "this is a folder",
-            where=path,
-            advice=f"Name its files with a pattern, such as {os.path.join(path, '*.parquet')!r}",
-        )
+        raise _is_folder(path)
     if not os.path.exists(path):
         raise MissingFileError("there is no such file", where=path, advice=f"The current folder is {os.getcwd()}")
     if not os.path.isfile(path):
