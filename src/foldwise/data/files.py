@@ -202,7 +202,10 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     for one in asked:
         matches = matching(one)
         if not matches:
-            raise MissingFileError("no file matches this pattern", where=os.path.expanduser(os.fspath(one)))
+            advice = f"The current folder is {os.getcwd()}"
+            raise MissingFileError(
+                "no file matches this pattern", where=os.path.expanduser(os.fspath(one)), advice=advice
+            )
         if os.path.isdir(folder := os.path.expanduser(os.fspath(one))) and matches != [folder]:
             say_left_out(folder)
         paths.extend(matches)
@@ -232,8 +235,10 @@ def _is_folder(path: str) -> DataError:
         names = sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
     endings = [name[len(os.path.splitext(without_compression(name))[0]) :] for name in names]
     known = Counter(one for one in endings if os.path.splitext(one.lower())[0] in FORMATS or one.lower() in FORMATS)
+    if not names:
+        return DataError("this is a folder without files", where=path, advice="Name a file, or files with a pattern")
     if not known:
-        what = "this is a folder without files of a kind that is read" if names else "this is a folder without files"
+        what = "this is a folder without files of a kind that is read"
         return DataError(what, where=path, advice=f"Name a file, or files with a pattern. Supported: {_SUPPORTED}")
     pattern = os.path.join(path, f"*{known.most_common(1)[0][0]}")
     return DataError("this is a folder", where=path, advice=f"Name its files with a pattern, such as {pattern!r}")

@@ -185,7 +185,8 @@ def choose_mixture(
     listed = tuple(entries[kind, k] for kind in kinds for k in numbers if (kind, k) in entries)
     usable = [e for e in listed if not math.isnan(e.bic)]
     if not usable:
-        raise DataError(listed[0].reason)
+        advice = "Try fewer components, a simpler covariance type, or more rows"
+        raise DataError(listed[0].reason, where=scanned.where, advice=advice)
     best = min(usable, key=lambda e: (e.collapsed, getattr(e, criterion), e.parameters))
     if interrupted:
         message = (
