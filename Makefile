@@ -5,8 +5,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard cpp/*)
-# Figures shown in examples are those of the BLAS kernels that OpenBLAS chooses itself; some machines have others set.
-NO_BLAS_CHOICE := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test lint bench web clean
@@ -18,7 +16,7 @@ demo: $(VENV)/.installed
 	@echo "Open this page in a browser: $(CURDIR)/demo-output/report.html"
 
 test: $(VENV)/.installed-test $(VENV)/.chromium
-	$(NO_BLAS_CHOICE) $(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

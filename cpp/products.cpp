@@ -1,4 +1,4 @@
-// Python bindings of the products of the scatter matrix with a few vectors.
+// Python bindings of the products of rows, and of their scatter matrix, with vectors.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -17,6 +17,8 @@ using Line = Array<nb::ro, nb::ndim<1>>;
 using Doubles = Array<const double, nb::ndim<1>>;
 using Square = Array<const double, nb::ndim<2>>;
 using MatrixOut = Array<double, nb::ndim<2>>;
+using Floats = Array<const float, nb::ndim<2>>;
+using FloatsOut = Array<float, nb::ndim<2>>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -88,6 +90,15 @@ void product_and_form(Matrix x, Doubles weights, Square centre, Doubles factor, 
     });
 }
 
+void row_product(Floats x, Floats vectors, FloatsOut out) {
+    const size_t n = x.shape(0), d = x.shape(1), o = vectors.shape(0);
+    require(vectors.shape(1) == d, "vectors must have one entry per column");
+    require(out.shape(0) == n && out.shape(1) == o, "out must have a row for each row and a column for each vector");
+    nb::gil_scoped_release released;
+    products().row_product(x.data(), n, d, vectors.data(), o, out.data());
+    fw::trim_scratch();
+}
+
 template <class I, class T> const fw::SparseProducts<T, I> &sparse_table() {
     if constexpr (sizeof(I) == sizeof(std::int32_t)) return table<T>().narrow;
     else return table<T>().long_indices;
@@ -146,6 +157,7 @@ void register_products(nb::module_ &m) {
     m.def("scatter_product", &scatter_product, nb::arg("x").noconvert(), weights, centre, factor, basis, nb::arg("wide"), out);
     m.def("product_and_form", &product_and_form, nb::arg("x").noconvert(), weights, centre, factor, basis, out,
           nb::arg("form").noconvert());
+    m.def("row_product", &row_product, nb::arg("x").noconvert(), nb::arg("vectors").noconvert(), out);
     const auto values = nb::arg("values").noconvert(), columns = nb::arg("columns").noconvert();
     const auto starts = nb::arg("starts").noconvert();
     m.def("sparse_product", &sparse_product, values, columns, starts, weights, centre, factor, basis, nb::arg("wide"), out);

@@ -1,4 +1,4 @@
-// Products of the scatter matrix of rows with a few vectors; one table per instruction set. Shared by all of them, so it
+// Products of rows, and of their scatter matrix, with vectors; one table per instruction set. Shared by all of them, so it
 // contains no code.
 #pragma once
 
@@ -35,6 +35,7 @@ template <class T> struct ProductTable {
 struct Products {
     ProductTable<float> f32;
     ProductTable<double> f64;
+    void (*row_product)(const float *x, std::size_t n, std::size_t d, const float *vectors, std::size_t o, float *out);
 };
 
 namespace baseline { extern const Products products; }

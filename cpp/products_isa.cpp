@@ -13,6 +13,7 @@ namespace {
 #include "scatter_product.h"
 #include "product_and_form.h"
 #include "sparse_product.h"
+#include "row_product.h"
 
 // Products with weights far from 1 would leave the range of float32.
 inline bool moderate(const double *w, size_t n) {
@@ -63,6 +64,7 @@ constexpr SparseProducts<double, I> sparse_products_f64 = {sparse_f64<I>, sparse
 extern const Products products = {
     {dense_f32, with_form_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
     {dense_f64, with_form_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
+    row_product,
 };
 
 }  // namespace FW_ISA

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from data_helpers import read
 
+import foldwise as fw
 from foldwise.data import scan
 from foldwise.errors import DataError, MissingFileError
 
@@ -188,8 +189,9 @@ def test_missing_files_and_folders(tmp_path, put):
             scan(path)
         assert isinstance(caught.value, MissingFileError)
         assert isinstance(pickle.loads(pickle.dumps(caught.value)), MissingFileError)
-    refused(tmp_path, "folder", "*.parquet", where=tmp_path)
+    refused(tmp_path, "folder without files", where=tmp_path)
     put("a.csv", "a\n1\n")
+    refused(tmp_path, "this is a folder", "pattern", "*.csv", where=tmp_path)
     put("a.jsonl", '{"a": 1}\n')
     refused(str(tmp_path / "a*"), "different formats")
     refused("https://example.org/x.csv", "local files", where="https://example.org/x.csv")
@@ -212,3 +214,23 @@ def test_truth_value_among_numbers(put, word):
     rows[30] = f"{word},1"
     path = put("x.csv", "\n".join(["a,b", *rows]) + "\n")
     refused(path, f"'{word}' is not a number", "line 32", where=path, row=30, column="a")
+
+
+def test_a_condition_that_is_not_understood_takes_one_line(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    for where, told in (("a >", "syntax error"), ("zz > 1", r'"zz" not found.*Candidate bindings')):
+        with pytest.raises(DataError, match=rf"is not understood: .*{told}.*such as: age >= 18") as caught:
+            fw.scan(tmp_path / "x.csv", where=where)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_npy_file_ends_with_advice(tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY junk")
+    with pytest.raises(DataError, match=r"not a \.npy file.*numpy\.save"):
+        fw.scan(tmp_path / "x.npy")
+
+
+def test_one_row_is_told_from_equal_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="there is one row, or all are equal"):
+        fw.prepare(tmp_path / "x.csv")

@@ -125,7 +125,7 @@ def test_whole_numbers_of_32_bits_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_a_folder_without_images_is_still_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"this is a folder.*pattern"):
+    with pytest.raises(DataError, match=r"this is a folder.*pattern.*\*\.csv"):
         fw.scan(tmp_path)
     with pytest.raises(MissingFileError, match="no file matches"):
         fw.scan(f"{tmp_path}/*.png")
@@ -403,3 +403,14 @@ def test_memory_holds_only_some_images(tmp_path: Path) -> None:
     whole, more = map(int, made.stdout.split())
     assert whole > 800_000  # kilobytes
     assert more < whole / 4
+def test_a_folder_of_tables_is_an_error_that_names_a_pattern_for_them(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"this is a folder without files\. Name a file"):
+        fw.scan(tmp_path)
+    (tmp_path / "notes.xyz").write_text("words")
+    (tmp_path / ".hidden.csv").write_text("a\n1\n")
+    with pytest.raises(DataError, match="without files of a kind that is read"):
+        fw.scan(tmp_path)
+    for name in ("a.csv", "b.CSV.gz", "c.csv.gz", "d.csv.gz", "e.parquet"):
+        (tmp_path / name).write_text("a\n1\n")
+    with pytest.raises(DataError, match=r"such as '.*\*\.csv\.gz'"):
+        fw.scan(tmp_path)

@@ -39,6 +39,7 @@ def test_other_instruction_sets_pass_the_same_tests(isa: str) -> None:
         "test_against_reference.py",
         "test_mixture_kernel.py",
         "test_promises.py",
+        "test_row_product.py",
         "test_similarity.py",
         "test_distance_sums.py",
         "test_sparse_targets.py",

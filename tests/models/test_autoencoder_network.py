@@ -81,19 +81,19 @@ def onnx_value(steps: Any, x: np.ndarray) -> Any:
     return found[-1] if found else wide
 
 
-def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
+@pytest.mark.parametrize("widths", [(33, 40, 17), (784, 128, 300), (5, 1, 3)])
+def test_a_row_has_the_same_bits_alone_and_among_others(widths: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
-    widths = (33, 40, 17)
     layers = tuple(
         Layer(rng.standard_normal((o, i), dtype=f32), rng.standard_normal(o, dtype=f32), "silu")
         for i, o in pairwise(widths)
     )
-    network = Network(layers, rng.standard_normal((17, 33), dtype=f32))
-    rows = rng.standard_normal((700, 33), dtype=f32)
+    network = Network(layers, rng.standard_normal((widths[-1], widths[0]), dtype=f32))
+    rows = rng.standard_normal((700, widths[0]), dtype=f32)
     whole = network(rows)
     for some in (slice(0, 1), slice(5, 6), slice(100, 300), slice(0, 700, 7), slice(None, None, -1)):
         np.testing.assert_array_equal(network(rows[some]), whole[some])
-    assert network(rows[:0]).shape == (0, 17)
+    assert network(rows[:0]).shape == (0, widths[-1])
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -332,7 +332,10 @@ def try_condition(table: DuckDBTable, where: Any) -> None:
             if not table.confined:
                 sql_rights.check_condition(where, table.where, Database(files=()).query)
         except duckdb.Error as problem:
-            raise DataError(f"where={where!r} is not understood: {problem}", where=table.where) from None
+            lines = str(problem).split("\nLINE ")[0].split("\n")  # without the drawing of where in the SQL it is
+            told = "; ".join(line.strip().rstrip("!") for line in lines if line.strip())
+            advice = "It is SQL, such as: age >= 18 AND name = 'Ann'; a name with blanks is in double quotes"
+            raise DataError(f"where={where!r} is not understood: {told}", where=table.where, advice=advice) from None
 
 
 def _check_cases(table: DuckDBTable, where: str) -> None:

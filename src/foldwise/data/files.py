@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -201,7 +202,10 @@ def find(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Fi
     for one in asked:
         matches = matching(one)
         if not matches:
-            raise MissingFileError("no file matches this pattern", where=os.path.expanduser(os.fspath(one)))
+            advice = f"The current folder is {os.getcwd()}"
+            raise MissingFileError(
+                "no file matches this pattern", where=os.path.expanduser(os.fspath(one)), advice=advice
+            )
         if os.path.isdir(folder := os.path.expanduser(os.fspath(one))) and matches != [folder]:
             say_left_out(folder)
         paths.extend(matches)
@@ -225,13 +229,24 @@ def _spooled(path: str, label: str) -> Files:
     return Files((path,), format_of(path), (stamp(path),), label)
 
 
+def _is_folder(path: str) -> DataError:
+    """An error with a pattern that the files in a folder match, those of the most frequent kind."""
+    with os.scandir(path) as entries:
+        names = sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
+    endings = [name[len(os.path.splitext(without_compression(name))[0]) :] for name in names]
+    known = Counter(one for one in endings if os.path.splitext(one.lower())[0] in FORMATS or one.lower() in FORMATS)
+    if not names:
+        return DataError("this is a folder without files", where=path, advice="Name a file, or files with a pattern")
+    if not known:
+        what = "this is a folder without files of a kind that is read"
+        return DataError(what, where=path, advice=f"Name a file, or files with a pattern. Supported: {_SUPPORTED}")
+    pattern = os.path.join(path, f"*{known.most_common(1)[0][0]}")
+    return DataError("this is a folder", where=path, advice=f"Name its files with a pattern, such as {pattern!r}")
+
+
 def _usable(path: str) -> None:
     if os.path.isdir(path):
-        raise DataError(
-            "this is a folder",
-            where=path,
-            advice=f"Name its files with a pattern, such as {os.path.join(path, '*.parquet')!r}",
-        )
+        raise _is_folder(path)
     if not os.path.exists(path):
         raise MissingFileError("there is no such file", where=path, advice=f"The current folder is {os.getcwd()}")
     if not os.path.isfile(path):

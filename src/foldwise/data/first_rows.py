@@ -16,6 +16,7 @@ MOST_ROWS = 1_000_000
 _MOST_CELLS = 24_000_000
 _FEWEST_ROWS = 2_000
 FEW_COLUMNS = 60  # whose aggregates are asked for side by side
+_FEW_TEXTS = 10  # the same for columns of text, which can be stacked without being converted
 _MOST_STACKED = 2000  # columns in one query
 _numbers = itertools.count()
 
@@ -74,13 +75,23 @@ def aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[str]) -
     return own_aggregates(relation, columns, [tuple(wanted)] * len(columns))
 
 
-def own_aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
+def text_aggregates(relation: Any, columns: Sequence[Cells], wanted: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The same for columns of text.
+
+    From ten of them on it takes less time to stack them: of 60, half as long with 400,000 rows and a fifth with 6,000.
+    """
+    return own_aggregates(relation, columns, [tuple(wanted)] * len(columns), few=_FEW_TEXTS)
+
+
+def own_aggregates(
+    relation: Any, columns: Sequence[Cells], wanted: Sequence[tuple[str, ...]], *, few: int = FEW_COLUMNS
+) -> list[tuple[Any, ...]]:
     """The aggregates that are wanted of each column, in one query.
 
     Of many columns, planning such a query would take far longer than the work, so columns with equal values and aggregates are
     stacked and grouped by their number.
     """
-    if len(columns) <= FEW_COLUMNS:
+    if len(columns) <= few:
         return _side_by_side(relation, columns, wanted)
     found: dict[int, tuple[Any, ...]] = {}
     for value, aggregated in dict.fromkeys(zip((column.value for column in columns), wanted, strict=True)):

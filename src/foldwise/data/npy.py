@@ -173,7 +173,8 @@ def header_of(file: Any, where: str) -> Layout:
         raise
     except Exception as problem:  # NumPy parses the header as Python, which fails in many ways
         text = str(problem) if len(str(problem)) <= 200 else f"{str(problem)[:197]}..."
-        raise DataError(f"not a .npy file, or truncated ({text})", where=where) from None
+        advice = "Copy it again, or save the array again with numpy.save"
+        raise DataError(f"not a .npy file, or truncated ({text})", where=where, advice=advice) from None
     if not all(type(length) is int and length >= 0 for length in shape):
         raise DataError(f"the header is damaged: the shape is {shape}", where=where, advice="Save the array again")
     return Layout(shape, fortran, dtype, file.tell())

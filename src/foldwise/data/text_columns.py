@@ -35,7 +35,7 @@ from foldwise.data.column_text import (
     is_one_of,
     trimmed,
 )
-from foldwise.data.first_rows import Cells, aggregates, counts_of
+from foldwise.data.first_rows import Cells, counts_of, text_aggregates
 from foldwise.data.reading import FOUND_OUT, Reading
 
 AnyFormat = NumberFormat | DateFormat | BooleanFormat | WordFormat
@@ -139,7 +139,7 @@ def _first_look(relation: Any, cells: Sequence[str]) -> list[_Seen]:
         f"THEN regexp_full_match(trim({{x}}), '[+-]?[0-9]{{{_DIGITS + 1},}}') ELSE false END)",
         "approx_count_distinct({x})",
     )
-    found = aggregates(relation, [Cells(cell) for cell in cells], wanted)
+    found = text_aggregates(relation, [Cells(cell) for cell in cells], wanted)
     return [
         _Seen(cell, int(present), int(plain), bool(nan), int(zeros), int(long), int(levels))
         for cell, (present, plain, nan, zeros, long, levels) in zip(cells, found, strict=True)
@@ -153,16 +153,16 @@ def _fetch_odd_cells(relation: Any, suspects: Sequence[_Seen], missing: tuple[st
     """
     odd = f"({_PLAIN} IS NULL OR isnan({_PLAIN}))"
     left = f"count(*) FILTER ({NumberFormat(missing=missing).misfit('{x}')})"
-    words = aggregates(relation, [Cells(one.cell) for one in suspects], [left])
+    words = text_aggregates(relation, [Cells(one.cell) for one in suspects], [left])
     few = [one for one, (n,) in zip(suspects, words, strict=True) if n == 0 or one.levels <= _MOST_LEVELS]
     many = [one for one in suspects if one not in few]
-    counted = aggregates(relation, [Cells(one.cell) for one in few], [f"histogram(left({{x}}, 200)) FILTER ({odd})"])
+    counted = text_aggregates(relation, [Cells(one.cell) for one in few], [f"histogram(left({{x}}, 200)) FILTER ({odd})"])
     for one, (levels,) in zip(few, counted, strict=True):
         one.odd = _sorted({cell: n for cell, n in (levels or {}).items() if cell is not None})
     if len(many) > _MOST_QUERIES:
         listed = f"list(left({{x}}, 200)) FILTER ({{x}} IS NOT NULL AND {odd})"
         for one, (cells,) in zip(
-            many, aggregates(relation.limit(_MOST_CELLS), [Cells(o.cell) for o in many], [listed]), strict=True
+            many, text_aggregates(relation.limit(_MOST_CELLS), [Cells(o.cell) for o in many], [listed]), strict=True
         ):
             one.odd = _sorted(Counter(cells or ()))
         return
@@ -179,7 +179,7 @@ def _fetch_missing_numbers(relation: Any, seen: Sequence[_Seen], values: Sequenc
     if not numbers:
         return
     given = is_one_of(trimmed("{x}"), numbers)
-    found = aggregates(relation, [Cells(one.cell) for one in seen], [f"histogram({{x}}) FILTER ({given})"])
+    found = text_aggregates(relation, [Cells(one.cell) for one in seen], [f"histogram({{x}}) FILTER ({given})"])
     for one, (counts,) in zip(seen, found, strict=True):
         there = {cell: n for cell, n in (counts or {}).items() if cell is not None}
         one.odd = [*one.odd, *_sorted(there)]
@@ -221,7 +221,7 @@ def _find_lacking_units(relation: Any, seen: Sequence[_Seen], missing: tuple[str
     """Numbers with a unit beside plain ones, which may be anything (0.1 and 11%), unless these are zero."""
     suspects = [one for one in seen if one.guess is not None and one.guess.unit and not one.guess.units and one.plain]
     bare = f"{_PLAIN} <> 0 AND NOT isnan({_PLAIN}) AND NOT {is_missing('{x}', missing)}"
-    counts = aggregates(relation, [Cells(one.cell) for one in suspects], [f"count(*) FILTER ({bare})"])
+    counts = text_aggregates(relation, [Cells(one.cell) for one in suspects], [f"count(*) FILTER ({bare})"])
     for one, (count,) in zip(suspects, counts, strict=True):
         tokens, others = one.split(missing)
         few = len(others) <= FEW and sum(n for _, n in others) <= FEW_SHARE * (one.present - sum(tokens.values()))
@@ -293,7 +293,7 @@ def _points(relation: Any, seen: Sequence[_Seen]) -> list[tuple[_Seen, NumberFor
         f"count(*) {threes}",
         f"min({{x}}) {threes}",
     )
-    found = aggregates(relation, [Cells(one.cell) for one, _ in plain], wanted)
+    found = text_aggregates(relation, [Cells(one.cell) for one, _ in plain], wanted)
     return [(*both, *counts) for both, counts in zip(plain, found, strict=True) if counts[0]]
 
 

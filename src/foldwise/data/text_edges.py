@@ -16,7 +16,9 @@ from foldwise.data.text_cells import is_number, sql_type
 from foldwise.data.text_dialect import Dialect, Tokens
 from foldwise.errors import DataError
 
-STRETCH = 4_000_000  # bytes that DuckDB is told to read at a time; with 16 MB, a PCA of 64 columns took 488 MB, now 352
+# Bytes that DuckDB is told to read at a time. A dozen such buffers are in memory at once: with 16 MB a PCA of 64 columns took
+# 488 MB, with 8 MB 420, now 356 to 388; with 1 to 3 MB no less, and more time.
+STRETCH = 4_000_000
 _ROWS = 3  # after an edge: the first, or the second if a row ends there
 _WINDOW = 1 << 14  # bytes, at first
 

@@ -29,6 +29,7 @@ __all__ = [
     "merge_moments",
     "observed_distance_sums",
     "product_and_form",
+    "row_product",
     "scatter",
     "scatter_product",
     "similarity",
@@ -93,6 +94,13 @@ def product_and_form(
     out, form = np.empty(basis.shape), np.empty((basis.shape[1], basis.shape[1]))
     _core.product_and_form(x, weights, centre, factor, basis, out, form)
     return out, form
+
+
+def row_product(x: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The product of every row with every vector, x `vectors`'; see `reference.row_product`."""
+    out = np.empty((len(x), len(vectors)), np.float32)
+    _core.row_product(x, np.ascontiguousarray(vectors), out)
+    return out
 
 
 def columns(

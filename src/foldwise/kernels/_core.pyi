@@ -38,6 +38,7 @@ def product_and_form(
     out: NDArray[np.float64],
     form: NDArray[np.float64],
 ) -> None: ...
+def row_product(x: NDArray[np.float32], vectors: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
 def sparse_product(
     values: NDArray[Any],
     columns: NDArray[Any],

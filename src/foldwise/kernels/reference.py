@@ -85,6 +85,17 @@ def scatter_product(
     return np.asarray(z.T @ (z @ basis))
 
 
+def row_product(x: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """x `vectors`', each a sum over the columns in their order, from 0 on; a fused product is rounded with the sum only.
+
+    So a row's values depend neither on the rows beside it nor on their number.
+    """
+    found = np.zeros((len(x), len(vectors)), np.float32)
+    for left, right in zip(x.T.astype(np.float64), vectors.T.astype(np.float64), strict=True):
+        found = (found + np.outer(left, right)).astype(np.float32)
+    return found
+
+
 def columns(
     x: NDArray[Any], weights: NDArray[np.float64] | None
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:

@@ -233,7 +233,7 @@ def _shown(column: Ingredient) -> str:
 def _nothing_used(recipe: Recipe) -> str:
     if recipe.columns and all(column.kind in ("constant", "empty") for column in recipe.columns):
         empty = all(column.kind == "empty" for column in recipe.columns)
-        return "there are no rows with values" if empty else "every column is constant"
+        return "there are no rows with values" if empty else "every column is constant: there is one row, or all are equal"
     found = ", ".join(f"{column.name} ({column.kind})" for column in recipe.columns[:10])
     return f"no column of numbers is left to use (found: {found or 'no columns'})"
 
@@ -242,7 +242,7 @@ def _advice(recipe: Recipe) -> str:
     if recipe.having(DESCRIBING):
         return "categories='encode' uses categories; as_={'name': 'number'} takes a column for numbers"
     if recipe.columns and all(column.kind in ("constant", "empty") for column in recipe.columns):
-        return "Give a table with columns that vary"
+        return "Give a table with rows that differ"
     return "as_={'name': 'number'} takes a column for numbers, if that is what it holds"
 
 

@@ -28,6 +28,7 @@ from foldwise.models.session import open_passes
 from foldwise.reportable import Reportable
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.observed import ObservedColumns
+from foldwise.stats.signs import signed
 
 _WITH_MATRIX = frozenset(("full", "tied", "ppca"))
 CRITERIA = ("bic", "icl", "aic")
@@ -184,7 +185,8 @@ def choose_mixture(
     listed = tuple(entries[kind, k] for kind in kinds for k in numbers if (kind, k) in entries)
     usable = [e for e in listed if not math.isnan(e.bic)]
     if not usable:
-        raise DataError(listed[0].reason)
+        advice = "Try fewer components, a simpler covariance type, or more rows"
+        raise DataError(listed[0].reason, where=scanned.where, advice=advice)
     best = min(usable, key=lambda e: (e.collapsed, getattr(e, criterion), e.parameters))
     if interrupted:
         message = (
@@ -306,7 +308,7 @@ def _split(model: GaussianMixture, k: int, by: str) -> MixtureStart:
         j = int(np.argmax(size))
         with blas.single():
             values, vectors = np.linalg.eigh(matrices[j])
-        step = vectors[:, -1] * (math.sqrt(max(values[-1], 0.0)) / 2)
+        step = signed(vectors[:, -1][None])[0] * (math.sqrt(max(values[-1], 0.0)) / 2)
         # At this distance, the two halves together have the covariance of the original.
         rest = matrices[j] - np.outer(step, step)
         weights = np.append(weights, weights[j] / 2)

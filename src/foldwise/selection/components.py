@@ -91,7 +91,8 @@ def choose_components(
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8)) + rng.normal(size=(300, 8))
+    >>> X = rng.normal(size=(300, 8)) + rng.normal(size=(300, 1))
+    >>> X[:, 5:] += rng.normal(size=(300, 1))
     >>> choice = choose_components(X)
     >>> choice.agreed, choice.runner_up
     (2, 1)

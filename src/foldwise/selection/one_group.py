@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
 from foldwise.fold import blas
+from foldwise.stats.signs import signed
 
 KINDS = ("principal axes", "columns")
 _POINTS, _MODES = 128, 40
+_EQUAL = 1e-9  # relative: of modes that do equally well but for rounding, the first is taken
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class OneGroup:
         wide -= mean
         with blas.single():
             _, vectors = np.linalg.eigh((wide.T * weight) @ wide)
-            scores = wide @ vectors
+            axes = signed(vectors.T)  # the same numbers are drawn along an axis whichever way round it was found
+            scores = wide @ axes.T
         found = [_one_mode(scores[:, j], weight) for j in range(scores.shape[1])]
-        return cls(pivot + mean, vectors.T, tuple(found))
+        return cls(pivot + mean, axes, tuple(found))
 
     def sample(self, n_rows: int, rng: np.random.Generator, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
         """Rows without clusters, as many as asked for."""
@@ -74,7 +77,7 @@ def _one_mode(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     for mode in np.unique(np.linspace(0, len(x) - 1, _MODES).astype(np.intp)):
         found = np.concatenate([_bent(x[: mode + 1], f[: mode + 1], True), _bent(x[mode:], f[mode:], False)[1:]])
         apart = float(np.abs(found - f).max())
-        if apart < least:
+        if apart < least * (1 - _EQUAL):
             best, least = found, apart
     mean = float(weights @ values / weights.sum())
     spread = float(np.sqrt(weights @ np.square(values - mean) / weights.sum()))

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foldwise import kernels
 from foldwise.errors import ParameterError
-from foldwise.fold import blas
 from foldwise.models.autoencoder.activations import ACTIVATIONS, Floats32
 
-# Rows are multiplied so many at a time, the last of them filled up with zeros: memory stays small, and as all products have
-# one shape, a row's output does not depend on the rows around it.
-_AT_ONCE = 128
+_AT_ONCE = 256  # rows that are multiplied at a time: memory stays small
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Layer:
 
     def __call__(self, rows: Floats32) -> Floats32:
         """The outputs of some rows."""
-        return ACTIVATIONS[self.activation].numpy(rows @ self.weights.T + self.bias)
+        return ACTIVATIONS[self.activation].numpy(kernels.row_product(rows, self.weights) + self.bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +61,16 @@ class Network:
     def __call__(self, rows: NDArray[Any]) -> Floats32:
         """The outputs of some rows, in float32.
 
-        A row gives the same bits whatever the rows beside it, in the same process with the same BLAS.
+        A row gives the same bits whatever the rows beside it.
         """
-        rows = np.asarray(rows, dtype=np.float32)
-        n = len(rows)
-        out = np.empty((n, self.n_outputs), dtype=np.float32)
-        with blas.single(float(n) * self.n_inputs * self.n_outputs):
-            for start in range(0, n, _AT_ONCE):
-                part = rows[start : start + _AT_ONCE]
-                if len(part) < _AT_ONCE:
-                    part = np.concatenate([part, np.zeros((_AT_ONCE - len(part), self.n_inputs), np.float32)])
-                out[start : start + _AT_ONCE] = self._apply(part)[: n - start]
+        rows = np.ascontiguousarray(rows, dtype=np.float32)
+        out = np.empty((len(rows), self.n_outputs), dtype=np.float32)
+        for start in range(0, len(rows), _AT_ONCE):
+            out[start : start + _AT_ONCE] = self._apply(rows[start : start + _AT_ONCE])
         return out
 
     def _apply(self, rows: Floats32) -> Floats32:
         found = rows
         for layer in self.layers:
             found = layer(found)
-        return found if self.shortcut is None else found + rows @ self.shortcut.T
+        return found if self.shortcut is None else found + kernels.row_product(rows, self.shortcut)

@@ -17,6 +17,7 @@ from foldwise.models.ensemble.agreement import distribution, pac_of
 from foldwise.models.ensemble.consensus import normalised_spectrum
 from foldwise.models.ensemble.label_rows import LabelRows, draw_repeated
 from foldwise.reportable import Reportable
+from foldwise.stats.signs import signed
 
 _RANGES = ((15, 400), (30, 600))  # largest number tried, and rows sampled; the second if the first does not do
 _CLUSTERINGS = 20  # of subsamples, for each number
@@ -183,7 +184,7 @@ def _sample(passes: Passes, seed: int, weights: Floats | None, size: int) -> Flo
 def _null_sets(x: Floats, seed: int) -> list[tuple[int, Floats]]:
     """Sets with the principal axes of the data and no clusters: one Gaussian, or uniform in a box."""
     _, sizes, axes = np.linalg.svd(x, full_matrices=False)
-    scores = x @ axes.T
+    scores = x @ signed(axes).T
     low, high = scores.min(axis=0), scores.max(axis=0)
     made = []
     for r in range(2 * _NULLS):

@@ -25,12 +25,14 @@ from foldwise.models.ensemble.label_rows import LabelRows, Scoring, unit_rows
 from foldwise.models.ensemble.linkage import average_linkage
 from foldwise.models.kmeans.descent import KMeansResult, cluster
 from foldwise.models.kmeans.label_order import by_size
+from foldwise.stats.signs import signed
 
 MOST_LINKED = 3000  # distinct rows that are linked as they are
 _GROUPS = 500  # into which more of them are gathered first
 _SEARCHED = 1 << 22  # values (rows x dimensions) that are searched for the best start; more are sampled
 _REPEATED = 1e-9  # closer eigenvalues (of 1 at most) are equal
 _GATHER_ITER = 20
+_TRIES = 3  # at an order of clusters that rows on a border agree with
 _MAX_ITER = 300
 _SETTLED = 1e-4  # of the weight: fewer rows changing clusters in a step, among very many, is the end
 
@@ -110,7 +112,7 @@ def kmeans_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
     state, outcome, _ = iterate(start, step, done, max_iter=_MAX_ITER)
     if not outcome.steps:  # interrupted in the first step
         state, _ = step(state)
-    order = by_size(state["weights"], state["sums"])
+    order = by_size(state["weights"], -state["sums"])
     order = order[state["weights"][order] > 0]
     state = {**state, "sums": state["sums"][order], "weights": state["weights"][order]}
     final = scoring(state)
@@ -132,14 +134,7 @@ def root_of(gram: Floats) -> Floats:
     """R with R R' = B'B (L x rank): rows of B R are rows of M, up to a rotation and times T."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > 1e-13 * max(float(values[-1]), 0.0)
-    found: Floats = (vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1]
-    return np.ascontiguousarray(found * _signs(found))
-
-
-def _signs(vectors: Floats) -> Floats:
-    """Eigenvectors have no sign of their own: the largest entry is made positive."""
-    largest = np.abs(vectors).argmax(axis=0)
-    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    return np.ascontiguousarray((signed(vectors[:, kept].T).T * np.sqrt(values[kept]))[:, ::-1])
 
 
 def _clustered(rows: LabelRows, points: Floats, k: int, seed: int) -> KMeansResult:
@@ -171,11 +166,26 @@ def spectral_consensus(rows: LabelRows, k: int, seed: int) -> Consensus:
         source = cached(ArraySource(unit_rows(rows.times(directions), directions), weights=weights))
         found = cluster(rows.passes.over(source, here=True), k, seed=seed, init=centres)
         centres = np.asarray(found.centres)
-    scoring = Scoring(directions @ centres.T, -0.5 * np.einsum("kj,kj->k", centres, centres), directions)
+    labels, scoring = _numbered(rows, directions, centres)
     of_kmeans = found.clusters
-    return Consensus(
-        rows.label(scoring), k, scoring, notes=notes, steps=of_kmeans.iterations, reason=of_kmeans.outcome.reason
-    )
+    return Consensus(labels, k, scoring, notes=notes, steps=of_kmeans.iterations, reason=of_kmeans.outcome.reason)
+
+
+def _numbered(rows: LabelRows, directions: Floats, centres: Floats) -> tuple[Labels, Scoring]:
+    """Clusters from the largest to the smallest, equal ones in the order of the base clusters that they are made of.
+
+    By their places, which eigenvectors give them, rounding would decide. A row that is as near to two centres belongs to the
+    first, so that renumbering can move it; then the order may change once more.
+    """
+    for _ in range(_TRIES):
+        scoring = Scoring(directions @ centres.T, -0.5 * np.einsum("kj,kj->k", centres, centres), directions)
+        labels = rows.label(scoring)
+        sums, weights = rows.sums(labels, len(centres))
+        order = by_size(weights, -sums)
+        if np.array_equal(order, np.arange(len(order))):
+            break
+        centres = centres[order]
+    return labels, scoring
 
 
 def spectral_directions(rows: LabelRows, k: int) -> Floats:
@@ -188,7 +198,7 @@ def spectral_directions(rows: LabelRows, k: int) -> Floats:
     least = max(values[min(k, len(values)) - 1] - _REPEATED, _REPEATED)
     kept = max(int(np.count_nonzero(values >= least)), 1)
     leading = vectors[:, :kept] / np.sqrt(np.maximum(values[:kept], 1e-12))
-    return np.ascontiguousarray(leading * _signs(leading))
+    return np.ascontiguousarray(signed(leading.T).T)
 
 
 def normalised_spectrum(rows: LabelRows) -> tuple[Floats, Floats]:
@@ -272,7 +282,7 @@ def function_consensus(function: Callable[..., Any]) -> Strategy:
 def _looked_up(rows: LabelRows, labels: Labels, k: int) -> Consensus:
     """A partition of the distinct rows, numbered by size; others go where they are together with the rows most often."""
     sums, weights = rows.sums(labels, k)
-    order = by_size(weights, sums)
+    order = by_size(weights, -sums)
     place = np.empty(k, dtype=np.int32)
     place[order] = np.arange(k, dtype=np.int32)
     labels = np.where(labels >= 0, place[labels], -1).astype(np.int32)

@@ -38,6 +38,7 @@ from foldwise.models.mixture.collapse import crowded
 from foldwise.models.mixture.fit_data import FitData
 from foldwise.models.mixture.search_rows import KINDS, Model, Runs, SearchRows
 from foldwise.models.mixture.start import Start
+from foldwise.stats.signs import signed
 
 _LLOYD, _SWAPS = 10, 6  # of k-means in each view
 _FEW = 3  # Lloyd steps of further starts, which are to differ
@@ -148,8 +149,8 @@ class MixtureSearch:
         if how < 0:
             return runs.model(np.full(2, 0.5), np.stack([mean, mean]), np.stack([0.3 * whole, 1.7 * whole]))
         values, vectors = np.linalg.eigh(whole)
-        along = vectors[:, -1 - how] * math.sqrt(max(float(values[-1 - how]), 0.0)) * 0.8
-        along = along * np.sign(along[np.argmax(np.abs(along))] or 1.0)  # whichever way round the axis was found
+        axis = signed(vectors[:, -1 - how][None])[0]  # whichever way round it was found
+        along = axis * math.sqrt(max(float(values[-1 - how]), 0.0)) * 0.8
         less = whole - np.outer(along, along)
         return runs.model(np.full(2, 0.5), np.stack([mean + along, mean - along]), np.stack([less, less]))
 

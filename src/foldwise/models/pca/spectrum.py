@@ -12,9 +12,9 @@ from foldwise.data.block import Floats
 from foldwise.fold.outcome import Outcome, Reason
 from foldwise.models.pca.solver import ColumnSummary, SolverOptions, dimensions
 from foldwise.prepare.encode import IndicatorGroup
+from foldwise.stats.signs import signed
 
 _MOST_WORK = 20e9  # multiplications spent on directions without variance
-_TOGETHER = 128  # directions that get their signs at a time
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Spectrum:
     def settled(self) -> Spectrum:
         """The same after conventions have settled what is arbitrary, alike for every solver: null directions and signs."""
         directions, residuals, errors = self._with_canonical_null()
-        return replace(self, directions=_signed(directions), residuals=residuals, errors=errors)
+        return replace(self, directions=signed(directions), residuals=residuals, errors=errors)
 
     def _with_canonical_null(self) -> tuple[Floats, Floats, Floats]:
         """Directions without variance replaced by ones that only depend on those with variance; residuals and errors to match.
@@ -139,21 +139,3 @@ class Spectrum:
         residuals, errors = self.residuals.copy(), self.errors.copy()
         residuals[kept:] = errors[kept:] = self.floor
         return directions, residuals, errors
-
-
-def _signed(directions: Floats) -> Floats:
-    """The directions with the sign convention applied.
-
-    Of each the largest loading is positive; among loadings that are equal to one part in a million the first counts, so that
-    rounding, which differs between solvers, does not decide.
-    """
-    if not directions.size:
-        return directions
-    signed = np.empty_like(directions)
-    for start in range(0, len(directions), _TOGETHER):  # of all at once, the sizes alone would double the memory
-        here = directions[start : start + _TOGETHER]
-        sizes = np.abs(here)
-        leading = np.argmax(sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-6), axis=1)
-        negative = here[np.arange(len(leading)), leading] < 0
-        signed[start : start + _TOGETHER] = np.where(negative[:, None], -here, here)
-    return signed

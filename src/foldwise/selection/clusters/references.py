@@ -13,6 +13,7 @@ import numpy as np
 from foldwise.data.block import Floats
 from foldwise.selection.clusters.rows import Rows
 from foldwise.selection.clusters.sweep import Sweep
+from foldwise.stats.signs import signed
 
 REFERENCES = {"box": 6, "radial": 5}  # how many of each
 _ROWS, _ROWS_PER_CLUSTER = 1_000, 30
@@ -36,7 +37,7 @@ def reference_rows(rows: Rows, kind: str, number: int, seed: int) -> Rows:
     root = np.sqrt(rows.weight)[:, None]
     _, singular, axes = np.linalg.svd(x * root, full_matrices=False)
     some = singular > 1e-10 * max(float(singular[0]), 1e-300)
-    singular, axes = singular[some], axes[some]
+    singular, axes = singular[some], signed(axes[some])
     along: Floats = x @ axes.T
     if not len(singular):
         return rows
