@@ -229,7 +229,15 @@ template <class T> inline size_t unpacked(bool direct, size_t from, size_t strip
     return (n - from - strip) * d >= P ? d : d / P * P;
 }
 
-template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
+// Looks at rows just before they are multiplied, while they are in the cache: at nothing.
+struct NoLook {
+    void place(Arena &) {}
+    void start() {}
+    void until(size_t) {}
+};
+
+template <class T, class In, class Look = NoLook>
+void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out, Look &&look = {}) {
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t d = terms.d, b = terms.b, strip = strip_rows<T>(d);
     const double *w = terms.weights, *centre = terms.centre;
@@ -237,8 +245,11 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     const bool direct = as_they_are<T, In>(terms);
     Arena arena{nullptr, 0};
     ProductWorkspace<T>(arena, d, columns);
+    look.place(arena);
     arena = {(char *)scratch(arena.used), 0};
     const ProductWorkspace<T> work(arena, d, columns);
+    look.place(arena);
+    look.start();
     const auto factor_of = [&](size_t j) { return terms.factor ? terms.factor[j] : 1.0; };
     for (size_t j = 0; j < panels * P; ++j) {
         const double mean = j < d ? centre[j] : 0;
@@ -261,6 +272,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     const bool thin = columns == L && strip % thin_tile == 0;
     for (size_t from = 0; from < n; from += strip) {
         const size_t rows = least(strip, n - from), there = unpacked<T>(direct, from, strip, n, d);
+        look.until(from + rows);
         if (there < d)
             pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
         for (size_t row = 0; row < strip; ++row)
