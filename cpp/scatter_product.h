@@ -190,6 +190,26 @@ template <class T> inline void take_in(T *part, double *sums, size_t count) {
     }
 }
 
+// Adds a row of T to the sums of its columns.
+template <class T> inline void add_row(const T *codes, size_t columns, double *total) {
+    constexpr size_t D = lanes<double>;
+    for (size_t c = 0; c < columns; c += D) store(total + c, load<Vec<double>>(total + c) + load_as<double>(codes + c));
+}
+
+// The sums of Z'T, of which there are `columns` for each column of Z and `b` are wanted, as they are passed on: about the mean,
+// which is `shift` away from the pivot, and times the factors, if they are not in it.
+template <class T>
+inline void hand_out(const double *sums, const double *shift, const double *total, const double *factor, size_t d, size_t b,
+                     size_t columns, double *out) {
+    constexpr size_t P = panel_columns<T>;
+    for (size_t j = 0; j < d; ++j) {
+        const double *__restrict from = sums + j / P * columns * P + j % P, *__restrict apart = total;
+        const double here = shift[j], times = factor ? factor[j] : 1.0;
+        double *__restrict to = out + j * b;
+        for (size_t c = 0; c < b; ++c) to[c] = (from[c * P] - here * apart[c]) * times;
+    }
+}
+
 template <class T> struct ProductWorkspace {
     T *packed, *codes, *first, *pivot, *factor, *basis, *part;
     double *sums, *total, *shift;
@@ -258,12 +278,17 @@ void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *o
         work.shift[j] = j < d ? ((mean - double(work.pivot[j])) + centre[d + j]) * double(work.factor[j]) : 0;
     }
     for (size_t c = 0; c < columns; ++c) work.total[c] = 0;
-    for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < columns; ++c) {
-            const double value = c < b ? terms.basis[j * b + c] * (direct ? factor_of(j) : 1.0) : 0;
-            work.basis[j * columns + c] = T(value);
-            work.total[c] += work.shift[j] * value;
+    for (size_t j = 0; j < d; ++j) {
+        const double shift = work.shift[j], factor = direct ? factor_of(j) : 1.0, *__restrict from = terms.basis + j * b;
+        double *__restrict total = work.total;
+        T *__restrict to = work.basis + j * columns;
+        for (size_t c = 0; c < b; ++c) {
+            const double value = from[c] * factor;
+            to[c] = T(value);
+            total[c] += shift * value;
         }
+        for (size_t c = b; c < columns; ++c) to[c] = 0;
+    }
     for (size_t c = 0; c < columns; ++c) work.first[c] = T(-work.total[c]), work.total[c] = 0;
     for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0, work.part[i] = 0;
 
@@ -304,14 +329,11 @@ void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *o
                 const Vec<T> weighted = load<Vec<T>>(codes + c) * broadcast(weight);
                 store(codes + c, weighted);
             }
-            for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
+            add_row(codes, columns, work.total);
         }
         add_back<T>(x + from * d, work.packed, there, strip, d, work.codes, columns, b, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }
-    for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < b; ++c)
-            out[j * b + c] = (work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c]) *
-                             (direct ? factor_of(j) : 1.0);
+    hand_out<T>(work.sums, work.shift, work.total, direct ? terms.factor : nullptr, d, b, columns, out);
 }
