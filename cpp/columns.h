@@ -72,8 +72,10 @@ template <class In> inline void add_range(const In *low, const In *high, size_t 
     }
 }
 
-// One sweep, all at once or a few rows at a time: the sums are the same.
-template <class In> class ColumnSweep {
+// One sweep, all at once or a few rows at a time: the sums are the same, and also if ranges are not wanted (`ranged`).
+template <class In, bool ranged = true> class ColumnSweep {
+    static_assert(ranged || sizeof(In) < sizeof(double));
+
   public:
     // There must be rows, and columns.
     ColumnSweep(const In *x, const double *w, size_t n, size_t d)
@@ -113,7 +115,7 @@ template <class In> class ColumnSweep {
             store_two_parts(double(pivot_[j]), shift, mean + j, d_);
             squares[j] = centred > 0 ? centred : 0;
             // Replaces a sum that underflowed, so that a column that varies never looks constant.
-            if (squares[j] == 0 && (to_.low[j] != pivot_[j] || to_.high[j] != pivot_[j])) squares[j] = least_positive;
+            if (squares[j] == 0 && varies(j)) squares[j] = least_positive;
         }
     }
 
@@ -129,6 +131,11 @@ template <class In> class ColumnSweep {
     In *pivot_ = nullptr;
     ColumnSums<In> to_ = {};
 
+    bool varies(size_t j) const {
+        if (ranged) return to_.low[j] != pivot_[j] || to_.high[j] != pivot_[j];
+        return sums_[padded_ + j] > 0;  // squares of float32 do not underflow
+    }
+
     void add(const Rows<In> &rows, size_t row, size_t wide_rows) {
         using V = Vec<double>;
         V weights[group];
@@ -142,6 +149,11 @@ template <class In> class ColumnSweep {
         size_t step;
         const In *from = rows.at(row, step), *ahead = x_ + (row + group) * wide_ + sweep_ahead / sizeof(In);
         const bool whole = all && from != rows.stage;  // `stage` has values that are not in the data
+        if (!ranged) {
+            if (w_) add_group<true, false>(from, step, pivot_, weights, padded_, ahead, to_);
+            else add_group<false, false>(from, step, pivot_, weights, padded_, ahead, to_);
+            return;
+        }
         if (w_ && whole) add_group<true, true>(from, step, pivot_, weights, padded_, ahead, to_);
         else if (w_) add_group<true, false>(from, step, pivot_, weights, padded_, ahead, to_);
         else if (whole) add_group<false, true>(from, step, pivot_, weights, padded_, ahead, to_);

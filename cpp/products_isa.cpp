@@ -31,7 +31,7 @@ void dense_f64(const double *x, size_t n, const ProductTerms &t, bool, double *o
 // With the moments of the columns, in one sweep.
 template <class T, class In>
 void with_columns(const In *x, size_t n, const ProductTerms &t, double *out, double *mean, double *squares) {
-    ColumnSweep<In> sweep(x, nullptr, n, t.d);
+    ColumnSweep<In, sizeof(In) == sizeof(double)> sweep(x, nullptr, n, t.d);
     scatter_product<T>(x, n, t, out, sweep);
     sweep.finish(double(n), mean, squares);
 }

@@ -123,6 +123,11 @@ def test_rows_that_had_no_part_in_a_sample_tell_noise_from_factors(
         np.testing.assert_allclose(found.block.T @ found.block, np.eye(16), atol=1e-12)
 
 
+def test_how_many_rows_a_sample_has() -> None:
+    shapes = {(200_000, 784): 8192, (200_000, 2000): 4096, (50_000, 2000): 4096, (20_000, 300): 2500, (20_000, 9000): 0}
+    assert {shape: sample_start._size(*shape) for shape in shapes} == shapes
+
+
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_opening_pass_takes_the_first_step(scale: bool, dtype: Any) -> None:

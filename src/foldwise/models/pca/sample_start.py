@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from foldwise.data.arrays import ArraySource
 from foldwise.data.block import Floats
+from foldwise.data.recut import cut_every
 from foldwise.errors import DataError
 from foldwise.fold import blas
 from foldwise.fold.passes import Passes
@@ -32,7 +33,8 @@ from foldwise.stats.scatter_product import ProductAndColumns, ScatterProduct
 
 _ROWS, _FEWER_ROWS = 4096, 1024
 _WORTH = 8  # times as many rows as the sample, or its steps would cost as much as they save
-_FEWER_VALUES = 8_000_000  # of a sample with fewer than 4096 rows: copies of longer ones take more time than they save
+_FEWER_VALUES = 8_000_000  # of a sample with fewer than 4096 rows, or more: copies of longer ones take more time than they save
+_BLOCK = 1024  # rows: the usual blocks are so large that there is one for all threads
 _STEPS, _MORE_STEPS = 4, 6  # the more if directions share columns of the block
 _RANDOM = 2  # vectors of the block that do not come from the sample: a guard against what it lacks
 _JUDGES = 4  # one row besides the sample for so many of it
@@ -51,6 +53,8 @@ def worth_it(passes: Passes, ddof: float) -> bool:
 
 def _size(n: int, d: int) -> int:
     """How many rows the sample has; 0 if it is not worth it."""
+    if n >= 2 * _WORTH * 2 * _ROWS and 2 * _ROWS * d <= _FEWER_VALUES:
+        return 2 * _ROWS
     rows = min(_ROWS, n // _WORTH)
     return rows if rows == _ROWS or (rows >= _FEWER_ROWS and rows * d <= _FEWER_VALUES) else 0
 
@@ -109,7 +113,8 @@ def found(passes: Passes, options: SolverOptions, k: int, width: int, *, judge: 
     size = _size(n, d)
     numbers = _spread(n, size, seed)
     sample, judges = (
-        passes.over(ArraySource(passes.take(which)), here=True) for which in (numbers[:size], numbers[size:])
+        passes.over(cut_every(ArraySource(passes.take(which)), _BLOCK), here=True)
+        for which in (numbers[:size], numbers[size:])
     )
     try:
         columns = sample.fold(ColumnMoments.of)
