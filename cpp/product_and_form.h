@@ -21,11 +21,17 @@ constexpr size_t form_bytes = 256 << 10;  // and what belongs to them of Q, whic
 constexpr size_t form_parts = form_lanes / lanes<double>;
 static_assert(form_lanes % lanes<double> == 0);
 
-// codes[row][c] += x[row] - pivot, times column c of Q, over whole vectors of columns and what is left after them (`tails`,
-// filled up with zeros, or null). Q is [vector of columns][c][lane]. With `fetch`, rows that come next are read ahead.
-template <size_t rows, size_t count, bool fetch>
+// Which lines of the rows that come next are fetched meanwhile: each group of columns of Q takes some of them, since memory is
+// not quick enough to bring all of them during one.
+struct FormFetch {
+    size_t first, step;  // vector of columns; from one to the next
+};
+
+// codes[row][c] += x[row] - pivot, or just x[row] if `plain`, times column c of Q, over whole vectors of columns and what is left
+// after them (`tails`, filled up with zeros, or null). Q is [vector of columns][c][lane].
+template <size_t rows, size_t count, bool plain>
 inline void form_tile(const float *x, size_t d, const float *tails, const double *pivot, const double *basis, size_t vectors,
-                      double *codes, size_t stride) {
+                      const FormFetch &fetch, double *codes, size_t stride) {
     using V = Vec<double>;
     constexpr size_t L = lanes<double>;
     V sum[rows][count][form_parts] = {};
@@ -35,20 +41,21 @@ inline void form_tile(const float *x, size_t d, const float *tails, const double
             V right[count];
             FW_UNROLL(8)
             for (size_t c = 0; c < count; ++c) right[c] = load<V>(basis + c * form_lanes + p * L);
-            const V centre = load<V>(pivot + p * L);
             FW_UNROLL(8)
             for (size_t r = 0; r < rows; ++r) {
-                const V left = load_as<double>(from + r * step + p * L) - centre;
+                V left = load_as<double>(from + r * step + p * L);
+                if constexpr (!plain) left -= load<V>(pivot + p * L);
                 FW_UNROLL(8)
                 for (size_t c = 0; c < count; ++c) sum[r][c][p] += left * right[c];
             }
         }
         basis += count * form_lanes, pivot += form_lanes;
     };
-    for (size_t v = 0; v < vectors; ++v, x += form_lanes) {
-        if constexpr (fetch) {
-            if (v % 2 == 0)
-                for (size_t r = 0; r < rows; ++r) __builtin_prefetch(x + (rows + r) * d, 0, 2);
+    for (size_t v = 0, due = fetch.first; v < vectors; ++v, x += form_lanes) {
+        if (v == due) {
+            FW_UNROLL(8)
+            for (size_t r = 0; r < rows; ++r) __builtin_prefetch(x + (rows + r) * d, 0, 2);
+            due += fetch.step;
         }
         add(x, d);
     }
@@ -65,11 +72,12 @@ inline void form_tile(const float *x, size_t d, const float *tails, const double
         }
 }
 
-template <size_t rows, bool fetch, size_t count = form_columns>
+template <size_t rows, bool plain, size_t count = form_columns>
 inline void form_group(size_t wanted, const float *x, size_t d, const float *tails, const double *pivot, const double *basis,
-                       size_t vectors, double *codes, size_t stride) {
-    if (wanted == count) return form_tile<rows, count, fetch>(x, d, tails, pivot, basis, vectors, codes, stride);
-    if constexpr (count > 1) form_group<rows, fetch, count - 1>(wanted, x, d, tails, pivot, basis, vectors, codes, stride);
+                       size_t vectors, const FormFetch &fetch, double *codes, size_t stride) {
+    if (wanted == count) return form_tile<rows, count, plain>(x, d, tails, pivot, basis, vectors, fetch, codes, stride);
+    if constexpr (count > 1)
+        form_group<rows, plain, count - 1>(wanted, x, d, tails, pivot, basis, vectors, fetch, codes, stride);
 }
 
 // A stretch of the columns of Z, and Q along it, in groups of columns.
@@ -79,8 +87,8 @@ struct FormStretch {
     size_t padded() const { return vectors + (tail > 0); }
 };
 
-// codes += (x - pivot) Q along a stretch, for `rows` rows.
-template <size_t rows>
+// codes += (x - pivot) Q along a stretch, for `rows` rows; without a pivot, if `plain`.
+template <size_t rows, bool plain>
 inline void project_rows(const float *x, size_t d, const double *pivot, const FormStretch &stretch, size_t b, double *codes,
                          size_t stride) {
     float tails[rows * form_lanes] = {};
@@ -89,13 +97,23 @@ inline void project_rows(const float *x, size_t d, const double *pivot, const Fo
             tails[r * form_lanes + e] = x[r * d + stretch.first + stretch.vectors * form_lanes + e];
     const float *from = x + stretch.first, *last = stretch.tail ? tails : nullptr;
     const size_t groups = (b + form_columns - 1) / form_columns;
+    constexpr size_t line = 64 / (form_lanes * sizeof(float));
     for (size_t g = 0, c = 0; g < groups; ++g) {
         const size_t count = (b - c) / (groups - g);
         const double *basis = stretch.basis + c * stretch.padded() * form_lanes;
-        if (g == 0) form_group<rows, true>(count, from, d, last, pivot + stretch.first, basis, stretch.vectors, codes, stride);
-        else form_group<rows, false>(count, from, d, last, pivot + stretch.first, basis, stretch.vectors, codes + c, stride);
+        const FormFetch fetch{line * g, line * groups};
+        form_group<rows, plain>(count, from, d, last, pivot + stretch.first, basis, stretch.vectors, fetch, codes + c, stride);
         c += count;
     }
+}
+
+template <bool plain>
+void project(const float *x, size_t rows, size_t d, const double *pivot, const FormStretch &stretch, size_t b, double *codes,
+             size_t columns) {
+    size_t row = 0;
+    for (; row + form_rows <= rows; row += form_rows)
+        project_rows<form_rows, plain>(x + row * d, d, pivot, stretch, b, codes + row * columns, columns);
+    for (; row < rows; ++row) project_rows<1, plain>(x + row * d, d, pivot, stretch, b, codes + row * columns, columns);
 }
 
 // Writes Q times the factors along a stretch, group by group, filled up with zeros.
@@ -177,7 +195,8 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
     }
     for (size_t c = 0; c < columns; ++c) work.first[c] = work.total[c] = 0;
     for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < b; ++c) work.first[c] -= centre[d + j] * factor_of(j) * terms.basis[j * b + c];
+        for (size_t c = 0; c < b; ++c)
+            work.first[c] -= (direct ? centre[j] + centre[d + j] : centre[d + j]) * factor_of(j) * terms.basis[j * b + c];
     for (size_t i = 0; i < padded * columns; ++i) work.sums[i] = 0, work.part[i] = 0;
     for (size_t i = 0; i < columns * columns; ++i) work.form[i] = 0;
 
@@ -191,26 +210,28 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
     for (size_t from = 0; from < n; from += strip) {
         const size_t rows = least(strip, n - from), there = unpacked<float>(direct, from, strip, n, d);
         const float *here = x + from * d;
-        for (size_t i = 0; i < strip * columns; ++i) work.codes[i] = work.weighted[i] = 0;
+        for (size_t i = 0; i < strip * columns; ++i) work.codes[i] = 0;
         const double *basis = work.basis;
         for (size_t first = 0; first < d; first += length) {
             const FormStretch stretch = stretch_at(first, basis);
-            size_t row = 0;
-            for (; row + form_rows <= rows; row += form_rows)
-                project_rows<form_rows>(here + row * d, d, work.centre, stretch, b, work.codes + row * columns, columns);
-            for (; row < rows; ++row)
-                project_rows<1>(here + row * d, d, work.centre, stretch, b, work.codes + row * columns, columns);
+            if (direct) project<true>(here, rows, d, work.centre, stretch, b, work.codes, columns);
+            else project<false>(here, rows, d, work.centre, stretch, b, work.codes, columns);
             basis += stretch.padded() * form_lanes * b;
         }
         for (size_t row = 0; row < strip; ++row) {
-            const double weight = row < rows ? (w ? w[from + row] : 1.0) : 0.0;
-            for (size_t c = 0; c < columns; ++c) {
-                double &code = work.codes[row * columns + c], &weighted = work.weighted[row * columns + c];
-                code = weight == 0 || c >= b ? 0 : code + work.first[c];  // whatever the row holds
-                weighted = code * weight;
-                work.narrow[row * columns + c] = float(weighted);
-                work.total[c] += double(work.narrow[row * columns + c]);
+            const double weight = row < rows ? (w ? w[from + row] : 1.0) : 0.0, *__restrict first = work.first;
+            double *__restrict code = work.codes + row * columns, *__restrict weighted = work.weighted + row * columns;
+            float *__restrict narrow = work.narrow + row * columns;
+            if (weight == 0) {  // whatever the row holds
+                for (size_t c = 0; c < columns; ++c) code[c] = weighted[c] = narrow[c] = 0;
+                continue;
             }
+            for (size_t c = 0; c < columns; ++c) {  // from b on, all are zero
+                code[c] += first[c];
+                weighted[c] = code[c] * weight;
+                narrow[c] = float(weighted[c]);
+            }
+            add_row(narrow, columns, work.total);
         }
         add_form(work.weighted, work.codes, strip, columns, work.form);
         if (there < d)
@@ -219,10 +240,7 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
         if ((from / strip + 1) % (part_rows / strip) == 0 || from + strip >= n)
             take_in<float>(work.part, work.sums, padded * columns);
     }
-    for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < b; ++c)
-            out[j * b + c] = (work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c]) *
-                             (direct ? factor_of(j) : 1.0);
+    hand_out<float>(work.sums, work.shift, work.total, direct ? terms.factor : nullptr, d, b, columns, out);
     for (size_t i = 0; i < b; ++i)
         for (size_t c = 0; c < b; ++c) form[i * b + c] = work.form[i * columns + c];
 }

@@ -19,6 +19,7 @@ using Square = Array<const double, nb::ndim<2>>;
 using MatrixOut = Array<double, nb::ndim<2>>;
 using Floats = Array<const float, nb::ndim<2>>;
 using FloatsOut = Array<float, nb::ndim<2>>;
+using DoublesOut = Array<double, nb::ndim<1>>;
 
 void require(bool condition, const char *message) {
     if (!condition) throw nb::value_error(message);
@@ -72,6 +73,21 @@ void scatter_product(Matrix x, Doubles weights, Square centre, Doubles factor, S
         using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
         nb::gil_scoped_release released;
         table<T>().dense(values, n, terms, wide, out.data());
+        fw::trim_scratch();
+    });
+}
+
+void product_and_columns(Matrix x, Square centre, Doubles factor, Square basis, bool wide, MatrixOut out, MatrixOut mean,
+                         DoublesOut squares) {
+    const size_t n = x.shape(0), d = x.shape(1);
+    require_shapes(basis, d, out, d);
+    require(n > 0 && d > 0 && basis.shape(1) > 0, "there must be rows, columns and vectors");
+    require(mean.shape(0) == 2 && mean.shape(1) == d && squares.shape(0) == d, "mean or squares has the wrong shape");
+    const fw::ProductTerms terms = terms_of(n, d, Doubles(), centre, factor, basis);
+    by_dtype(x, [&](auto *values) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
+        nb::gil_scoped_release released;
+        table<T>().with_columns(values, n, terms, wide, out.data(), mean.data(), squares.data());
         fw::trim_scratch();
     });
 }
@@ -155,6 +171,8 @@ void register_products(nb::module_ &m) {
     const auto centre = nb::arg("centre").noconvert(), basis = nb::arg("basis").noconvert();
     const auto out = nb::arg("out").noconvert();
     m.def("scatter_product", &scatter_product, nb::arg("x").noconvert(), weights, centre, factor, basis, nb::arg("wide"), out);
+    m.def("product_and_columns", &product_and_columns, nb::arg("x").noconvert(), centre, factor, basis, nb::arg("wide"), out,
+          nb::arg("mean").noconvert(), nb::arg("squares").noconvert());
     m.def("product_and_form", &product_and_form, nb::arg("x").noconvert(), weights, centre, factor, basis, out,
           nb::arg("form").noconvert());
     m.def("row_product", &row_product, nb::arg("x").noconvert(), nb::arg("vectors").noconvert(), out);

@@ -26,6 +26,9 @@ template <class T, class I> struct SparseProducts {
 
 template <class T> struct ProductTable {
     void (*dense)(const T *x, std::size_t n, const ProductTerms &terms, bool wide, double *out);
+    // The same for rows without weights, of which there are some, with the mean (2 x d) and the sum of squares of each column.
+    void (*with_columns)(const T *x, std::size_t n, const ProductTerms &terms, bool wide, double *out, double *mean,
+                         double *squares);
     // The same with products of T, and the form q' (sum of w z z') q (b x b) in float64.
     void (*with_form)(const T *x, std::size_t n, const ProductTerms &terms, double *out, double *form);
     SparseProducts<T, std::int32_t> narrow;

@@ -10,6 +10,7 @@ namespace FW_ISA {
 namespace {
 
 #include "vec.h"
+#include "columns.h"
 #include "scatter_product.h"
 #include "product_and_form.h"
 #include "sparse_product.h"
@@ -27,6 +28,21 @@ void dense_f32(const float *x, size_t n, const ProductTerms &t, bool wide, doubl
     else scatter_product<float>(x, n, t, out);
 }
 void dense_f64(const double *x, size_t n, const ProductTerms &t, bool, double *out) { scatter_product<double>(x, n, t, out); }
+
+// With the moments of the columns, in one sweep.
+template <class T, class In>
+void with_columns(const In *x, size_t n, const ProductTerms &t, double *out, double *mean, double *squares) {
+    ColumnSweep<In, sizeof(In) == sizeof(double)> sweep(x, nullptr, n, t.d);
+    scatter_product<T>(x, n, t, out, sweep);
+    sweep.finish(double(n), mean, squares);
+}
+void with_columns_f32(const float *x, size_t n, const ProductTerms &t, bool wide, double *out, double *mean, double *squares) {
+    if (wide) with_columns<double>(x, n, t, out, mean, squares);
+    else with_columns<float>(x, n, t, out, mean, squares);
+}
+void with_columns_f64(const double *x, size_t n, const ProductTerms &t, bool, double *out, double *mean, double *squares) {
+    with_columns<double>(x, n, t, out, mean, squares);
+}
 
 // The form of a product in float64.
 void form_of(const ProductTerms &t, const double *product, double *form) {
@@ -62,8 +78,8 @@ constexpr SparseProducts<double, I> sparse_products_f64 = {sparse_f64<I>, sparse
 }  // namespace
 
 extern const Products products = {
-    {dense_f32, with_form_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
-    {dense_f64, with_form_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
+    {dense_f32, with_columns_f32, with_form_f32, sparse_products_f32<std::int32_t>, sparse_products_f32<std::int64_t>},
+    {dense_f64, with_columns_f64, with_form_f64, sparse_products_f64<std::int32_t>, sparse_products_f64<std::int64_t>},
     row_product,
 };
 

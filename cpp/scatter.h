@@ -108,17 +108,6 @@ void centre_scatter(const Blocks<T> &blocks, const Panels<T> &panels, const doub
         }
 }
 
-// With a large offset a mean needs more digits than a double has, or differences between the means of blocks would be
-// lost. It is stored as the rounded value and, `step` entries further on, the rounding error (Knuth's TwoSum).
-inline void store_two_parts(double a, double b, double *mean, size_t step) {
-    const double sum = a + b, back = sum - a;
-    mean[0] = sum;
-    mean[step] = (a - (sum - back)) + (b - back);
-}
-
-// Replaces a sum of squares that underflowed, so that a column that varies never looks constant.
-constexpr double least_positive = 0x1p-1074;
-
 // If short rows were placed side by side, the scatter matrix of the rows is the sum of the diagonal blocks.
 template <class T> void unfold(double *block, double *sums, size_t d, size_t wide) {
     constexpr size_t full = Panels<T>::full;
@@ -202,20 +191,6 @@ bool scatter_in(const In *x, const double *w, size_t n, size_t d, double total, 
         }
         if (varies && C.row(j)[j] == 0) C.row(j)[j] = least_positive;
     }
-    return true;
-}
-
-inline double total_weight(const double *w, size_t n) {
-    if (!w) return double(n);
-    double total = 0;
-    for (size_t i = 0; i < n; ++i) total += w[i];
-    return total;
-}
-
-inline bool zero_if_empty(double total, size_t d, double *mean, double *out, size_t size) {
-    if (total > 0 && d > 0) return false;
-    for (size_t j = 0; j < 2 * d; ++j) mean[j] = 0;
-    for (size_t j = 0; j < size; ++j) out[j] = 0;
     return true;
 }
 

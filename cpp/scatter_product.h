@@ -190,6 +190,26 @@ template <class T> inline void take_in(T *part, double *sums, size_t count) {
     }
 }
 
+// Adds a row of T to the sums of its columns.
+template <class T> inline void add_row(const T *codes, size_t columns, double *total) {
+    constexpr size_t D = lanes<double>;
+    for (size_t c = 0; c < columns; c += D) store(total + c, load<Vec<double>>(total + c) + load_as<double>(codes + c));
+}
+
+// The sums of Z'T, of which there are `columns` for each column of Z and `b` are wanted, as they are passed on: about the mean,
+// which is `shift` away from the pivot, and times the factors, if they are not in it.
+template <class T>
+inline void hand_out(const double *sums, const double *shift, const double *total, const double *factor, size_t d, size_t b,
+                     size_t columns, double *out) {
+    constexpr size_t P = panel_columns<T>;
+    for (size_t j = 0; j < d; ++j) {
+        const double *__restrict from = sums + j / P * columns * P + j % P, *__restrict apart = total;
+        const double here = shift[j], times = factor ? factor[j] : 1.0;
+        double *__restrict to = out + j * b;
+        for (size_t c = 0; c < b; ++c) to[c] = (from[c * P] - here * apart[c]) * times;
+    }
+}
+
 template <class T> struct ProductWorkspace {
     T *packed, *codes, *first, *pivot, *factor, *basis, *part;
     double *sums, *total, *shift;
@@ -229,7 +249,15 @@ template <class T> inline size_t unpacked(bool direct, size_t from, size_t strip
     return (n - from - strip) * d >= P ? d : d / P * P;
 }
 
-template <class T, class In> void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out) {
+// Looks at rows just before they are multiplied, while they are in the cache: at nothing.
+struct NoLook {
+    void place(Arena &) {}
+    void start() {}
+    void until(size_t) {}
+};
+
+template <class T, class In, class Look = NoLook>
+void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *out, Look &&look = {}) {
     constexpr size_t L = lanes<T>, P = panel_columns<T>;
     const size_t d = terms.d, b = terms.b, strip = strip_rows<T>(d);
     const double *w = terms.weights, *centre = terms.centre;
@@ -237,8 +265,11 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     const bool direct = as_they_are<T, In>(terms);
     Arena arena{nullptr, 0};
     ProductWorkspace<T>(arena, d, columns);
+    look.place(arena);
     arena = {(char *)scratch(arena.used), 0};
     const ProductWorkspace<T> work(arena, d, columns);
+    look.place(arena);
+    look.start();
     const auto factor_of = [&](size_t j) { return terms.factor ? terms.factor[j] : 1.0; };
     for (size_t j = 0; j < panels * P; ++j) {
         const double mean = j < d ? centre[j] : 0;
@@ -247,12 +278,17 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
         work.shift[j] = j < d ? ((mean - double(work.pivot[j])) + centre[d + j]) * double(work.factor[j]) : 0;
     }
     for (size_t c = 0; c < columns; ++c) work.total[c] = 0;
-    for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < columns; ++c) {
-            const double value = c < b ? terms.basis[j * b + c] * (direct ? factor_of(j) : 1.0) : 0;
-            work.basis[j * columns + c] = T(value);
-            work.total[c] += work.shift[j] * value;
+    for (size_t j = 0; j < d; ++j) {
+        const double shift = work.shift[j], factor = direct ? factor_of(j) : 1.0, *__restrict from = terms.basis + j * b;
+        double *__restrict total = work.total;
+        T *__restrict to = work.basis + j * columns;
+        for (size_t c = 0; c < b; ++c) {
+            const double value = from[c] * factor;
+            to[c] = T(value);
+            total[c] += shift * value;
         }
+        for (size_t c = b; c < columns; ++c) to[c] = 0;
+    }
     for (size_t c = 0; c < columns; ++c) work.first[c] = T(-work.total[c]), work.total[c] = 0;
     for (size_t i = 0; i < panels * P * columns; ++i) work.sums[i] = 0, work.part[i] = 0;
 
@@ -261,6 +297,7 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
     const bool thin = columns == L && strip % thin_tile == 0;
     for (size_t from = 0; from < n; from += strip) {
         const size_t rows = least(strip, n - from), there = unpacked<T>(direct, from, strip, n, d);
+        look.until(from + rows);
         if (there < d)
             pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
         for (size_t row = 0; row < strip; ++row)
@@ -292,14 +329,11 @@ template <class T, class In> void scatter_product(const In *x, size_t n, const P
                 const Vec<T> weighted = load<Vec<T>>(codes + c) * broadcast(weight);
                 store(codes + c, weighted);
             }
-            for (size_t c = 0; c < columns; ++c) work.total[c] += double(codes[c]);
+            add_row(codes, columns, work.total);
         }
         add_back<T>(x + from * d, work.packed, there, strip, d, work.codes, columns, b, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }
-    for (size_t j = 0; j < d; ++j)
-        for (size_t c = 0; c < b; ++c)
-            out[j * b + c] = (work.sums[(j / P * columns + c) * P + j % P] - work.shift[j] * work.total[c]) *
-                             (direct ? factor_of(j) : 1.0);
+    hand_out<T>(work.sums, work.shift, work.total, direct ? terms.factor : nullptr, d, b, columns, out);
 }

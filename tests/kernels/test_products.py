@@ -134,6 +134,21 @@ print("read")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects a page of memory")
+@pytest.mark.parametrize("n", [1, 59, 60, 500, 1003])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("wide", [False, True])
+def test_product_and_columns_have_the_bits_of_either_alone(n: int, dtype: Any, wide: bool) -> None:
+    rng = np.random.default_rng(0)
+    for d in (1, 20, 257):
+        x = (rng.standard_normal((n, d)) + 3).astype(dtype)
+        centre, factor, basis = centre_of(x) + 0.1, rng.uniform(0.5, 2, d), rng.standard_normal((d, 11))
+        product, mean, squares = kernels.product_and_columns(x, centre, factor, basis, wide=wide)
+        assert product.tobytes() == kernels.scatter_product(x, None, centre, factor, basis, wide=wide).tobytes()
+        _, alone, squares_alone = kernels.columns(x, None)
+        assert mean.tobytes() == alone.tobytes()
+        assert squares.tobytes() == squares_alone.tobytes()
+
+
 def test_nothing_is_read_after_the_last_row() -> None:
     """Rows near zero are read where they are, and the last vector of a row reaches into the next one."""
     done = subprocess.run([sys.executable, "-c", _AT_THE_EDGE], capture_output=True, text=True)
@@ -223,6 +238,10 @@ def test_bad_input_is_refused() -> None:
         kernels.scatter_product(x, None, centre, np.ones(4), basis, wide=True)
     with pytest.raises(TypeError):
         kernels.scatter_product(x.astype(np.int64), None, centre, None, basis, wide=True)
+    with pytest.raises(ValueError, match="there must be"):
+        kernels.product_and_columns(x[:0], centre, None, basis, wide=True)
+    with pytest.raises(ValueError, match="squares"):
+        kernels._core.product_and_columns(x, centre, None, basis, True, np.zeros((3, 2)), np.zeros((2, 3)), np.zeros(2))
     with pytest.raises(ValueError, match="form"):
         kernels._core.product_and_form(x, None, centre, None, basis, np.zeros((3, 2)), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="rows"):

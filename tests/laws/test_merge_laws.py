@@ -16,10 +16,10 @@ from foldwise.data.block import DenseBlock, SparseBlock
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.moments import Moments
 from foldwise.stats.qr_factor import QRFactor
-from foldwise.stats.scatter_product import ProductAndForm, ScatterProduct
+from foldwise.stats.scatter_product import ProductAndColumns, ProductAndForm, ScatterProduct
 
 EPS = np.finfo(np.float64).eps
-KINDS = ["moments", "columns", "triangle", "product", "form"]
+KINDS = ["moments", "columns", "triangle", "product", "form", "product and columns"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Case:
 
 
 def of(kind: str, case: Case) -> Callable[[Any], Any]:
-    if kind in ("product", "form"):
+    if "product" in kind or kind == "form":
         d = case.x.shape[1]
         basis = np.random.default_rng(5).standard_normal((d, 2))
         centre = np.vstack([np.full(d, case.offset + 0.25 * case.spread), np.zeros(d)])
-        made = ScatterProduct if kind == "product" else ProductAndForm
+        made = {"product": ScatterProduct, "form": ProductAndForm}.get(kind, ProductAndColumns)
         return lambda block: made.of(block, basis=basis, centre=centre, factor=np.linspace(0.5, 1.0, d))
     return {"moments": Moments, "columns": ColumnMoments, "triangle": QRFactor}[kind].of
 
@@ -49,6 +49,8 @@ def of(kind: str, case: Case) -> Callable[[Any], Any]:
 def empty(kind: str, d: int) -> Any:
     if kind == "product":
         return ScatterProduct(np.zeros((d, 2)))
+    if kind == "product and columns":
+        return ProductAndColumns(np.zeros((d, 2)), ColumnMoments.empty(d))
     if kind == "form":
         return ProductAndForm(np.zeros((d, 2)), np.zeros((2, 2)))
     return {"moments": Moments, "columns": ColumnMoments, "triangle": QRFactor}[kind].empty(d)
@@ -61,6 +63,8 @@ def parts(value: Any) -> dict[str, Any]:
             return {"square": value.value}
         case ProductAndForm():
             return {"square": np.vstack([value.value, value.form])}
+        case ProductAndColumns(product, columns):
+            return {**parts(columns), "square": np.vstack([product.T, columns.squares])}
         case Moments():
             square = np.triu(value.scatter)
         case ColumnMoments():
@@ -175,7 +179,7 @@ def test_float32_rows_are_summed_in_float64(kind: str, case: Case) -> None:
     make = of(kind, case)
     wide = DenseBlock(case.x.astype(np.float64), 0, case.weights)
     narrow = parts(make(case.block()))
-    if kind == "product":  # here the centred rows are rounded to float32, and only the sums are wide
+    if "product" in kind:  # here the centred rows are rounded to float32, and only the sums are wide
         size = np.abs(case.x.astype(np.float64) - case.offset).max() + 1
         within = 1e-5 * len(case.x) * 4 * size**2
         np.testing.assert_allclose(narrow["square"], parts(make(wide))["square"], rtol=0, atol=within)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,21 @@ import scipy.sparse as sp
 import foldwise as fw
 from foldwise import kernels
 from foldwise.data.scan import scan
+from foldwise.errors import DataError
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import costs, lanczos, sample_start, tall
 from foldwise.models.pca.lanczos import Ritz, closed, completed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide
+from foldwise.models.pca.solver import SolverOptions
+from foldwise.models.pca.units import units
 from foldwise.stats.column_moments import ColumnMoments
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "auto" takes Krylov, whatever it costs, and does not give up."""
+    monkeypatch.setattr("foldwise.models.pca.choose.cheapest", lambda *args, **options: "krylov")
+    monkeypatch.setattr("foldwise.models.pca.krylov._patience", lambda *args, **options: np.inf)
 
 
 @pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 9000])
@@ -90,8 +101,9 @@ def test_products_from_the_side_of_the_rows(weighted: bool, offset: float, scale
 
 
 def start_of(x: Any, k: int) -> sample_start.Start:
-    passes = Passes(scan(x))
-    return sample_start.found(passes, passes.fold(ColumnMoments.of), None, k, 16, 0, wide=False)
+    start = sample_start.found(Passes(scan(x)), SolverOptions(k), k, 16, judge=True)
+    assert start is not None
+    return start
 
 
 @pytest.mark.parametrize("offset", [0.0, 1000.0])
@@ -111,6 +123,74 @@ def test_rows_that_had_no_part_in_a_sample_tell_noise_from_factors(
         np.testing.assert_allclose(found.block.T @ found.block, np.eye(16), atol=1e-12)
 
 
+def test_how_many_rows_a_sample_has() -> None:
+    shapes = {(200_000, 784): 8192, (200_000, 2000): 4096, (50_000, 2000): 4096, (20_000, 300): 2500, (20_000, 9000): 0}
+    assert {shape: sample_start._size(*shape) for shape in shapes} == shapes
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_opening_pass_takes_the_first_step(scale: bool, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = (1e3 + 50 * rng.uniform(0.1, 10, 300) * rng.standard_normal((9000, 300))).astype(dtype)
+    passes, options = Passes(scan(x)), SolverOptions(5, scale=scale)
+    start = sample_start.found(passes, options, 5, 16, judge=True)
+    assert start is not None
+    assert start.wide == (dtype == np.float64)
+    columns, raw = start.opened(passes)
+    assert passes.counter.passes == 1
+    np.testing.assert_array_equal(columns.centre, passes.fold(ColumnMoments.of).centre)
+    factor = units(columns, options.deviations(columns), options.ddof)[1]
+    found = start.first_step(columns, factor, raw)
+    assert found is not None
+    np.testing.assert_allclose(found.block.T @ found.block, np.eye(16), atol=1e-12)
+    rows = (x.astype(np.float64) - columns.mean) * factor
+    true = rows.T @ (rows @ found.block)
+    np.testing.assert_allclose(found.product, true, atol=(1e-6 if dtype == np.float32 else 1e-12) * float((rows**2).sum()))
+    if not scale:
+        np.testing.assert_allclose(found.block, start.block, atol=1e-12)
+    # With means so far apart, or other factors, digits would be lost.
+    away = replace(columns, centre=columns.centre + 1e6 * np.array([[1.0], [0.0]]))
+    assert start.first_step(away, factor, raw) is None
+    assert start.first_step(columns, np.full(300, 1e3), raw) is None
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("where", ["in the sample", "elsewhere"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_no_number_is_found_by_its_place(
+    where: str, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_start, "_ROWS", 1000)
+    x = np.random.default_rng(0).standard_normal((9000, 300), dtype=np.float32)
+    if where == "elsewhere":
+        x[8123, 7] = value
+        row = 8123
+    else:
+        row = int(sample_start._spread(9000, 1000, 0)[500])
+        x[row, 7] = value
+    with pytest.raises(DataError, match=f"row {row}"):
+        fw.PCA(3).fit(x)
+
+
+@pytest.mark.usefixtures("always")
+def test_slow_sources_are_decoded_before_rows_are_picked_and_give_the_same_bits(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setattr(sample_start, "_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((9000, 300)) + 3 * rng.standard_normal((9000, 5)) @ rng.standard_normal((5, 300))).astype(
+        np.float32
+    )
+    pd.DataFrame(x, columns=[f"c{j}" for j in range(300)]).to_parquet(tmp_path / "x.parquet")
+    memory, file = fw.PCA(4).fit(x), fw.PCA(4).fit(str(tmp_path / "x.parquet"))
+    assert memory.manifest_.algorithm == file.manifest_.algorithm == "krylov"
+    assert file.manifest_.passes == memory.manifest_.passes + 1
+    for name in ("components_", "explained_variance_", "variance_errors_", "mean_"):
+        assert getattr(memory, name).tobytes() == getattr(file, name).tobytes()
+
+
 def test_noise_is_given_up_before_any_step_and_the_manifest_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_DIGITS", 0.0)
     monkeypatch.setattr(sample_start, "_ROWS", 1000)
@@ -118,9 +198,9 @@ def test_noise_is_given_up_before_any_step_and_the_manifest_says_so(monkeypatch:
     assert costs.cheapest(12_000, 1000, 5, sparse=False) == "krylov"
     pca = fw.PCA(5).fit(x)
     assert pca.manifest_.algorithm == "covariance_eigh"
-    assert pca.manifest_.passes == 2  # for the means, and for the covariance
+    assert pca.manifest_.passes == 1  # for the covariance
     (note,) = pca.manifest_.notes
-    assert note.startswith("krylov gave up after 1 pass: the variances near the 5th are too alike")
+    assert note.startswith("krylov gave up before the first pass: the variances near the 5th are too alike")
     assert note.endswith("covariance_eigh found the directions")
     by_name = fw.PCA(5, svd_solver="covariance_eigh").fit(x)
     assert not by_name.manifest_.notes

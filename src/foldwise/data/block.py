@@ -104,6 +104,16 @@ class DenseBlock:
         rows = self.values if self.weights is None else self.dense()  # rows of weight 0 are in no moments
         return kernels.scatter_product(rows, self.weights, centre, factor, basis, wide=wide)
 
+    def scatter_and_moments(
+        self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool
+    ) -> tuple[Floats, tuple[float, Floats, Floats]]:
+        """The same and the moments of the columns, for a pass that checks the rows; in one sweep if there are no weights."""
+        if self.weights is not None or not self.values.size or not basis.size:
+            moments = self.column_moments()
+            return self.scatter_times(basis, centre, factor, wide=wide), moments
+        value, mean, squares = kernels.product_and_columns(self.values, centre, factor, basis, wide=wide)
+        return value, self._if_finite((float(self.n_rows), mean, squares))
+
     def scatter_form(self, basis: Floats, centre: Floats, factor: Floats | None) -> tuple[Floats, Floats]:
         """The same with products in the rows' own dtype, and the form `basis`' Z'W Z `basis` in float64."""
         rows = self.values if self.weights is None else self.dense()
@@ -307,6 +317,13 @@ class SparseBlock:
     def scatter_times(self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool) -> Floats:
         """Z'W Z `basis` for the rows Z = (X - centre) * factor."""
         return sparse_kernels.scatter_product(self.matrix, self.weights, centre, factor, basis, wide=wide)
+
+    def scatter_and_moments(
+        self, basis: Floats, centre: Floats, factor: Floats | None, *, wide: bool
+    ) -> tuple[Floats, tuple[float, Floats, Floats]]:
+        """The same, and the moments of the columns."""
+        moments = self.column_moments()
+        return self.scatter_times(basis, centre, factor, wide=wide), moments
 
     def scatter_form(self, basis: Floats, centre: Floats, factor: Floats | None) -> tuple[Floats, Floats]:
         """The same, and the form `basis`' Z'W Z `basis`, both in float64."""

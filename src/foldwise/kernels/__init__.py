@@ -83,6 +83,20 @@ def scatter_product(
     return out
 
 
+def product_and_columns(
+    x: NDArray[Any],
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    *,
+    wide: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The same for rows without weights, of which there are some; then the mean and squares of `columns`, in one sweep."""
+    out, mean, squares = np.empty(basis.shape), np.empty((2, x.shape[1])), np.empty(x.shape[1])
+    _core.product_and_columns(x, centre, factor, basis, wide, out, mean, squares)
+    return out, mean, squares
+
+
 def product_and_form(
     x: NDArray[Any],
     weights: NDArray[np.float64] | None,

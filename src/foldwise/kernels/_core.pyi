@@ -29,6 +29,16 @@ def scatter_product(
     wide: bool,
     out: NDArray[np.float64],
 ) -> None: ...
+def product_and_columns(
+    x: NDArray[Any],
+    centre: NDArray[np.float64],
+    factor: NDArray[np.float64] | None,
+    basis: NDArray[np.float64],
+    wide: bool,
+    out: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> None: ...
 def product_and_form(
     x: NDArray[Any],
     weights: NDArray[np.float64] | None,

@@ -194,10 +194,10 @@ class DenseTargets:
     ) -> tuple[int, int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
         changed, before = changes or (None, None)
-        high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
-        movement = moved.each, moved.group, moved.most, moved.slack
-        given = changed, before, high, low, weight, bits, coarse_bits, parts
-        return self._core.nearest_bounded(rows, labels, *bounds, *movement, fresh, *given)
+        movement = moved.each, moved.group, moved.most, moved.slack, fresh, changed, before
+        if sums is None:
+            return self._core.nearest_bounded(rows, labels, *bounds, *movement, parts=parts)
+        return self._core.nearest_bounded(rows, labels, *bounds, *movement, *sums, parts)
 
     def move_rows(
         self,

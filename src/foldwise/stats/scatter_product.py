@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldwise.data.block import Block, Floats
+from foldwise.stats.column_moments import ColumnMoments
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,26 @@ class ScatterProduct:
     def merge(self, other: ScatterProduct) -> ScatterProduct:
         """The product over both sets of rows."""
         return ScatterProduct(np.add(self.value, other.value))
+
+
+@dataclass(frozen=True)
+class ProductAndColumns:
+    """The same product, and the moments of the columns: rows are read once for both."""
+
+    value: Floats
+    columns: ColumnMoments
+
+    @classmethod
+    def of(
+        cls, block: Block, *, basis: Floats, centre: Floats, factor: Floats | None = None, wide: bool = True
+    ) -> ProductAndColumns:
+        """Both over a block's rows; nothing is known of these yet, so that they are checked."""
+        value, (weight, mean, squares) = block.scatter_and_moments(basis, centre, factor, wide=wide)
+        return cls(value, ColumnMoments(weight, block.rows_with_weight, mean, squares))
+
+    def merge(self, other: ProductAndColumns) -> ProductAndColumns:
+        """Both over both sets of rows."""
+        return ProductAndColumns(np.add(self.value, other.value), self.columns.merge(other.columns))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foldwise.data.block import Floats
-from foldwise.data.source import Source
+from foldwise.data.source import Source, count_rows
 from foldwise.errors import ParameterError
 from foldwise.fold import blas
 from foldwise.fold.iterate import Figures, State, iterate
@@ -42,6 +42,7 @@ from foldwise.models.pca.lanczos import (
 from foldwise.models.pca.row_side import RowSide
 from foldwise.models.pca.solver import EPS, Solver, SolverOptions, floor_of_products, rounding_of
 from foldwise.models.pca.spectrum import Spectrum
+from foldwise.models.pca.units import in_range, units
 from foldwise.stats.column_moments import ColumnMoments
 from foldwise.stats.scatter_product import ScatterProduct
 
@@ -93,20 +94,28 @@ class Krylov(Solver):
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Enlarge a basis by a block of vectors a step, until all directions are good enough."""
-        columns, d = passes.fold(ColumnMoments.of), passes.source.n_columns
+        d, quick = passes.source.n_columns, options.solver == "auto" and not options.tol
+        start, raw, columns = None, None, None
+        if quick and (passes.source.slow or passes.source.n_rows is None):
+            columns = passes.fold(ColumnMoments.of)  # a pass that keeps what it decodes, or counts rows
+        if quick:
+            start = _sampled(passes, options, options.n_components)
+        if start is not None:
+            if start.flat:
+                return _otherwise(passes, options, count_rows(passes.source), int(options.n_components or 0))
+            columns, raw = start.opened(passes)
+        elif columns is None:
+            columns = passes.fold(ColumnMoments.of)
         scale, k = options.resolve(columns)
         if options.checkpoint is not None:
             options.checkpoint.bind(columns.weight, columns.centre, columns.squares)
-        unit, factor = _units(columns, scale, options.ddof)
-        quick = options.solver == "auto" and not options.tol
-        narrow = quick and options.arithmetic(passes.source) == np.float32 and _in_range(columns, factor, unit)
+        unit, factor = units(columns, scale, options.ddof)
+        narrow = quick and options.arithmetic(passes.source) == np.float32 and in_range(columns, factor, unit)
+        opening = None
+        if start is not None and raw is not None and start.wide != narrow:
+            opening = start.first_step(columns, factor, raw)
+            start = start if opening is None else replace(start, block=opening.block)
         product = partial(ScatterProduct.of, centre=columns.centre, factor=factor)
-        patience = _patience(passes, columns, k, narrow=narrow) if quick else np.inf
-        sample = None
-        if quick and k and d > _SMALL and sample_start.worth_it(passes, columns):
-            sample = sample_start.found(passes, columns, factor, k, _width(k, d), options.seed, wide=not narrow)
-            if sample.flat and patience < np.inf:
-                return _otherwise(passes, columns, options, k)
         search = _Search(
             k,
             passes,
@@ -116,9 +125,10 @@ class Krylov(Solver):
             unit=unit,
             residual=None if quick else options.tol or _RESIDUAL,
             early=early_way(passes, columns, product, narrow=narrow),
-            patience=patience,
+            patience=_patience(passes, columns.rows, k, narrow=narrow) if quick else np.inf,
             seed=options.seed,
-            first=_first(passes, columns, scale, sample),
+            first=_first(passes, columns, scale, start),
+            opening=opening,
         )
         state, outcome, resumed_at = iterate(
             search.start,
@@ -130,7 +140,7 @@ class Krylov(Solver):
             needs=_KEPT,
         )
         if search.hopeless(state) and outcome.converged:
-            return _otherwise(passes, columns, options, k)
+            return _otherwise(passes, options, columns.rows, k)
         state = search.finished(state)
         with blas.single():
             ritz = Ritz.of(state, passes.n_threads)
@@ -154,15 +164,24 @@ class Krylov(Solver):
         )
 
 
-def _otherwise(passes: Passes, columns: ColumnMoments, options: SolverOptions, k: int) -> Spectrum:
+def _sampled(passes: Passes, options: SolverOptions, k: int | None) -> sample_start.Start | None:
+    """A start from some of the rows, where that is worth it."""
+    d, n = passes.source.n_columns, passes.source.n_rows
+    if not k or n is None or d <= _SMALL or not sample_start.worth_it(passes, options.ddof):
+        return None
+    there_are_others = _patience(passes, n, k, narrow=True) < np.inf
+    return sample_start.found(passes, options, k, _width(k, d), judge=there_are_others)
+
+
+def _otherwise(passes: Passes, options: SolverOptions, rows: int, k: int) -> Spectrum:
     """By the solver that is quicker where many variances are alike."""
     source, before = passes.source, passes.counter.passes
     fill = float(getattr(source, "fill", 1.0))
-    name, _ = costs.fallback(columns.rows, source.n_columns, k, sparse=source.sparse, fill=fill)
+    name, _ = costs.fallback(rows, source.n_columns, k, sparse=source.sparse, fill=fill)
     solver: Solver = Gram() if name == Gram.name else CovarianceEigh()
-    spent = f"{before} pass{'es' * (before != 1)}"
+    spent = f"after {before} pass{'es' * (before != 1)}" if before else "before the first pass"
     alike = f"the variances near the {k}th are too alike for few steps"
-    note = f"krylov gave up after {spent}: {alike}; {name} found the directions"
+    note = f"krylov gave up {spent}: {alike}; {name} found the directions"
     return replace(solver.solve(passes, options), algorithm=name, notes=(note,))
 
 
@@ -181,6 +200,7 @@ class _Search:
     patience: float  # steps that cost as much as another solver
     seed: int
     first: Callable[[int, int], Floats] | None = None  # the first block for k components; None: random
+    opening: sample_start.FirstStep | None = None  # the product with the first block, if the opening pass has formed it
     last: dict[str, Any] = field(default_factory=dict)  # what was found from the last state, for the step that turns
 
     def start(self) -> State:
@@ -207,6 +227,9 @@ class _Search:
             early, values = self.early if state["early"] else None, state["values"]
             largest = float(values.max(initial=0.0))
             times = self._times if early is None else lambda block: early.times(block) / self.divisor
+            if self.opening is not None and state["block"] is self.opening.block:
+                product = self.opening.product
+                times = lambda _: product / self.divisor  # noqa: E731
             if turning and isinstance(self.early, InFloat32) and values.min(initial=np.inf) > _IN_FLOAT32 * largest:
                 found = self.early.with_form(state["block"])
                 new = closed(state, found.value / self.divisor, found.form / self.divisor, self.total, self.n_threads)
@@ -337,27 +360,11 @@ def _width(k: int, d: int) -> int:
     return min(d, usual, k + 8) if d <= _SMALL else usual
 
 
-def _patience(passes: Passes, columns: ColumnMoments, k: int, *, narrow: bool) -> float:
+def _patience(passes: Passes, rows: int, k: int, *, narrow: bool) -> float:
     """How many steps cost as much as another solver would."""
-    source, n = passes.source, max(columns.rows, 1)
+    source, n = passes.source, max(rows, 1)
     fill = float(getattr(source, "fill", 1.0))
     _, cost = costs.fallback(n, source.n_columns, k, sparse=source.sparse, fill=fill)
     return cost / (
         n * costs.step_cost(source.n_columns, k, wide=not narrow) * max(fill, 1e-9)
     )  # a table may hold nothing
-
-
-def _units(columns: ColumnMoments, scale: Floats | None, ddof: float) -> tuple[float, Floats | None]:
-    """A power of two that brings the largest column to size 1, and what to multiply each column with."""
-    if scale is not None:
-        return 1.0, 1.0 / scale
-    largest = float(np.sqrt(columns.squares.max(initial=0.0) / (columns.weight - ddof)))
-    unit = 2.0 ** -np.floor(np.log2(largest)) if largest > 0 else 1.0
-    return unit, None if unit == 1.0 else np.full(len(columns.squares), unit)
-
-
-def _in_range(columns: ColumnMoments, factor: Floats | None, unit: float) -> bool:
-    """Whether float32 holds all differences between rows and their mean, however unequal the weights."""
-    furthest = np.sqrt(float(columns.squares.max(initial=0.0))) * 2.0**10 + float(np.abs(columns.mean).max(initial=0.0))
-    factors = np.ones(1) if factor is None else factor
-    return bool(furthest < 1e37 and factors.max(initial=1.0) < 1e37 and factors.min(initial=1.0) > 1e-37)
