@@ -194,10 +194,10 @@ class DenseTargets:
     ) -> tuple[int, int, int, int]:
         """The same with bounds, which are read (unless `fresh`) and written."""
         changed, before = changes or (None, None)
-        movement = moved.each, moved.group, moved.most, moved.slack, fresh, changed, before
-        if sums is None:
-            return self._core.nearest_bounded(rows, labels, *bounds, *movement, parts=parts)
-        return self._core.nearest_bounded(rows, labels, *bounds, *movement, *sums, parts)
+        high, low, weight, bits, coarse_bits = sums or (None, None, None, 0, 0)
+        movement = moved.each, moved.group, moved.most, moved.slack, fresh
+        given = *bounds, *movement, changed, before, high, low, weight, bits, coarse_bits, parts
+        return self._core.nearest_bounded(rows, labels, *given)
 
     def move_rows(
         self,
