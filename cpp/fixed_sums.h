@@ -95,22 +95,9 @@ template <size_t columns, class T> inline void move_fixed_row(const T *x, size_t
     }
 }
 
-constexpr size_t most_fixed_vectors = FW_BYTES == 64 ? 8 : 4;  // of columns that are added at a time
-
-// Memory that is fetched while rows are added: every other cache line, if comparing fetches the others. Null if none is.
-struct EveryOtherLine {
-    const char *next;
-    template <size_t bytes> __attribute__((always_inline)) inline void fetch() {  // GCC drops calls of functions that only fetch
-        FW_UNROLL(8)
-        for (size_t i = 0; i < bytes; i += 128) __builtin_prefetch(next + i, 0, 1);
-        next += bytes;
-    }
-};
-
 // Adds up `vectors` vectors of columns of some rows.
 template <size_t vectors, size_t bytes = FW_BYTES, class T>
-inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, size_t j, long long *sums,
-                              EveryOtherLine *ahead = nullptr) {
+inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, size_t j, long long *sums) {
     using I = typename VecOf<long long, bytes>::type;
     using D = typename VecOf<double, bytes>::type;
     constexpr size_t L = bytes / sizeof(double);
@@ -127,21 +114,17 @@ inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const i
         const T *row = x + size_t(rows[i]) * d + j;
         FW_UNROLL(8)
         for (size_t v = 0; v < vectors; ++v) sum[v] += in_fixed_point(row + v * L, scale, start[v]);
-        if constexpr (vectors == most_fixed_vectors)
-            if (ahead) ahead->fetch<vectors * L * sizeof(T)>();
     }
     FW_UNROLL(8)
     for (size_t v = 0; v < vectors; ++v) store(sums + v * L, sum[v]);
 }
 
 // Adds up some rows of a cluster before they are added to its sums, a few vectors of columns at a time.
-template <class T>
-inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster,
-                           EveryOtherLine *ahead = nullptr) {
-    constexpr size_t L = lanes<double>, most = most_fixed_vectors;
+template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster) {
+    constexpr size_t L = lanes<double>, most = FW_BYTES == 64 ? 8 : 4;
     long long *sums = to.sums + size_t(cluster) * d;
     size_t j = 0;
-    for (; j + most * L <= d; j += most * L) add_fixed_columns<most>(x, d, to, rows, count, j, sums + j, ahead);
+    for (; j + most * L <= d; j += most * L) add_fixed_columns<most>(x, d, to, rows, count, j, sums + j);
     if (most > 4 && j + 4 * L <= d) {
         add_fixed_columns<4>(x, d, to, rows, count, j, sums + j);
         j += 4 * L;
@@ -181,8 +164,7 @@ template <size_t columns> inline bool join_together(size_t k) { return columns >
 
 // Adds `count` rows to the sums of the clusters in `labels[row]`.
 template <size_t columns, class T>
-inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels,
-                       EveryOtherLine *ahead = nullptr) {
+inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
     if constexpr (columns > 0) {
         // Rows of a cluster that follow each other would wait for its count: every other row has a count of its own.
         int counts[2][joining_clusters] = {};
@@ -217,15 +199,14 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
     }
     for (size_t i = 0; i < count; ++i) order[ends[labels[rows[i]]]++] = rows[i];
     for (size_t c = 0, from = 0; c < k; from = size_t(ends[c++]))
-        if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c), ahead);
+        if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
 }
 
 // Adds the rows from `first` to `end` one by one, as if fixed point could hold them. Rows without a label go to the sums in front of
 // those of the clusters. Rows take turns with the copies of the sums: one would have to wait for the row before if both are in the same
 // cluster.
-template <size_t columns, size_t copies, bool fetches, class T>
-inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels,
-                              EveryOtherLine ahead) {
+template <size_t columns, size_t copies, class T>
+inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
     using D = Vec<double>;
     using I = Vec<long long>;
     constexpr size_t L = lanes<double>, apart = clusters_apart(columns, copies);
@@ -255,7 +236,6 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
     for (; row + copies <= end; row += copies) {
         FW_UNROLL(4)
         for (size_t copy = 0; copy < copies; ++copy) add(row + copy, copy);
-        if constexpr (fetches) ahead.fetch<copies * columns * sizeof(T)>();
     }
     for (; row < end; ++row) add(row, 0);
     __builtin_memset(to.touched, 1, k);
@@ -303,9 +283,8 @@ public:
 
 // Adds rows, `joining_most` at most, to the sums of the clusters in `labels[row]`.
 template <size_t columns, class T>
-inline void join_listed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels,
-                        EveryOtherLine *ahead) {
-    if (join_together<columns>(k)) return join_fixed<columns>(x, d, to, k, rows, count, labels, ahead);
+inline void join_listed(const T *x, size_t d, const FixedSums &to, size_t k, const int *rows, size_t count, const int *labels) {
+    if (join_together<columns>(k)) return join_fixed<columns>(x, d, to, k, rows, count, labels);
     for (size_t i = 0; i < count; ++i) {
         const int cluster = labels[rows[i]];
         ++to.counts[cluster];
@@ -326,20 +305,15 @@ template <class T> __attribute__((noinline)) void correct_row(const T *x, const 
 // Adds the rows from `first` to `end`, `joining_most` at most, to the sums of the clusters in `labels[row]`, but for those without a
 // label. Returns how many were added.
 template <size_t columns, class T>
-size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels,
-                    EveryOtherLine ahead) {
+size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
     const FixedSums to = sums;  // a copy: no store can change it
     const size_t d = columns ? columns : t.d;
     size_t count = 0;
     const Rounding rounding;
     if (columns && to.copies > 1) {
         if constexpr (columns > 0) {
-            const auto one_by_one = [&](auto copies) {
-                return ahead.next ? join_one_by_one<columns, copies, true>(x, to, t.k, first, end, labels, ahead)
-                                  : join_one_by_one<columns, copies, false>(x, to, t.k, first, end, labels, ahead);
-            };
-            count = to.copies == few_copies ? one_by_one(std::integral_constant<size_t, few_copies>())
-                                            : one_by_one(std::integral_constant<size_t, 2>());
+            count = to.copies == few_copies ? join_one_by_one<columns, few_copies>(x, to, t.k, first, end, labels)
+                                            : join_one_by_one<columns, 2>(x, to, t.k, first, end, labels);
         }
     } else {
         int rows[joining_most];
@@ -347,7 +321,7 @@ size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size
             rows[count] = int(row);
             count += labels[row] >= 0;
         }
-        join_listed<columns>(x, d, to, t.k, rows, count, labels, ahead.next ? &ahead : nullptr);
+        join_listed<columns>(x, d, to, t.k, rows, count, labels);
     }
     // Few rows in many thousands, as a rule, have values that fixed point cannot hold.
     if (__builtin_expect(rounding.possible(), false))
@@ -356,13 +330,12 @@ size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size
     return count;
 }
 template <class T>
-size_t join_rows(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels,
-                 EveryOtherLine ahead) {
-    if (t.d == 8) return join_rows_of<8>(x, t, sums, first, end, labels, ahead);
-    if (FW_BYTES >= 32 && t.d == 16) return join_rows_of<16>(x, t, sums, first, end, labels, ahead);
-    if (FW_BYTES == 64 && t.d == 32) return join_rows_of<32>(x, t, sums, first, end, labels, ahead);
-    if (FW_BYTES == 64 && t.d == 64) return join_rows_of<64>(x, t, sums, first, end, labels, ahead);
-    return join_rows_of<0>(x, t, sums, first, end, labels, ahead);
+size_t join_rows(const T *x, const Targets<T> &t, const FixedSums &sums, size_t first, size_t end, const int *labels) {
+    if (t.d == 8) return join_rows_of<8>(x, t, sums, first, end, labels);
+    if (FW_BYTES >= 32 && t.d == 16) return join_rows_of<16>(x, t, sums, first, end, labels);
+    if (FW_BYTES == 64 && t.d == 32) return join_rows_of<32>(x, t, sums, first, end, labels);
+    if (FW_BYTES == 64 && t.d == 64) return join_rows_of<64>(x, t, sums, first, end, labels);
+    return join_rows_of<0>(x, t, sums, first, end, labels);
 }
 
 // Whether these are adjacent rows that were in no cluster, as all are in a first pass, and that fixed point can hold.

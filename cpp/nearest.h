@@ -104,12 +104,6 @@ template <class T, bool observed = false> struct TieMargin {
 
 // Writes labels, counts the rows whose label changes and, if requested, records them or moves them between the sums of clusters,
 // and adds up the squared distances of all rows from their targets.
-// Rows are fetched so far ahead of the next panel, and into the second-level cache: those of the next panel itself would come too
-// late, and the first-level cache, which holds this panel, has no room for them.
-constexpr size_t fetch_bytes = 12 << 10;
-// With so few targets, adding rows takes as long as comparing them, and memory would be idle meanwhile.
-constexpr size_t sharing_targets = 20;
-
 template <class T> struct ChangeLog {
     static constexpr size_t room = 2 * 64, most = 4 * 64;  // rows that change from panel to panel; rows that wait to be moved
     static constexpr size_t labels_ahead = 1024;
@@ -127,7 +121,6 @@ template <class T> struct ChangeLog {
     bool unknown = false;                   // whether a previous label was no target
     bool cold = false;                      // whether rows that are compared are not in the cache for it
     bool fresh = false;                     // whether no row has a label: what is in `labels` is not read,
-    bool shares_fetching = false;           // then: whether rows to come are fetched in part while others are added,
     size_t joined = 0;                      // and rows before this one have been added to their sums, but for those still without label
     int rows[most + room], before[most + room];
 
@@ -226,15 +219,13 @@ template <class T> struct ChangeLog {
         static_assert(most + panel_rows<T> <= joining_most);
         return row - joined >= most || (row - joined) * t.d * sizeof(T) > (sums->copies > 1 ? joining_bytes : waiting_bytes);
     }
-    // What is fetched while the panel from this row on is compared.
-    inline const char *ahead_of(size_t row) const { return (const char *)(x + (row + panel_rows<T>) * t.d) + fetch_bytes; }
     // Adds the rows before `end` that have labels and are not added yet.
     __attribute__((noinline)) void join(size_t end) {
         if constexpr (sizeof(T) == sizeof(float) && FW_BYTES >= 32) {  // others are never fresh
             if (joined == end) return;
             make_room(end - joined);
             held += end - joined;  // those without a label, too: they are in the integers
-            moved += join_rows(x, t, *sums, joined, end, labels, EveryOtherLine{shares_fetching ? ahead_of(end) + 64 : nullptr});
+            moved += join_rows(x, t, *sums, joined, end, labels);
         }
         joined = end;
     }
@@ -334,7 +325,6 @@ AssignCounts nearest(const T *x, size_t n, const Targets<T> &t, int *labels, T *
 #if defined(__x86_64__) && FW_BYTES >= 32
     static_assert(int16_least_columns > low_dim_columns);  // whose kernel knows nothing of fresh rows
     log.fresh = fresh && plain && t.rounded && sums && !residuals;
-    log.shares_fetching = log.fresh && FW_BYTES == 64 && t.k <= sharing_targets && t.rounded->layout == Int16Layout::rows;
 #endif
     if (fresh && !log.fresh) log.forget_labels(0);
     if constexpr (sizeof(T) == sizeof(int) && !observed) {

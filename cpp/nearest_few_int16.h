@@ -8,7 +8,6 @@ constexpr size_t few_int16_columns = 32;  // a vector of them
 class FewInt16 {
     using U = Vec<unsigned>;
     static constexpr size_t L = lanes<int>, R = few_tile_rows, G = L / R;
-    const bool every_line;   // is fetched of rows to come, or every other one
     const Int16Targets &t;
     const size_t d, k, tiles, stride;
     int *const y;            // R rows, rounded
@@ -36,7 +35,7 @@ class FewInt16 {
                 store(y + r * stride + j / 2, row[r]);
                 add_products(squares[r], row[r], row[r]);
                 __builtin_prefetch(next[r] + j, 0, 2);
-                if (every_line) __builtin_prefetch(next[r] + j + L, 0, 2);
+                __builtin_prefetch(next[r] + j + L, 0, 2);
             } else {
                 row[r] = load<IntVec>(y + r * stride + j / 2);
             }
@@ -89,8 +88,8 @@ public:
     static size_t bytes(const Targets<float> &t, const Int16Targets &rounded) {
         return R * rounded.stride * sizeof(int) + (t.k + 1) * G * L * sizeof(int);
     }
-    FewInt16(const Targets<float> &of, const Int16Targets &rounded, char *memory, bool every_line_)
-        : every_line(every_line_), t(rounded), d(of.d), k(of.k), tiles((of.k + few_tile_targets - 1) / few_tile_targets), stride(rounded.stride),
+    FewInt16(const Targets<float> &of, const Int16Targets &rounded, char *memory)
+        : t(rounded), d(of.d), k(of.k), tiles((of.k + few_tile_targets - 1) / few_tile_targets), stride(rounded.stride),
           y((int *)memory), parts((unsigned *)(y + R * stride)), lengths((float *)(parts + k * G * L)) {
         for (size_t i = 0; i < 2 * L; ++i) mask[i / L][i % L] = i < d % few_int16_columns ? -1 : 0;
     }
@@ -125,7 +124,7 @@ inline size_t nearest_few_int16(const float *x, size_t n, const Targets<float> &
     const Int16Targets rounded = *t.rounded;
     char *extra;
     PanelWorkspace<float> work(x, n, t, FewInt16::bytes(t, rounded), &extra);
-    FewInt16 way(t, rounded, extra, !log.shares_fetching);
+    FewInt16 way(t, rounded, extra);
     Int16Labels labels(x, t, rounded, work, log, result);
     for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);

@@ -6,6 +6,10 @@
 FW_TWO_TO_ONE(larger, "vpmaxsd", int)
 FW_TWO_TO_ONE(smaller, "vpminsd", int)
 
+// Rows are fetched so far ahead of the next panel, and into the second-level cache: those of the next panel itself would come too
+// late, and the first-level cache, which holds this panel, has no room for them.
+constexpr size_t fetch_bytes = 12 << 10;
+
 // Which of up to 256 targets has the best score is written into the lowest bits of scores: next to their rounding, that is
 // nothing.
 constexpr size_t int16_chunk = 256;
@@ -186,11 +190,10 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
     const Int16Targets rounded = *t.rounded;
     PanelWorkspace<float> work(x, n, t);
     Int16Labels labels(x, t, rounded, work, log, result);
-    const size_t apart = log.shares_fetching ? 2 * line : line;
     for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
         const bool eights = FW_BYTES == 64 && d == 8 && count == N;
-        const float *after = (const float *)log.ahead_of(first);
+        const float *after = x + (first + N) * d + fetch_bytes / sizeof(float);
         if (!eights) work.use_rows_from(x + first * d, count, t);
         BestOfChunks found[panel_vectors];
         Vec<float> square[panel_vectors];
@@ -212,7 +215,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
                 FW_UNROLL(8)
                 for (size_t p = 0; p < pairs; ++p) y[u][p] = all[p];
                 if constexpr (d % 2) y[u][pairs - 1] &= 0xffff;  // the other half belongs to the next row
-                for (size_t i = 0; i < L * d; i += apart) __builtin_prefetch(after + v * L * d + i, 0, 1);
+                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 1);
                 Int16Squares sum;
                 FW_UNROLL(8)
                 for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[u][p], y[u][p + 1]);
@@ -286,14 +289,13 @@ class RoundedPanels {
     int *const room;
     // With few targets, rounding takes longer than comparing, and half of what comes next is fetched while rows are rounded: memory would
     // be idle. Measured with AVX-512: this gains up to 16 targets, and up to 20 unless rows are a multiple of 1 KB apart.
-    const bool shares_fetching;
-    const bool spread = FW_BYTES == 64 && !kept.ready && (shares_fetching || t.k <= 16 || (t.k <= 20 && t.d % 256));
+    const bool spread = FW_BYTES == 64 && !kept.ready && (t.k <= 16 || (t.k <= 20 && t.d % 256));
     static constexpr size_t all_lines = 2 * N / 16, block_lines = L * L / 16;  // of a pair of columns of a panel; of what is rounded at a time
 
 public:
     RoundedPanels(const float *x_, const Targets<float> &t_, const Int16Targets &rounded_, KeptInts kept_, PanelWorkspace<float> &work_,
-             int *room_, bool shares_fetching_)
-        : x(x_), t(t_), rounded(rounded_), kept(kept_), work(work_), room(room_), shares_fetching(shares_fetching_) {}
+             int *room_)
+        : x(x_), t(t_), rounded(rounded_), kept(kept_), work(work_), room(room_) {}
 
     // The panel of `count` rows from `first` on. A panel that is not full does not fill the last vectors of what is kept.
     const int *take(size_t first, size_t count) {
@@ -304,7 +306,7 @@ public:
             return panel;
         }
         work.use_rows_from(x + first * t.d, count, t);
-        round_panel(work.rows, t.d, rounded, panel, {after(first), spread ? block_lines / 2 : 0, shares_fetching ? 2u : 1u});
+        round_panel(work.rows, t.d, rounded, panel, {after(first), spread ? block_lines / 2 : 0});
         if (own && panel != own) __builtin_memcpy(own, panel, bytes);
         return panel;
     }
@@ -317,7 +319,7 @@ public:
     const int *left(size_t first) const {
         return after(first) + (spread ? t.d / L * panel_vectors * (block_lines / 2) * 16 : 0);
     }
-    size_t lines() const { return kept.ready ? N / 16 : shares_fetching ? 0 : spread ? all_lines / 2 : all_lines; }
+    size_t lines() const { return kept.ready ? N / 16 : spread ? all_lines / 2 : all_lines; }
 };
 
 // Writes the labels of rows up to the one whose number it returns: all n, unless it is better to go on in floating point.
@@ -330,7 +332,7 @@ inline size_t nearest_int16(const float *x, size_t n, const Targets<float> &t, K
     const size_t step = int16_vector(rounded.pairs);
     char *extra;
     PanelWorkspace<float> work(x, n, t, panel_vectors * step * sizeof(int), &extra);
-    RoundedPanels rows(x, t, rounded, kept, work, (int *)extra, log.shares_fetching);
+    RoundedPanels rows(x, t, rounded, kept, work, (int *)extra);
     const size_t lines = rows.lines(), tiles = size_t(t.panels[0]), pace = (lines + tiles - 1) / tiles;
     Int16Labels labels(x, t, rounded, work, log, result);
     for (size_t first = 0; first < n; first += N) {

@@ -1,5 +1,6 @@
 // Rows that threads share out among themselves while a kernel runs: each takes the next part when it is done with its last. Parts
-// get smaller and smaller, so that all threads are ready at about the same time; where they are cut depends on no thread.
+// get smaller and smaller, so that all threads are ready at about the same time; where they are cut
+// depends on the number of shares alone, not on who was faster.
 #pragma once
 
 #include <atomic>

@@ -140,8 +140,8 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {sums + front * d_, sums + clusters * d_ + front, copies, apart, touched.data(), start, t.wide_scale, bits, coarse_bits, high.data(), low.data(),
-                weight.data(), least, grid, start + wide, parts ? parts->guard() : nullptr};
+        view = {sums + front * d_, sums + clusters * d_ + front, copies, apart, touched.data(), start, t.wide_scale, bits,
+                coarse_bits, high.data(), low.data(), weight.data(), least, grid, start + wide, parts ? parts->guard() : nullptr};
         return &view;
     }
 
@@ -166,7 +166,7 @@ class Targets {
     // What is written for all rows, from the first on, cannot be written by several threads.
     static void check_parts(const fw::Parts *parts, size_t n, bool writes_from_first) {
         require(!parts || parts->rows() == n, "parts must be those of the rows");
-        require(!parts || !writes_from_first, "rows that are shared out are moved between sums, and not measured");
+        require(!parts || !writes_from_first, "of rows that are shared out, changes and residuals are not written");
     }
 
     void check_groups(const Ints &order, const Ints &ends) const {

@@ -8,7 +8,9 @@ from __future__ import annotations
 import concurrent.futures.thread  # noqa: F401  (it and logging register handlers for forks: before ours may wait)
 import logging  # noqa: F401
 import os
+import sys
 from collections.abc import Callable
+from functools import cached_property
 from threading import RLock
 from typing import Any
 
@@ -37,3 +39,15 @@ def _let_go() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+
+
+def _renew_cached_properties() -> None:
+    """Until Python 3.12, a cached property has one lock for all objects, which another thread may have held."""
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "foldwise"]
+    for kind in (each for module in modules for each in vars(module).values() if isinstance(each, type)):
+        for attribute in vars(kind).values():
+            if isinstance(attribute, cached_property) and hasattr(attribute, "lock"):
+                attribute.lock = RLock()
+
+
+in_child(_renew_cached_properties)

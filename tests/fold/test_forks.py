@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,24 @@ def test_joblib(backend: str) -> None:
     expected = fw.PCA(2).fit(ROWS).components_
     for model in models:
         np.testing.assert_array_equal(model.components_, expected)
+
+
+class Slow:
+    """Stands for what a fit keeps once it is known."""
+
+    @cached_property
+    def figure(self) -> int:
+        time.sleep(0.5)
+        return 7
+
+
+def test_a_child_reads_what_another_thread_of_the_parent_was_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Python 3.12 a cached property is locked for all objects while one of them finds it."""
+    monkeypatch.setattr(fw.forks, "Slow", Slow, raising=False)  # among the classes of the package
+    other = threading.Thread(target=lambda: Slow().figure)
+    other.start()
+    time.sleep(0.1)
+    try:
+        assert of_child(lambda: Slow().figure) == 7
+    finally:
+        other.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import scipy.sparse as sp
 import foldwise as fw
 from foldwise import kernels
 from foldwise.data.scan import scan
-from foldwise.errors import DataError
+from foldwise.errors import DataError, NotFinishedWarning
 from foldwise.fold.passes import Passes
-from foldwise.models.pca import costs, lanczos, sample_start, tall
+from foldwise.models.pca import choose, costs, krylov, lanczos, sample_start, tall
 from foldwise.models.pca.lanczos import Ritz, closed, completed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide
 from foldwise.models.pca.solver import SolverOptions
@@ -153,6 +154,24 @@ def test_the_opening_pass_takes_the_first_step(scale: bool, dtype: Any) -> None:
     away = replace(columns, centre=columns.centre + 1e6 * np.array([[1.0], [0.0]]))
     assert start.first_step(away, factor, raw) is None
     assert start.first_step(columns, np.full(300, 1e3), raw) is None
+
+
+def test_a_fit_stopped_before_its_first_step_goes_on_with_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(choose, "cheapest", lambda *given, **more: "krylov")
+    monkeypatch.setattr(krylov, "_patience", lambda *given, **more: np.inf)
+    monkeypatch.setattr(sample_start, "_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    x = 3 * rng.standard_normal((9000, 6)) @ rng.standard_normal((6, 300)) + rng.standard_normal((9000, 300)) / 2
+    x = x.astype(np.float32)
+    whole, path = fw.PCA(5).fit(x), tmp_path / "checkpoint"
+    with pytest.warns(NotFinishedWarning):
+        fw.PCA(5, time_budget=1e-9, checkpoint=path).fit(x)
+    resumed = fw.PCA(5, checkpoint=path).fit(x)
+    assert resumed.manifest_.resumed_at == 0
+    assert resumed.components_.tobytes() == whole.components_.tobytes()
+    assert resumed.explained_variance_.tobytes() == whole.explained_variance_.tobytes()
 
 
 @pytest.mark.usefixtures("always")

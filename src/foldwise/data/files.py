@@ -231,8 +231,11 @@ def _spooled(path: str, label: str) -> Files:
 
 def _is_folder(path: str) -> DataError:
     """An error with a pattern that the files in a folder match, those of the most frequent kind."""
-    with os.scandir(path) as entries:
-        names = sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(one.name for one in entries if one.is_file() and not one.name.startswith("."))
+    except OSError as error:
+        return DataError(f"this is a folder, and cannot be read: {error.strerror}", where=path, advice="Name a file")
     endings = [name[len(os.path.splitext(without_compression(name))[0]) :] for name in names]
     known = Counter(one for one in endings if os.path.splitext(one.lower())[0] in FORMATS or one.lower() in FORMATS)
     if not names:

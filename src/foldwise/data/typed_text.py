@@ -16,7 +16,7 @@ from foldwise.data.first_rows import FirstRows
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
 from foldwise.data.text_table import TextFiles
 
-_JUDGED, _LEAST_JUDGED, _JUDGED_CELLS = 20_480, 2_048, 409_600  # rows and cells, which cost little to look at twice
+_JUDGED = 20_480  # rows, which cost little to look at twice
 
 
 def is_text(table: DuckDBTable) -> bool:
@@ -43,8 +43,7 @@ def typed_text(table: DuckDBTable) -> DuckDBTable:
     if unlike:  # the files differ, perhaps only in what is missing or in signs, so that the first rows would not do
         found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
     else:
-        most = min(_JUDGED, max(_LEAST_JUDGED, _JUDGED_CELLS // max(len(cells), 1)))
-        with FirstRows(text, most=most) as first:
+        with FirstRows(text, most=_JUDGED) as first:
             found = read_text(first.relation(), cells, table.reading).columns
     for j, problem in unlike.items():
         if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):

@@ -58,12 +58,13 @@ class LocalBlocks:
         """The sum of all results; for exact sums, which may be formed in any order.
 
         The task adds its result itself: `task(block, state, total)`. Every thread has a total of its own, unless the task has
-        the attribute `shares_total`. They are added up in the end, with the method `add`. Rows in memory are processed in the
-        parts that `cuts` makes, since the result does not depend on where they are cut. A task with the attribute `takes_parts`
-        is called as `task(block, state, total, parts)` with all rows and takes what it does next from `parts` itself, as the
-        other threads do; it may return before there are none. If `into` is given, it is the total
-        of the calling thread, and in the end that of all: large totals are then neither cleared nor added once more. Tasks that
-        take parts add to its sums from all threads, with totals that the method `beside` makes.
+        the attribute `shares_total`. They are added up in the end, with the method `add`. If `into` is given, it is the total
+        of the calling thread, and in the end that of all: large totals are then neither cleared nor added once more.
+
+        Rows in memory are processed in the parts that `cuts` makes, since the result does not depend on where they are cut. A
+        task with the attribute `takes_parts` is called as `task(block, state, total, parts)` with all rows, and takes what it
+        does next from `parts` itself, as the other threads do; it may return before there are none. Such tasks add to the sums
+        of `into` from all threads, with totals that its method `beside` makes.
         """
         shared = (zero() if into is None else into) if getattr(task, "shares_total", False) else None
         own: dict[int, Any] = {} if into is None else {get_ident(): into}
@@ -225,7 +226,7 @@ class _RowsDone:
 
 @dataclass(frozen=True)
 class _RowsTaken:
-    """The number of rows that have been taken up, whatever the number of the piece."""
+    """The number of rows that have been taken up, whatever the number of the piece: the last may still be worked on."""
 
     parts: Sequence[Any]
 
@@ -272,8 +273,8 @@ def _runs_of(source: Source, block_rows: int) -> list[_Run]:
 class Cuts:
     """Parts that get smaller and smaller, so that all threads are ready at about the same time.
 
-    They have from `least` to `most` rows, and all but the last end at multiples of `step`. Up to `alone` rows are done by one
-    thread: to wake another takes longer.
+    They have from `least` to `most` rows, up to whole `step`s, and all but the last end at multiples of `step`. Up to `alone`
+    rows are done by one thread: to wake another takes longer.
 
     >>> parts = Cuts(shares=2, least=100, most=400, step=16).parts(1000)
     >>> list(iter(parts.take, None))

@@ -227,7 +227,7 @@ class _Search:
             early, values = self.early if state["early"] else None, state["values"]
             largest = float(values.max(initial=0.0))
             times = self._times if early is None else lambda block: early.times(block) / self.divisor
-            if self.opening is not None and state["block"] is self.opening.block:
+            if self.opening is not None and state["steps"] == 0 and np.array_equal(state["block"], self.opening.block):
                 product = self.opening.product
                 times = lambda _: product / self.divisor  # noqa: E731
             if turning and isinstance(self.early, InFloat32) and values.min(initial=np.inf) > _IN_FLOAT32 * largest:
