@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # names of files may have bytes that are no text
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if arguments is None:  # a process that ends: with its work done, Ctrl-C must not make it look as if it had failed
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return code
     except BrokenPipeError:  # the reader of the pipe has gone
         sys.stderr.close()
         return 0
