@@ -6,7 +6,7 @@ fast, and `judged_again` takes over if a missing cell (NA, ?) turns up further d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from foldwise.data.column_text import BLANKS, BooleanFormat, Format, NumberFormat, WordFormat
@@ -16,7 +16,8 @@ from foldwise.data.first_rows import FirstRows
 from foldwise.data.text_columns import AnyFormat, TextColumn, read_text
 from foldwise.data.text_table import TextFiles
 
-_JUDGED = 20_480  # rows, which cost little to look at twice
+_JUDGED = 20_480  # rows, which cost little to look at twice,
+_LEAST_JUDGED, _JUDGED_CELLS = 2_048, 409_600  # or fewer of many columns, if all are plain numbers
 
 
 def is_text(table: DuckDBTable) -> bool:
@@ -43,14 +44,24 @@ def typed_text(table: DuckDBTable) -> DuckDBTable:
     if unlike:  # the files differ, perhaps only in what is missing or in signs, so that the first rows would not do
         found = text.ask(lambda rows: read_text(rows, cells, table.reading)).columns
     else:
-        with FirstRows(text, most=_JUDGED) as first:
-            found = read_text(first.relation(), cells, table.reading).columns
+        fewer = max(_LEAST_JUDGED, _JUDGED_CELLS // max(len(cells), 1))
+        for most in (fewer, _JUDGED) if fewer < _JUDGED else (_JUDGED,):
+            with FirstRows(text, most=most) as first:
+                found = read_text(first.relation(), cells, table.reading).columns
+            # Plain numbers, for DuckDB too, which looks at as many rows; a column without any may have numbers later.
+            if _as_they_are(table, found) and all(isinstance(one.format, NumberFormat) for one in found):
+                break
     for j, problem in unlike.items():
         if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):
             raise problem
-    if all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True)):
+    if _as_they_are(table, found):
         return _checked(table)
     return _checked(_typed(text, found))
+
+
+def _as_they_are(table: DuckDBTable, found: Sequence[TextColumn]) -> bool:
+    """Whether all columns have the types that DuckDB gave them, and nothing else needs to be done with their cells."""
+    return all(_read_as_it_is(column, one) for column, one in zip(table.columns, found, strict=True))
 
 
 def _checked(table: DuckDBTable) -> DuckDBTable:
