@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -72,3 +74,19 @@ def dtype(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def rows(dtype: Any) -> NDArray[Any]:
     return (np.random.default_rng(0).standard_normal((1003, 29)) + 5).astype(dtype)
+
+
+@pytest.fixture
+def prints_by_isa(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
+    """What a program prints with the kernels for AVX2 and with those for AVX-512: one text if they have the same bits."""
+    if kernels.instruction_set() != "avx512":
+        pytest.skip("this processor, or FOLDWISE_ISA, has no AVX-512")
+
+    def run(program: str) -> set[str]:
+        seen = set()
+        for isa in ("avx2", "avx512"):
+            monkeypatch.setenv("FOLDWISE_ISA", isa)
+            seen.add(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+        return seen
+
+    return run
