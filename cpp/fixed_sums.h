@@ -14,6 +14,10 @@ inline double two_to(int power) {
     return value;
 }
 
+// The first of the copies of a cluster's sums.
+inline long long *sums_of(const FixedSums &to, size_t cluster, size_t d) { return to.sums + cluster * to.copies * d; }
+inline long long &count_of(const FixedSums &to, size_t cluster) { return to.counts[cluster * to.copies]; }
+
 // As many values as `start` has lanes.
 template <class V, class T> inline auto in_fixed_point(const T *x, double scale, V start) {
     constexpr size_t L = sizeof(V) / sizeof(double);
@@ -77,7 +81,7 @@ __attribute__((noinline)) void move_in_parts(const T *x, size_t d, const Targets
 // when this is compiled, and 0 otherwise, here and in what follows.
 template <size_t columns, class T> inline void move_fixed_row(const T *x, size_t d, const FixedSums &to, int before, int after) {
     if (columns) d = columns;
-    long long *sums = to.sums + size_t(after) * d, *old = to.sums + size_t(before) * d;
+    long long *sums = sums_of(to, size_t(after), d), *old = sums_of(to, size_t(before), d);
     size_t j = 0;
     const auto move = [&](auto start) __attribute__((always_inline)) {
         const auto y = in_fixed_point(x + j, to.scale, start);
@@ -122,7 +126,7 @@ inline void add_fixed_columns(const T *x, size_t d, const FixedSums &to, const i
 // Adds up some rows of a cluster before they are added to its sums, a few vectors of columns at a time.
 template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedSums &to, const int *rows, size_t count, int cluster) {
     constexpr size_t L = lanes<double>, most = FW_BYTES == 64 ? 8 : 4;
-    long long *sums = to.sums + size_t(cluster) * d;
+    long long *sums = sums_of(to, size_t(cluster), d);
     size_t j = 0;
     for (; j + most * L <= d; j += most * L) add_fixed_columns<most>(x, d, to, rows, count, j, sums + j);
     if (most > 4 && j + 4 * L <= d) {
@@ -151,7 +155,7 @@ template <class T> inline void add_fixed_rows(const T *x, size_t d, const FixedS
 // Adds a single row of so many columns, a multiple of 8, to the sums of a cluster.
 template <size_t columns, class T> inline void add_fixed_row(const T *row, const FixedSums &to, int cluster) {
     using I = Vec<long long>;
-    long long *sums = to.sums + size_t(cluster) * columns;
+    long long *sums = sums_of(to, size_t(cluster), columns);
     FW_UNROLL(8)
     for (size_t j = 0; j < columns; j += lanes<double>)
         store(sums + j, load<I>(sums + j) + in_fixed_point(row + j, to.scale, load<Vec<double>>(to.start + j)));
@@ -175,12 +179,12 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
             if (few) {
                 ++counts[i % 2][cluster];
             } else {
-                ++to.counts[cluster];
+                ++count_of(to, size_t(cluster));
                 to.touched[cluster] = 1;
             }
         }
         for (size_t c = 0; few && c < k; ++c) {
-            to.counts[c] += counts[0][c] + counts[1][c];
+            count_of(to, c) += counts[0][c] + counts[1][c];
             to.touched[c] = 1;
         }
         return;
@@ -189,7 +193,7 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
     for (size_t c = 0; c <= k; ++c) ends[c] = 0;
     for (size_t i = 0; i < count; ++i) ++ends[labels[rows[i]] + 1];
     for (size_t c = 0; c < k; ++c) {
-        to.counts[c] += ends[c + 1];
+        count_of(to, c) += ends[c + 1];
         to.touched[c] |= ends[c + 1] > 0;
         ends[c + 1] += ends[c];
     }
@@ -202,47 +206,61 @@ inline void join_fixed(const T *x, size_t d, const FixedSums &to, size_t k, cons
         if (size_t(ends[c]) > from) add_fixed_rows(x, d, to, order + from, size_t(ends[c]) - from, int(c));
 }
 
-// Adds the rows from `first` to `end` one by one, as if fixed point could hold them. Rows without a label go to the sums in front of
-// those of the clusters. Rows take turns with the copies of the sums: one would have to wait for the row before if both are in the same
-// cluster.
-template <size_t columns, size_t copies, class T>
-inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
+// Adds rows one by one, as if fixed point could hold them. Rows without a label go to the sums in front of those of the clusters.
+// Rows take turns with the copies of the sums: one would have to wait for the row before if both are in the same cluster.
+template <size_t columns, size_t copies, class T> class JoiningRows {
     using D = Vec<double>;
     using I = Vec<long long>;
-    constexpr size_t L = lanes<double>, apart = clusters_apart(columns, copies);
-    long long *const sums = to.sums, *const counts = to.counts;
-    const double scale = to.scale;
-    D start[columns / L];
-    FW_UNROLL(8)
-    for (size_t v = 0; v < columns / L; ++v) {
-        start[v] = load<D>(to.start + v * L);
-        settle(start[v]);  // kept in a register
-    }
-    const auto without_label = [&] {
-        long long all = 0;
-        for (size_t copy = 0; copy < copies; ++copy) all += (counts + copy * apart)[-1];
-        return all;
-    };
-    const long long before = without_label();
-    const auto add = [&](size_t row, size_t copy) __attribute__((always_inline)) {
-        const ptrdiff_t cluster = ptrdiff_t(copy * apart) + labels[row];
-        long long *own = sums + cluster * ptrdiff_t(columns);
+    static constexpr size_t L = lanes<double>, V = columns / L;
+    const T *const x;
+    const int *const labels;
+    long long *const sums, *const counts;
+    const double scale;
+    D start[V];
+
+public:
+    JoiningRows(const T *x_, const FixedSums &to, const int *labels_)
+        : x(x_), labels(labels_), sums(to.sums), counts(to.counts), scale(to.scale) {
         FW_UNROLL(8)
-        for (size_t v = 0; v < columns / L; ++v)
+        for (size_t v = 0; v < V; ++v) {
+            start[v] = load<D>(to.start + v * L);
+            settle(start[v]);  // kept in a register
+        }
+    }
+    __attribute__((always_inline)) inline void add(size_t row, size_t copy) const {
+        const ptrdiff_t place = ptrdiff_t(labels[row]) * ptrdiff_t(copies) + ptrdiff_t(copy);
+        long long *own = sums + place * ptrdiff_t(columns);
+        FW_UNROLL(8)
+        for (size_t v = 0; v < V; ++v)
             store(own + v * L, load<I>(own + v * L) + in_fixed_point(x + row * columns + v * L, scale, start[v]));
-        ++counts[cluster];
-    };
-    size_t row = first;
-    for (; row + copies <= end; row += copies) {
-        FW_UNROLL(4)
+        ++counts[place];
+    }
+    // As many rows as there are copies.
+    __attribute__((always_inline)) inline void add_some(size_t row) const {
+        FW_UNROLL(8)
         for (size_t copy = 0; copy < copies; ++copy) add(row + copy, copy);
     }
-    for (; row < end; ++row) add(row, 0);
+    // How many rows without a label the integers hold.
+    size_t without_label() const {
+        long long all = 0;
+        for (size_t copy = 1; copy <= copies; ++copy) all += *(counts - copy);
+        return size_t(all);
+    }
+};
+
+// Adds the rows from `first` to `end` in this way; returns how many have a label.
+template <size_t columns, size_t copies, class T>
+inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t first, size_t end, const int *labels) {
+    const JoiningRows<columns, copies, T> rows(x, to, labels);
+    const size_t before = rows.without_label();
+    size_t row = first;
+    for (; row + copies <= end; row += copies) rows.add_some(row);
+    for (; row < end; ++row) rows.add(row, 0);
     __builtin_memset(to.touched, 1, k);
-    return end - first - size_t(without_label() - before);
+    return end - first - (rows.without_label() - before);
 }
 
-// Whether a number may have been rounded since this was made: the processor takes note of it. Emulators may not, nor do others than
+// Whether a number may have been rounded since this was made, or since `forget`: the processor takes note of it. Emulators may not, nor do others than
 // x86 in this way; then it may always have been.
 class Rounding {
 #if defined(__x86_64__)
@@ -273,10 +291,12 @@ public:
     Rounding() : before(state()) { set(before & ~notes); }
     ~Rounding() { set(before); }
     bool possible() const { return state() & rounded || !noted(); }
+    void forget() { set(before & ~notes); }
 #else
 public:
     Rounding() {}
     bool possible() const { return true; }
+    void forget() {}
 #endif
     Rounding(const Rounding &) = delete;
 };
@@ -287,7 +307,7 @@ inline void join_listed(const T *x, size_t d, const FixedSums &to, size_t k, con
     if (join_together<columns>(k)) return join_fixed<columns>(x, d, to, k, rows, count, labels);
     for (size_t i = 0; i < count; ++i) {
         const int cluster = labels[rows[i]];
-        ++to.counts[cluster];
+        ++count_of(to, size_t(cluster));
         to.touched[cluster] = 1;
         add_fixed_rows(x, d, to, rows + i, 1, cluster);
     }
@@ -295,11 +315,18 @@ inline void join_listed(const T *x, size_t d, const FixedSums &to, size_t k, con
 
 // Takes a row out of the sums of its cluster again, which were rounded for it, and adds it in parts.
 template <class T> __attribute__((noinline)) void correct_row(const T *x, const Targets<T> &t, const FixedSums &to, int cluster) {
-    long long *sums = to.sums + size_t(cluster) * t.d;
+    long long *sums = sums_of(to, size_t(cluster), t.d);
     for (size_t j = 0; j < t.d; ++j)
         sums[j] = (long long)((unsigned long long)sums[j] - (unsigned long long)in_fixed_point_one(x, to, j));
-    --to.counts[cluster];
+    --count_of(to, size_t(cluster));
     move_in_parts(x, t.d, t, to, -1, cluster);
+}
+
+// The same for all rows from `first` to `end` that fixed point cannot hold: few in many thousands, as a rule.
+template <class T>
+__attribute__((noinline)) void correct_rows(const T *x, const Targets<T> &t, const FixedSums &to, size_t first, size_t end, const int *labels) {
+    for (size_t row = first; row < end; ++row)
+        if (labels[row] >= 0 && !is_fixed(x + row * t.d, t.d, to.least)) correct_row(x + row * t.d, t, to, labels[row]);
 }
 
 // Adds the rows from `first` to `end`, `joining_most` at most, to the sums of the clusters in `labels[row]`, but for those without a
@@ -323,10 +350,7 @@ size_t join_rows_of(const T *x, const Targets<T> &t, const FixedSums &sums, size
         }
         join_listed<columns>(x, d, to, t.k, rows, count, labels);
     }
-    // Few rows in many thousands, as a rule, have values that fixed point cannot hold.
-    if (__builtin_expect(rounding.possible(), false))
-        for (size_t row = first; row < end; ++row)
-            if (labels[row] >= 0 && !is_fixed(x + row * d, d, to.least)) correct_row(x + row * d, t, to, labels[row]);
+    if (__builtin_expect(rounding.possible(), false)) correct_rows(x, t, to, first, end, labels);
     return count;
 }
 template <class T>
@@ -385,13 +409,13 @@ bool move_fixed_of(const T *x, const Targets<T> &t, const FixedSums &sums, const
             joining[joins++] = row;
             continue;
         }
-        ++to.counts[now];
+        ++count_of(to, size_t(now));
         to.touched[now] = 1;
         if (was < 0) {
             add_fixed_rows(x, d, to, rows + i, 1, now);
             continue;
         }
-        --to.counts[was];
+        --count_of(to, size_t(was));
         to.touched[was] = 1;
         move_fixed_row<columns>(values, d, to, was, now);
     }
@@ -418,17 +442,17 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
     const Guarded guarded(from.guard);
     for (size_t c = 0; c < k; ++c) {
         if (!from.touched[c]) continue;
-        long long *sums = from.sums + c * d;
+        long long *sums = sums_of(from, c, d), &all = count_of(from, c);
         for (size_t copy = 1; copy < from.copies; ++copy) {
-            long long *more = sums + copy * from.apart * d, &count = from.counts[copy * from.apart + c];
+            long long *more = sums + copy * d, &count = from.counts[c * from.copies + copy];
             for (size_t j = 0; j < d; ++j) {
                 sums[j] = (long long)((unsigned long long)sums[j] + (unsigned long long)more[j]);
                 more[j] = 0;
             }
-            from.counts[c] += count;
+            all += count;
             count = 0;
         }
-        const unsigned long long off = (unsigned long long)from.counts[c] * constant;
+        const unsigned long long off = (unsigned long long)all * constant;
         double *high = from.high + c * d, *low = from.low + c * d;
         for (size_t j = 0; j < d; ++j) {
             const long long value = (long long)((unsigned long long)sums[j] - off);
@@ -436,14 +460,13 @@ inline void empty_fixed(const FixedSums &from, size_t k, size_t d) {
             low[j] += double(value & rest) * low_unit;
             sums[j] = 0;
         }
-        from.weight[c] += double(from.counts[c]);
-        from.counts[c] = 0;
+        from.weight[c] += double(all);
+        all = 0;
         from.touched[c] = 0;
     }
-    for (size_t copy = 0; from.copies > 1 && copy < from.copies; ++copy) {  // the rows without a label
-        long long *place = from.sums + copy * from.apart * d;
-        for (size_t j = 1; j <= d; ++j) *(place - j) = 0;
-        *(from.counts + copy * from.apart - 1) = 0;
+    for (size_t copy = 1; from.copies > 1 && copy <= from.copies; ++copy) {  // the rows without a label
+        for (size_t j = 1; j <= d; ++j) *(from.sums - (copy - 1) * d - j) = 0;
+        *(from.counts - copy) = 0;
     }
 }
 

@@ -6,19 +6,46 @@ using UnsignedVec = Vec<unsigned>;
 
 FW_TWO_TO_ONE(packed_int16, "vpackssdw", int)
 
+// With AVX-512 these keep it to themselves if they round: meanwhile rows may be added to sums, which must not (fixed_sums.h).
+#if FW_BYTES == 64
+#define FW_QUIETLY "%{rn-sae%}, "
+#else
+#define FW_QUIETLY
+#endif
 inline IntVec nearest_integers(Vec<float> v) {
     IntVec result;
-    __asm__("vcvtps2dq %1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
+    __asm__("vcvtps2dq " FW_QUIETLY "%1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
     return result;
 }
 inline Vec<float> to_float(IntVec v) {
     Vec<float> result;
-    __asm__("vcvtdq2ps %1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
+    __asm__("vcvtdq2ps " FW_QUIETLY "%1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
     return result;
+}
+inline Vec<float> sum_of(Vec<float> a, Vec<float> b) {
+    __asm__("vaddps " FW_QUIETLY "%1, %0, %0" : "+" FW_REGISTER(a) : FW_REGISTER(b));
+    return a;
+}
+// a * b + c and a * b - c.
+inline Vec<float> multiplied_plus(Vec<float> a, Vec<float> b, Vec<float> c) {
+#if FW_BYTES == 64
+    __asm__("vfmadd213ps " FW_QUIETLY "%2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
+    return a;
+#else
+    return a * b + c;
+#endif
+}
+inline Vec<float> multiplied_minus(Vec<float> a, Vec<float> b, Vec<float> c) {
+#if FW_BYTES == 64
+    __asm__("vfmsub213ps " FW_QUIETLY "%2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
+    return a;
+#else
+    return a * b - c;
+#endif
 }
 inline Vec<float> square_roots(Vec<float> v) {
     Vec<float> result;
-    __asm__("vsqrtps %1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
+    __asm__("vsqrtps " FW_QUIETLY "%1, %0" : "=" FW_REGISTER(result) : FW_REGISTER(v));
     return result;
 }
 
@@ -64,10 +91,10 @@ inline void gather_pairs(const IntVec *rows, IntVec *to) {
 // Rounds as many columns as a vector has lanes, from column j on, of as many rows: half as many vectors of pairs.
 inline void round_rows(const float *const *rows, size_t j, const Int16Targets &t, IntVec *to) {
     constexpr size_t L = lanes<float>;
-    const Vec<float> p = load<Vec<float>>(t.row_pivot + j);
+    const Vec<float> p = load<Vec<float>>(t.row_pivot + j), scale = broadcast(t.row_scale);
     IntVec y[L];
     FW_UNROLL(16)
-    for (size_t i = 0; i < L; ++i) y[i] = nearest_integers(load<Vec<float>>(rows[i] + j) * t.row_scale - p);
+    for (size_t i = 0; i < L; ++i) y[i] = nearest_integers(multiplied_minus(load<Vec<float>>(rows[i] + j), scale, p));
     gather_pairs(y, to);
 }
 
@@ -77,13 +104,13 @@ inline void round_eights(const float *x, const Int16Targets &t, IntVec *to) {
     using V = Vec<float>;
     typedef float Half __attribute__((vector_size(32)));
     const Half half = load<Half>(t.row_pivot);
-    const V p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const V p = __builtin_shufflevector(half, half, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), scale = broadcast(t.row_scale);
     IntVec y[8];
     FW_UNROLL(8)
     for (size_t i = 0; i < 8; ++i) {  // rows i and i + 4; for the last four vectors, 4 rows further on
         const float *row = x + (i + (i & 4)) * 8;
-        y[i] = nearest_integers(
-            __builtin_shufflevector(load<Half>(row), load<Half>(row + 32), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * t.row_scale - p);
+        const V both = __builtin_shufflevector(load<Half>(row), load<Half>(row + 32), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        y[i] = nearest_integers(multiplied_minus(both, scale, p));
     }
     V even[2], odd[2];
     FW_UNROLL(2)
@@ -105,13 +132,13 @@ struct Int16Squares {
     inline void add(IntVec pair) {
         IntVec products = {};
         add_products(products, pair, pair);
-        sum += to_float(products);
+        sum = sum_of(sum, to_float(products));
     }
     inline void add(IntVec pair, IntVec other) {
         IntVec products = {};
         add_products(products, pair, pair);
         add_products(products, other, other);
-        sum += to_float(products);
+        sum = sum_of(sum, to_float(products));
     }
 };
 

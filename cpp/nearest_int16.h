@@ -48,11 +48,13 @@ struct BestOfChunks : BestInts {
     inline Vec<float> lead() const { return to_float((IntVec)(((UnsignedVec)best - (UnsignedVec)second) >> 1)) * 2; }
     // Which rows are certain.
     inline IntVec sure(const Int16Targets &t, Vec<float> length) const {
-        return (IntVec)(lead() > t.per_length * length + t.flat) & (IntVec)(length <= t.longest);
+        const Vec<float> asked = multiplied_plus(broadcast(t.per_length), length, broadcast(t.flat));
+        return (IntVec)(lead() > asked) & (IntVec)(length <= t.longest);
     }
     // The same from squared lengths: square roots take as long as several targets, and are rarely needed.
     inline IntVec sure_by_square(const Int16Targets &t, Vec<float> square) const {
-        const IntVec quick = (IntVec)(lead() > t.per_square * square + t.quick_flat) & (IntVec)(square <= t.largest_square);
+        const Vec<float> asked = multiplied_plus(broadcast(t.per_square), square, broadcast(t.quick_flat));
+        const IntVec quick = (IntVec)(lead() > asked) & (IntVec)(square <= t.largest_square);
         return __builtin_expect(all_true(quick), true) ? quick : sure(t, square_roots(square));
     }
 };
@@ -101,9 +103,9 @@ public:
     // Whether so many rows were doubtful that comparing all in floating point takes less time.
     bool hopeless() const { return rows >= 1024 && settled + waiting > rows / 4; }
 
-    // Takes the rows of the next panel, with their lengths, or `squared` lengths.
+    // Takes the rows of the next panel, with their lengths, or `squared` lengths. Rows that are sure get their labels.
     template <bool squared = false>
-    inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
+    __attribute__((always_inline)) inline void note(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
         unsigned long long unsure = 0;
         IntVec label[panel_vectors];
         FW_UNROLL(4)
@@ -127,9 +129,19 @@ public:
             if (log.cold) log.fetch(row);
         }
         rows += count;
-        if (waiting >= N) settle(N);
+    }
+    // Whether enough rows are doubtful that it is time to settle them.
+    bool crowded() const { return waiting >= N; }
+    // To be called after that.
+    inline void end_panel() {
+        if (crowded()) settle(N);
         else if (waiting && log.measures(rows, measured_rows)) settle(waiting);
         after_panel();
+    }
+    template <bool squared = false>
+    inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
+        note<squared>(found, length, count);
+        end_panel();
     }
     // Settles what waits; returns the number of rows with labels.
     size_t finish() {
@@ -163,10 +175,10 @@ __attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[v
     for (size_t v = 0; v < vectors; ++v) found[v].take(score[v], number);
 }
 
-// Compares some vectors of rows with all targets.
-template <size_t vectors, size_t pairs>
+// Compares some vectors of rows with all targets; after every few of them, `meanwhile` does some of its work.
+template <size_t vectors, size_t pairs, class Meanwhile>
 __attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[vectors][pairs], const Int16Targets &t, size_t k,
-                                                              BestOfChunks *found) {
+                                                              BestOfChunks *found, Meanwhile &meanwhile) {
     constexpr size_t together = vectors == 1 ? 4 : 2;
     for (size_t c = 0; c < k; c += int16_chunk) {
         BestInts best[vectors];
@@ -175,6 +187,7 @@ __attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[
         for (; i + together <= some; i += together) {
             FW_UNROLL(4)
             for (size_t u = 0; u < together; ++u) take_int16_target(y, t, c + i + u, int(i + u), best);
+            meanwhile.some();
         }
         for (; i < some; ++i) take_int16_target(y, t, c + i, int(i), best);
         FW_UNROLL(4)
@@ -182,7 +195,58 @@ __attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[
     }
 }
 
-template <size_t d>
+struct NothingMeanwhile {
+    void until(size_t) {}
+    void some() {}
+    void end_panel() {}
+    void check() {}
+};
+
+// Adds the rows of the panel before to the sums while a panel is compared: this uses other parts of the processor, and none of them
+// waits for memory alone. For rows that all are without a label in the beginning.
+template <size_t columns> class JoinMeanwhile {
+    static constexpr size_t copies = few_copies, N = panel_rows<float>, unchecked_most = 16 * N;
+    const float *const x;
+    const Targets<float> &t;
+    ChangeLog<float> &log;
+    const JoiningRows<columns, copies, float> rows;
+    Rounding rounding;
+    size_t end = 0, checked = 0, row = 0, without_label;
+
+public:
+    JoinMeanwhile(const float *x_, const Targets<float> &t_, ChangeLog<float> &log_)
+        : x(x_), t(t_), log(log_), rows(x_, *log_.sums, log_.labels), without_label(rows.without_label()) {}
+    static bool suits(const ChangeLog<float> &log) { return FW_BYTES == 64 && log.fresh && log.sums->copies == copies; }
+
+    // Rows before this one have been compared, and those that are sure have their labels.
+    void until(size_t first) { end = first; }
+    __attribute__((always_inline)) inline void some() {
+        if (row + copies > end) return;
+        rows.add_some(row);
+        row += copies;
+    }
+    void end_panel() {
+        for (; row + copies <= end; row += copies) rows.add_some(row);
+        for (; row < end; ++row) rows.add(row, 0);
+        log.joined = row;
+        if (row - checked >= unchecked_most) check();
+    }
+    // To be called before rows that were without a label get one.
+    __attribute__((noinline)) void check() {
+        if (rounding.possible()) {
+            correct_rows(x, t, *log.sums, checked, row, log.labels);
+            rounding.forget();
+        }
+        __builtin_memset(log.sums->touched, 1, t.k);
+        log.held += row - checked;
+        log.moved += row - checked - (rows.without_label() - without_label);
+        checked = row;
+        log.make_room(unchecked_most + N);
+        without_label = rows.without_label();
+    }
+};
+
+template <size_t d, bool joining>
 size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     constexpr size_t N = panel_rows<float>, L = lanes<float>, line = 64 / sizeof(float);
     constexpr size_t pairs = (d + 1) / 2;
@@ -190,8 +254,13 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
     const Int16Targets rounded = *t.rounded;
     PanelWorkspace<float> work(x, n, t);
     Int16Labels labels(x, t, rounded, work, log, result);
+    auto meanwhile = [&] {
+        if constexpr (joining) return JoinMeanwhile<d>(x, t, log);
+        else return NothingMeanwhile();
+    }();
     for (size_t first = 0; first < n && !labels.hopeless(); first += N) {
         const size_t count = least(N, n - first);
+        meanwhile.until(first);
         const bool eights = FW_BYTES == 64 && d == 8 && count == N;
         const float *after = x + (first + N) * d + fetch_bytes / sizeof(float);
         if (!eights) work.use_rows_from(x + first * d, count, t);
@@ -222,10 +291,14 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
                 if constexpr (pairs % 2) sum.add(y[u][pairs - 1]);
                 square[v] = sum.sum;
             }
-            take_int16_targets(y, rounded, t.k, found + from);
+            take_int16_targets(y, rounded, t.k, found + from, meanwhile);
         }
-        labels.take<true>(found, square, count);
+        meanwhile.end_panel();
+        labels.note<true>(found, square, count);
+        if (labels.crowded()) meanwhile.check();
+        labels.end_panel();
     }
+    meanwhile.check();
     return labels.finish();
 }
 
@@ -233,7 +306,9 @@ template <size_t d>
 size_t nearest_int16_short_of(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     if constexpr (d > int16_least_columns)
         if (t.d != d) return nearest_int16_short_of<d - 1>(x, n, t, log, result);
-    return nearest_int16_short<d>(x, n, t, log, result);
+    if constexpr (FW_BYTES == 64 && d % 8 == 0)
+        if (JoinMeanwhile<d>::suits(log)) return nearest_int16_short<d, true>(x, n, t, log, result);
+    return nearest_int16_short<d, false>(x, n, t, log, result);
 }
 
 // `lines` cache lines of those from `after` on are fetched with every pair of columns.

@@ -122,9 +122,8 @@ class Targets {
         // They are all zero between calls, whatever the shape; a large array is not kept for a much smaller one.
         const size_t numbers = k_ * d_;
         const bool one_by_one = d_ == 8 || d_ == 16 || d_ == 32 || d_ == 64;  // other rows are added by cluster
-        const size_t copies = !one_by_one || numbers > fw::nearby_sums ? 1 : numbers > fw::few_sums ? 2 : fw::few_copies;
-        const size_t apart = fw::clusters_apart(d_, copies), clusters = copies > 1 ? copies * apart : k_;
-        const size_t needed = clusters * (d_ + 1) + 8, front = copies > 1;
+        const size_t copies = one_by_one ? fw::copies_of_sums(numbers) : 1, front = copies > 1 ? copies : 0;
+        const size_t all = front + copies * k_, needed = all * (d_ + 1) + 8;
         if (integers.size() < needed || integers.size() > 64 * needed + 65536) {
             integers.assign(needed, 0);
             integers.shrink_to_fit();
@@ -140,8 +139,8 @@ class Targets {
         const fw::Grid grid{std::ldexp(1.5, 52 - coarse_bits), std::ldexp(1.5, 52 - 2 * coarse_bits)};
         // Values from here on are multiples of 2^-bits once they are scaled, since a float32 number has 24 bits.
         const float least = float(std::ldexp(1 / t.wide_scale, 24 - bits));
-        view = {sums + front * d_, sums + clusters * d_ + front, copies, apart, touched.data(), start, t.wide_scale, bits,
-                coarse_bits, high.data(), low.data(), weight.data(), least, grid, start + wide, parts ? parts->guard() : nullptr};
+        view = {sums + front * d_, sums + all * d_ + front, copies, touched.data(), start, t.wide_scale, bits, coarse_bits,
+                high.data(), low.data(), weight.data(), least, grid, start + wide, parts ? parts->guard() : nullptr};
         return &view;
     }
 

@@ -93,11 +93,10 @@ class SumsGuard;  // isa.h
 // (fixed_sums.h). A value y is rounded to a multiple of 2^-bits by adding it to 1.5 * 2^(52 - bits); read as an integer, that
 // sum is y in fixed point plus a constant, which is taken off in the end, times the number of rows.
 struct FixedSums {
-    long long *sums;         // k x d, modulo 2^64; zero between calls
-    long long *counts;       // k; zero between calls
-    std::size_t copies;      // of both, so that rows need not wait for each other; 1 if there are many sums. Several have a
-                             // cluster in front of the others, number -1, of rows without a label,
-    std::size_t apart;       // and begin so many clusters after each other
+    long long *sums;         // k x copies x d, modulo 2^64; zero between calls
+    long long *counts;       // k x copies; zero between calls
+    std::size_t copies;      // side by side, so that rows need not wait for each other; 1 if there are many sums. With several,
+                             // there is a cluster in front of the others, number -1, of rows without a label
     unsigned char *touched;  // k: whether a row joined or left; zero between calls
     const double *start;     // d: 1.5 * 2^(52 - bits) minus the pivot
     double scale;
@@ -109,12 +108,9 @@ struct FixedSums {
     SumsGuard *guard;  // held while `high`, `low` and `weight` are written, which other threads may do as well; null if none does
 };
 
-// Up to so many numbers, sums have several copies: all stay in the first-level cache.
-constexpr std::size_t few_sums = 512, few_copies = 4, nearby_sums = 1536;
-// From copy to copy: known when kernels are compiled.
-constexpr std::size_t clusters_apart(std::size_t d, std::size_t copies) {
-    return copies == 1 ? 0 : (copies == few_copies ? few_sums : nearby_sums) / d + 1;
-}
+// The sums of so many numbers have so many copies: all stay in the first-level cache.
+constexpr std::size_t few_copies = 4;
+constexpr std::size_t copies_of_sums(std::size_t numbers) { return numbers <= 512 ? few_copies : numbers <= 1536 ? 2 : 1; }
 
 // Where the squared distances of rows from their targets are added up, and the numbers of rows (exact_sums.h).
 struct Residuals {
