@@ -38,6 +38,8 @@ public:
 
     std::size_t rows() const { return rows_; }
     std::size_t step() const { return step_; }
+    // Whether every part is one step, but for the last.
+    bool are_steps() const { return least_ == step_ && most_ == step_; }
     std::size_t taken() const { return taken_.load(); }
     // The next part, unless there is none.
     bool take(std::size_t &first, std::size_t &end) {

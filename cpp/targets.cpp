@@ -165,7 +165,7 @@ class Targets {
     // What is written for all rows, from the first on, cannot be written by several threads.
     static void check_parts(const fw::Parts *parts, size_t n, bool writes_from_first) {
         require(!parts || parts->rows() == n, "parts must be those of the rows");
-        require(!parts || !writes_from_first, "of rows that are shared out, changes and residuals are not written");
+        require(!parts || !writes_from_first, "of rows that are shared out, changes are not written");
     }
 
     void check_groups(const Ints &order, const Ints &ends) const {
@@ -211,8 +211,11 @@ public:
                         Doubles2Out found, bool fresh, fw::Parts *parts) const {
         const size_t n = rows(x);
         require(labels.shape(0) == n, "labels must have one entry per row");
-        check_parts(parts, n, changed.is_valid() || found.is_valid());
-        require(!found.is_valid() || (found.shape(0) == 2 && found.shape(1) == k_), "residuals and counts must be two by targets");
+        check_parts(parts, n, changed.is_valid());
+        require(!parts || !found.is_valid() || parts->are_steps(), "residuals are found for parts of one step each");
+        const size_t measured = parts ? (n + parts->step() - 1) / parts->step() : 1;
+        require(!found.is_valid() || (found.shape(0) == 2 * measured && found.shape(1) == k_),
+                "residuals and counts must be two by targets for each part");
         const fw::Int16Rows kept = int16_rows(integers, n, ready);
         require(!parts || !kept.values || parts->step() % 16 == 0, "parts must end at whole vectors of rows");
         return with(x, [&](auto *values, const auto &t) {
@@ -221,15 +224,15 @@ public:
             const fw::Changes log = changes(changed, before, n);
             fw::FixedSums view;
             const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
-            std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
-            double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
-            const fw::Residuals to{line, found.is_valid() ? found.data() : nullptr, found.is_valid() ? found.data() + k_ : nullptr};
             nb::gil_scoped_release released;
             return shared_out(parts, n, [&](size_t begin, size_t count) {
                 const fw::Int16Rows own{kept.values ? kept.values + begin * ((d_ + 1) / 2 + 1) : nullptr, kept.ready};
+                std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
+                double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
+                double *of_part = found.is_valid() ? found.data() + 2 * k_ * (parts ? begin / parts->step() : 0) : nullptr;
+                const fw::Residuals to{line, of_part, of_part + k_};
                 return kernels<T>(observed_).nearest(values + begin * d_, count, t, labels.data() + begin, first ? first + begin : nullptr,
-                                                     second ? second + begin : nullptr, log, fixed, own,
-                                                     found.is_valid() ? &to : nullptr, fresh);
+                                                     second ? second + begin : nullptr, log, fixed, own, of_part ? &to : nullptr, fresh);
             });
         });
     }

@@ -167,14 +167,65 @@ def test_what_cannot_be_shared_out() -> None:
     targets, parts = DenseTargets(table(3, 4, 2), frame_of(x)), Cuts(2, 10, 20).parts
     with pytest.raises(ValueError, match="those of the rows"):
         targets.nearest(x, labels, parts=parts(99))
-    with pytest.raises(ValueError, match="are not written"):
+    with pytest.raises(ValueError, match="parts of one step"):
         targets.nearest(x, labels, parts=parts(100), residuals=np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="two by targets for each part"):
+        targets.nearest(x, labels, parts=Cuts(2, 30, 30, 30).parts(100), residuals=np.zeros((2, 3)))
     with pytest.raises(ValueError, match="are not written"):
         targets.nearest(x, labels, parts=parts(100), changes=(labels.copy(), labels.copy()))
     labels[55] = 3
     sums = zero(3, 4)
     with pytest.raises(ValueError, match="not a target"):
         targets.nearest(x, labels, sums=Grid.of(100).fixed(sums.high, sums.low, sums.weight), parts=parts(100))
+
+
+@pytest.mark.parametrize("d", [3, 8, 16, 40, 200])
+def test_residuals_of_parts_are_those_of_blocks(d: int) -> None:
+    """Each part has lines of its own, with the bits of a call for its rows alone."""
+    n, k, step = 1000, 7, 96
+    x = table(n, d, 3)
+    targets, labels = DenseTargets(table(k, d, 4), frame_of(x)), np.full(n, -1, np.int32)
+    found = np.zeros((2 * -(-n // step), k))
+    parts = Cuts(2, step, step, step).parts(n)
+    targets.nearest(x, labels, residuals=found, fresh=True, parts=parts)
+    for i, first in enumerate(range(0, n, step)):
+        rows = x[first : first + step]
+        alone, own = np.zeros((2, k)), np.full(len(rows), -1, np.int32)
+        targets.nearest(rows, own, residuals=alone)
+        np.testing.assert_array_equal(found[2 * i : 2 * i + 2], alone)
+        np.testing.assert_array_equal(labels[first : first + step], own)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 3000),
+    d=st.sampled_from([8, 16]),
+    k=st.integers(1, 33),
+    seed=st.integers(0, 2**20),
+    small=st.sampled_from([0.0, 0.001, 0.3]),
+    near=st.sampled_from([0.0, 0.01, 0.2]),
+)
+def test_rows_added_while_others_are_compared(n: int, d: int, k: int, seed: int, small: float, near: float) -> None:
+    """With AVX-512, a first pass adds the rows of the panel before: also rows that fixed point cannot hold, and rows between
+    two targets, whose labels wait."""
+    rng = np.random.default_rng(seed)
+    x, points = table(n, d, seed), table(k, d, seed + 1)
+    some = rng.random(n) < small
+    x[some] *= np.float32(2.0**-40)
+    tied = rng.random(n) < near
+    pairs = points[rng.integers(k, size=(2, n))]
+    x[tied] = ((pairs[0] + pairs[1]) / 2)[tied]
+    frame, grid = rescaling_within(np.zeros(d), x.min(axis=0), x.max(axis=0), x.dtype), Grid.of(max(n, 10_000))
+    length = float(np.sqrt(np.square(x.astype(np.float64) * frame.scale).sum() / n)) or 1.0
+    targets = DenseTargets(points, frame, row_length=length)
+    labels, again = np.full(n, 77, np.int32), np.full(n, -1, np.int32)
+    at_once, later = zero(k, d), zero(k, d)
+    moved = targets.nearest(x, labels, sums=grid.fixed(at_once.high, at_once.low, at_once.weight), fresh=True)[0]
+    DenseTargets(points, frame).nearest(x, again)  # in floating point
+    targets.move_rows_fixed(x, None, again, grid.fixed(later.high, later.low, later.weight))
+    assert moved == n
+    np.testing.assert_array_equal(labels, again)
+    assert equal(at_once, later)
 
 
 def replace_parts(sums: ClusterSums) -> ClusterSums:

@@ -170,3 +170,20 @@ def test_a_last_pass_starts_no_bounds_but_uses_those_there_are() -> None:
     assert first is not None
     assert last is not None
     assert (first[1].fresh, last[1].fresh) == (True, False)
+
+
+def test_labels_are_handed_over_without_a_copy(rows: NDArray[Any]) -> None:
+    last, centres = assignment_of(rows), centres_of(rows)
+    last.assign_last(centres)
+    labels = last.labels
+    one = last.hand_over_labels()
+    np.testing.assert_array_equal(one, labels)
+    assert one is last.hand_over_labels()
+    assert one is not last.labels
+
+
+def test_labels_in_several_arrays_are_handed_over_as_one(rows: NDArray[Any]) -> None:
+    """Rows of a table whose blocks are not adjacent in memory."""
+    last, centres = assignment_of(np.asfortranarray(rows)), centres_of(rows)
+    last.assign_last(centres)
+    np.testing.assert_array_equal(last.hand_over_labels(), last.labels)

@@ -21,7 +21,7 @@ from foldwise.kernels.targets import VECTOR_ROWS, Labels
 from foldwise.models.kmeans import tasks
 from foldwise.models.kmeans.bounds import Bounds
 from foldwise.models.kmeans.fit_data import KMeansData
-from foldwise.models.kmeans.last_pass import LastAssign, SumClusters
+from foldwise.models.kmeans.last_pass import LastAssign, LastAssignParts, LastFound, SumClusters
 from foldwise.models.kmeans.tasks import Assigned
 from foldwise.stats.cluster_sums import ClusterSums
 
@@ -55,7 +55,18 @@ class Assignment:
     @property
     def labels(self) -> Labels:
         """The cluster of every row, collected from the block states."""
-        return np.concatenate(self.data.passes.update(partial(tasks.labels_of, self.name)))
+        return np.concatenate(self._labels_of_blocks())
+
+    def hand_over_labels(self) -> Labels:
+        """The same without a copy, if they are in one array in memory: whoever asks for them owns them from here on."""
+        parts = self._labels_of_blocks()
+        whole = parts[0] if len(parts) == 1 else parts[0].base
+        if whole is None or whole.shape != (self.data.n,) or any(part.base is not whole for part in parts[1:]):
+            return np.concatenate(parts)
+        return whole
+
+    def _labels_of_blocks(self) -> list[Labels]:
+        return self.data.passes.update(partial(tasks.labels_of, self.name))
 
     @property
     def sums(self) -> ClusterSums:
@@ -90,17 +101,26 @@ class Assignment:
         if data.source.sparse or data.weights is not None or self._shares_blocks(k):
             self.assign(centres, last=True)
             return
-        found = data.passes.each(LastAssign(self._task(centres, last=True)))
         done = Assigned(self._sums)
-        inertias = np.zeros(k)
-        weight = np.zeros((2, k))
-        for counts, (inertia, rows) in found:  # in the order of the blocks, as in `residuals`
-            done.count(*counts)
-            inertias += inertia
-            weight[0] += rows
+        lines = self._last_found(self._task(centres, last=True), k, done)
+        # One block after the other, as in `residuals`.
+        inertias, rows = (np.add.accumulate(lines[i::2])[-1] for i in range(2))
+        weight = np.stack([rows, np.zeros(k)])
         self._sums, self._weights_only = replace(self._sums, weight=weight), True
         self._assigned(centres, done)
         self._inertias = inertias
+
+    def _last_found(self, task: tasks.Assign, k: int, done: Assigned) -> Floats:
+        """Inertias and sizes of the clusters of block after block, in two lines each; rows are counted in `done`."""
+        data = self.data
+        if task.bounds is not None or data.passes.engine.remote or not isinstance(data.source, CachedSource):
+            found = data.passes.each(LastAssign(task))
+            for counts, _ in found:
+                done.count(*counts)
+            return np.concatenate([lines for _, lines in found])
+        blocks = Cuts(data.passes.n_threads, data.block_rows, data.block_rows, data.block_rows)
+        into = LastFound(done, k, data.block_rows)
+        return data.passes.total(LastAssignParts(task), lambda: into, cuts=blocks, into=into).in_order()
 
     def _shares_blocks(self, k: int) -> bool:
         """Whether threads share out the rows of blocks, of which there are fewer than threads."""
@@ -160,7 +180,7 @@ class Assignment:
         mapping, old, inertias = np.asarray(new, dtype=np.int32), self._sums, self._inertias
         self.bounds.forget()
         self.centres = self._inertias = None
-        if not self._whole:
+        if not self._whole or self._blank:
             self._sums = ClusterSums.zero(np.arange(k, dtype=np.int32), self.data.d, missing=self.data.observed)
             self._blank = self._whole = True
             self._weights_only = False

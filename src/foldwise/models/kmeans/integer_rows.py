@@ -6,6 +6,8 @@ may depend on how much memory there is.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from foldwise import kernels
 from foldwise.data.cache import CachedSource
 from foldwise.data.memory import available
@@ -28,7 +30,7 @@ class IntegerRows:
         source = passes.source
         self._columns, self._bytes = source.n_columns, n_rows * (2 * source.n_columns + 8)
         in_memory = isinstance(source, CachedSource) and not source.sparse and not passes.engine.remote
-        self.possible = comparable and in_memory and passes.block_rows % VECTOR_ROWS == 0 and self._fit()
+        self._possible = comparable and in_memory and passes.block_rows % VECTOR_ROWS == 0
         self.ready = False  # whether a whole pass has written them
         self._passes = 0
 
@@ -36,7 +38,7 @@ class IntegerRows:
         """Whether rows can be kept for passes with k centres, and it is of use."""
         much = self._bytes > _MUCH and kernels.instruction_set() == "avx512"
         most = _MOST_CLUSTERS_AVX512 if much else _MOST_CLUSTERS
-        return self.possible and k <= most and _core.quick_int16(k, self._columns, True)
+        return self._possible and k <= most and _core.quick_int16(k, self._columns, True) and self._fit
 
     def for_pass(self, k: int, *, reads_rows: bool) -> bool | None:
         """Whether the integers are there already; None if this pass should do without, as one that reads all rows anyway."""
@@ -45,6 +47,8 @@ class IntegerRows:
         self._passes += 1
         return self.ready if self._passes > _PASSES and not reads_rows else None
 
+    @cached_property
     def _fit(self) -> bool:
+        """Whether there is memory for them. Asked last: the system takes half a millisecond to answer."""
         free = available()
         return free is None or self._bytes <= _SHARE * free
