@@ -4,21 +4,17 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+
+#include "crew.h"
 #ifdef __linux__
 #include <sched.h>
 #endif
 
 namespace nb = nanobind;
 
-namespace {
+fw::Crew fw::crew;
 
-inline void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
+namespace {
 
 class Flag {
     std::atomic<int> value_;
@@ -34,7 +30,7 @@ class Flag {
         do {
             for (int i = 0; i < looks; ++i) {
                 if (met(value_.load(std::memory_order_acquire))) return true;
-                pause();
+                fw::pause();
             }
             std::this_thread::yield();  // in case there are more threads than processors
         } while (Clock::now() < end);
@@ -48,6 +44,11 @@ public:
     void add(int number) { value_.fetch_add(number); }
     bool wait_while(int value, double seconds) const {
         return wait(seconds, [=](int now) { return now != value; });
+    }
+    // Joins work of the crew meanwhile, and then waits as long once more.
+    bool join_while(int value, double seconds) const {
+        nb::gil_scoped_release released;
+        return fw::crew.wait(seconds, [&] { return value_.load(std::memory_order_acquire) != value; });
     }
     bool wait_until(int value, double seconds) const {
         return wait(seconds, [=](int now) { return now == value; });
@@ -71,6 +72,9 @@ void register_flag(nb::module_ &m) {
         .def("value", &Flag::value)
         .def("add", &Flag::add, nb::arg("number"))
         .def("wait_while", &Flag::wait_while, nb::arg("value"), nb::arg("seconds"))
+        .def("join_while", &Flag::join_while, nb::arg("value"), nb::arg("seconds"))
         .def("wait_until", &Flag::wait_until, nb::arg("value"), nb::arg("seconds"));
     m.def("this_processor", &this_processor);
+    m.def("announce_work", [] { return fw::crew.announce(); });
+    m.def("renew_crew", [] { fw::crew.renew(); });
 }

@@ -20,6 +20,7 @@ class Parts {
     const std::size_t rows_, shares_, least_, most_, step_;
     std::atomic<std::size_t> taken_{0};
     const std::shared_ptr<SumsGuard> guard_;
+    std::size_t helpers_ = 0;
 
     std::size_t end_after(std::size_t first) const {
         const std::size_t left = rows_ - first, share = (left + 2 * shares_ - 1) / (2 * shares_);
@@ -35,6 +36,10 @@ public:
 
     // Of the sums that all threads add to, which may be those of other rows as well.
     SumsGuard *guard() const { return guard_.get(); }
+
+    // So many threads that wait (crew.h) may take part in a call that takes parts.
+    std::size_t helpers() const { return helpers_; }
+    void invite(std::size_t helpers) { helpers_ = helpers; }
 
     std::size_t rows() const { return rows_; }
     std::size_t step() const { return step_; }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "crew.h"
 #include "isa.h"
 
 namespace nb = nanobind;
@@ -240,7 +241,7 @@ size_t unit_rows(Line values, Array<const int64_t, nb::ndim<1>> starts, size_t c
 }
 
 void update_centres(Array<const double, nb::ndim<2>> high, Array<const double, nb::ndim<2>> low, Doubles weights, Doubles pivot,
-                    double scale, Matrix old, Array<nb::ndim<2>> now, bool given, Doubles2Out figures) {
+                    double scale, Matrix old, Array<nb::ndim<2>> now, bool given, Doubles2Out figures, size_t helpers) {
     const size_t k = high.shape(0), d = high.shape(1);
     const auto alike = [&](const auto &array) { return array.shape(0) == k && array.shape(1) == d; };
     require(alike(low) && alike(old) && alike(now) && old.dtype() == now.dtype(), "sums and centres must be of one shape");
@@ -249,12 +250,14 @@ void update_centres(Array<const double, nb::ndim<2>> high, Array<const double, n
     const bool single = old.dtype() == nb::dtype<float>();
     require(single || old.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
     nb::gil_scoped_release released;
-    if (single)
-        table<float>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
-                                      (const float *)old.data(), (float *)now.data(), given, figures.data());
-    else
-        table<double>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
-                                       (const double *)old.data(), (double *)now.data(), given, figures.data());
+    fw::crew.each(k * d < fw::shared_values ? 0 : helpers, k, fw::rows_at_a_time(d), [&](size_t from, size_t end) {
+        if (single)
+            table<float>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                                          (const float *)old.data(), (float *)now.data(), given, figures.data(), from, end);
+        else
+            table<double>().update_centres(high.data(), low.data(), weights.data(), k, d, pivot.data(), scale,
+                                           (const double *)old.data(), (double *)now.data(), given, figures.data(), from, end);
+    });
 }
 
 }  // namespace
@@ -280,5 +283,5 @@ void register_sparse(nb::module_ &m) {
           nb::arg("out").noconvert());
     m.def("update_centres", &update_centres, nb::arg("high").noconvert(), nb::arg("low").noconvert(),
           nb::arg("weights").noconvert(), nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("old").noconvert(),
-          nb::arg("now").noconvert(), nb::arg("given"), nb::arg("figures").noconvert());
+          nb::arg("now").noconvert(), nb::arg("given"), nb::arg("figures").noconvert(), nb::arg("helpers") = 0);
 }

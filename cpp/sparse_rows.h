@@ -59,7 +59,7 @@ template <class T> struct SparseTable {
     // has d values.
     size_t (*unit_rows)(const T *x, const std::int64_t *starts, size_t n, size_t d, T *out);
     void (*update_centres)(const double *high, const double *low, const double *weights, size_t k, size_t d, const double *pivot,
-                           double scale, const T *old, T *now, bool given, double *figures);
+                           double scale, const T *old, T *now, bool given, double *figures, size_t from, size_t end);
 };
 
 }  // namespace fw

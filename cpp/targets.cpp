@@ -6,10 +6,12 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "crew.h"
 #include "isa.h"
 #include "parts.h"
 #include "target_storage.h"
@@ -58,17 +60,29 @@ class Targets {
         return {a.moved, a.computed, a.near_ties, a.exact_ties};
     }
 
-    // The counts of all rows or, if threads share them out, of the parts that this thread takes; work(first, count) does some rows.
-    template <class Work> static AssignTuple shared_out(fw::Parts *parts, size_t n, Work work) {
-        if (!parts) return tuple(work(size_t(0), n));
+    static void add(fw::AssignCounts &all, const fw::AssignCounts &some) {
+        all.moved = some.moved == unknown || all.moved == unknown ? unknown : all.moved + some.moved;
+        all.computed += some.computed;
+        all.near_ties += some.near_ties;
+        all.exact_ties += some.exact_ties;
+    }
+
+    // The counts of all rows or, if threads share them out, of the parts that this thread takes and those that join it meanwhile.
+    // prepare() gives each thread work(first, count), which does some rows.
+    template <class Prepare> static AssignTuple shared_out(fw::Parts *parts, size_t n, Prepare prepare) {
+        if (!parts) return tuple(prepare()(size_t(0), n));
         fw::AssignCounts all{0, 0, 0, 0};
-        parts->share([&](size_t first, size_t end) {
-            const fw::AssignCounts some = work(first, end - first);
-            all.moved = some.moved == unknown ? unknown : all.moved + some.moved;
-            all.computed += some.computed;
-            all.near_ties += some.near_ties;
-            all.exact_ties += some.exact_ties;
-            return all.moved != unknown;
+        std::mutex adding;
+        fw::crew.run(parts->helpers(), [&] {
+            fw::AssignCounts own{0, 0, 0, 0};
+            auto work = prepare();
+            parts->share([&](size_t first, size_t end) {
+                add(own, work(first, end - first));
+                return own.moved != unknown;
+            });
+            fw::trim_scratch();
+            const std::lock_guard<std::mutex> held(adding);
+            add(all, own);
         });
         return tuple(all);
     }
@@ -188,7 +202,7 @@ class Targets {
 
 public:
     Targets(Matrix centres, Doubles pivot, double scale, Ints order, Ints ends, bool observed, double row_length,
-            bool kept)
+            bool kept, size_t helpers)
         : single_(centres.dtype() == nb::dtype<float>()), observed_(observed), k_(centres.shape(0)), d_(centres.shape(1)) {
         require(single_ || centres.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
         require(pivot.shape(0) == d_, "pivot must have one entry per column");
@@ -197,9 +211,9 @@ public:
         const fw::GivenGroups given{order.is_valid() ? order.data() : nullptr, ends.is_valid() ? ends.data() : nullptr,
                                     ends.is_valid() ? ends.shape(0) : 0};
         if (single_)
-            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept);
+            f32_.fill((const float *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept, helpers);
         else
-            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept);
+            f64_.fill((const double *)centres.data(), k_, d_, pivot.data(), scale, given, observed, row_length, kept, helpers);
     }
 
     // Whether rows are compared as integers, which the targets themselves may prevent.
@@ -222,17 +236,20 @@ public:
             using T = std::remove_const_t<std::remove_pointer_t<decltype(values)>>;
             T *first = optional<T>(near, n), *second = optional<T>(next, n);
             const fw::Changes log = changes(changed, before, n);
-            fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
             nb::gil_scoped_release released;
-            return shared_out(parts, n, [&](size_t begin, size_t count) {
-                const fw::Int16Rows own{kept.values ? kept.values + begin * ((d_ + 1) / 2 + 1) : nullptr, kept.ready};
-                std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
-                double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
-                double *of_part = found.is_valid() ? found.data() + 2 * k_ * (parts ? begin / parts->step() : 0) : nullptr;
-                const fw::Residuals to{line, of_part, of_part + k_};
-                return kernels<T>(observed_).nearest(values + begin * d_, count, t, labels.data() + begin, first ? first + begin : nullptr,
-                                                     second ? second + begin : nullptr, log, fixed, own, of_part ? &to : nullptr, fresh);
+            return shared_out(parts, n, [&] {
+                fw::FixedSums view;
+                const bool fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
+                return [&, view, fixed](size_t begin, size_t count) {
+                    const fw::Int16Rows own{kept.values ? kept.values + begin * ((d_ + 1) / 2 + 1) : nullptr, kept.ready};
+                    std::vector<double> room(found.is_valid() ? k_ * fw::residual_values + 8 : 0);
+                    double *line = room.data() + (64 - uintptr_t(room.data()) % 64) % 64 / sizeof(double);
+                    double *of_part = found.is_valid() ? found.data() + 2 * k_ * (parts ? begin / parts->step() : 0) : nullptr;
+                    const fw::Residuals to{line, of_part, of_part + k_};
+                    return kernels<T>(observed_).nearest(values + begin * d_, count, t, labels.data() + begin, first ? first + begin : nullptr,
+                                                         second ? second + begin : nullptr, log, fixed ? &view : nullptr, own,
+                                                         of_part ? &to : nullptr, fresh);
+                };
             });
         });
     }
@@ -257,15 +274,18 @@ public:
                                  T(slack),                  fresh};
             require(bounds.upper && bounds.lower, "bounds are needed");
             const fw::Changes log = changes(changed, before, n);
-            fw::FixedSums view;
-            const fw::FixedSums *fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
             nb::gil_scoped_release released;
-            return shared_out(parts, n, [&](size_t begin, size_t count) {
-                if (!fresh && !are_targets(labels.data() + begin, count)) return fw::AssignCounts{unknown, 0, 0, 0};
-                fw::Bounds<T> own = bounds;
-                own.upper += begin, own.lower += begin;
-                if (t.groups > 1) own.group_lower += begin * t.groups;
-                return kernels<T>(observed_).nearest_bounded(values + begin * d_, count, t, labels.data() + begin, own, log, fixed);
+            return shared_out(parts, n, [&] {
+                fw::FixedSums view;
+                const bool fixed = fixed_sums(t, high, low, weight, bits, coarse_bits, view, parts);
+                return [&, view, fixed](size_t begin, size_t count) {
+                    if (!fresh && !are_targets(labels.data() + begin, count)) return fw::AssignCounts{unknown, 0, 0, 0};
+                    fw::Bounds<T> own = bounds;
+                    own.upper += begin, own.lower += begin;
+                    if (t.groups > 1) own.group_lower += begin * t.groups;
+                    return kernels<T>(observed_).nearest_bounded(values + begin * d_, count, t, labels.data() + begin, own, log,
+                                                                 fixed ? &view : nullptr);
+                };
             });
         });
     }
@@ -362,17 +382,19 @@ template <class F> double sum_by_parts(size_t n, F f) {
 }
 
 // The distance that each centre has moved, times scale, up to the rounding of sums in float64.
-void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out) {
+void distances_moved(Matrix before, Matrix after, double scale, DoublesOut out, size_t helpers) {
     const size_t k = before.shape(0), d = before.shape(1);
     require(after.shape(0) == k && after.shape(1) == d && out.shape(0) == k && before.dtype() == after.dtype(),
             "centres must be of one shape and dtype");
     const auto run = [&](const auto *a, const auto *b) {
         nb::gil_scoped_release released;
-        for (size_t c = 0; c < k; ++c, a += d, b += d)
-            out.data()[c] = std::sqrt(sum_by_parts(d, [&](size_t j) {
-                const double step = (double(b[j]) - double(a[j])) * scale;
-                return step * step;
-            }));
+        fw::crew.each(k * d < fw::shared_values ? 0 : helpers, k, fw::rows_at_a_time(d), [&](size_t c, size_t end) {
+            for (; c < end; ++c)
+                out.data()[c] = std::sqrt(sum_by_parts(d, [from = a + c * d, to = b + c * d, scale](size_t j) {
+                    const double step = (double(to[j]) - double(from[j])) * scale;
+                    return step * step;
+                }));
+        });
     };
     if (before.dtype() == nb::dtype<float>()) return run((const float *)before.data(), (const float *)after.data());
     require(before.dtype() == nb::dtype<double>(), "expected float32 or float64 values");
@@ -390,15 +412,16 @@ void register_targets(nb::module_ &m) {
             new (self) fw::Parts(rows, shares, least, most, step, sharing);
         }, nb::arg("rows"), nb::arg("shares"), nb::arg("least"), nb::arg("most"), nb::arg("step"), nb::arg("sharing").none() = nb::none())
         .def_prop_ro("taken", &fw::Parts::taken)
+        .def("invite", &fw::Parts::invite, nb::arg("helpers"))
         .def("take", [](fw::Parts &self) {
             size_t first = 0, end = 0;
             return self.take(first, end) ? std::optional(std::tuple(first, end)) : std::nullopt;
         });
     nb::class_<Targets>(m, "Targets")
-        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double, bool>(), nb::arg("centres").noconvert(),
+        .def(nb::init<Matrix, Doubles, double, Ints, Ints, bool, double, bool, size_t>(), nb::arg("centres").noconvert(),
              nb::arg("pivot").noconvert(), nb::arg("scale"), nb::arg("order").noconvert().none() = nb::none(),
              nb::arg("ends").noconvert().none() = nb::none(), nb::arg("observed") = false, nb::arg("row_length") = 0.0,
-             nb::arg("kept") = false)
+             nb::arg("kept") = false, nb::arg("helpers") = 0)
         .def_prop_ro("rounded", &Targets::rounded)
         .def("nearest", &Targets::nearest, x, labels, nb::arg("near").noconvert().none() = nb::none(),
              nb::arg("next").noconvert().none() = nb::none(), nb::arg("changed").noconvert().none() = nb::none(),
@@ -427,7 +450,7 @@ void register_targets(nb::module_ &m) {
         .def("update_closest", &Targets::update_closest, x, weights, nb::arg("taken"), nb::arg("closest").noconvert(),
              nb::arg("potential").noconvert());
     m.def("distances_moved", &distances_moved, nb::arg("before").noconvert(), nb::arg("after").noconvert(), nb::arg("scale"),
-          nb::arg("out").noconvert());
+          nb::arg("out").noconvert(), nb::arg("helpers") = 0);
     m.def(
         "quick_int16", [](size_t k, size_t d, bool kept) { return fw::quick_int16(k, d, kept) != fw::Int16Layout::none; },
         nb::arg("k"), nb::arg("d"), nb::arg("kept") = false);

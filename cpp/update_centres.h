@@ -46,11 +46,12 @@ void update_centre(const double *high, const double *low, double weight, size_t 
 }
 
 // Computes new centres from exact sums (`weights` are those of the clusters; everything is in y); an empty cluster
-// keeps its centre. If `given`, the new centres are already in `now`. `figures` (4 x k) receives the squared lengths.
+// keeps its centre. If `given`, the new centres are already in `now`. `figures` (4 x k) receives the squared lengths. Does the
+// centres `from` to `end` - 1 of all k.
 template <class T>
 void update_centres(const double *high, const double *low, const double *weights, size_t k, size_t d, const double *pivot,
-                    double scale, const T *old, T *now, bool given, double *figures) {
-    for (size_t c = 0; c < k; ++c) {
+                    double scale, const T *old, T *now, bool given, double *figures, size_t from, size_t end) {
+    for (size_t c = from; c < end; ++c) {
         const bool some = weights[c] > 0;
         const auto update = some ? given ? update_centre<true, true, T> : update_centre<true, false, T>
                                  : given ? update_centre<false, true, T> : update_centre<false, false, T>;

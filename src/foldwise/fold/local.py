@@ -197,6 +197,10 @@ class LocalBlocks:
         with blas.single_for(self.source.n_rows, self.source.n_columns):
             if n_threads == 1:
                 serial.run(jobs, work, lambda number, found: None)
+            elif getattr(task, "takes_parts", False) and threads.awake(n_threads - 1):
+                for _, parts in shared:
+                    parts.invite(n_threads - 1)
+                serial.run(jobs, work, lambda number, found: None)
             else:  # kernels alone, and often short
                 threads.run(jobs, work, lambda number, found: None, n_threads, apart=True)
 
@@ -241,9 +245,12 @@ class _Run:
     block: Any
     blocks: list[tuple[int, int, int]]
     state: dict[str, Any] = field(default_factory=dict)
+    shared: dict[str, tuple[Any, list[tuple[dict[str, Any], Any]]]] = field(default_factory=dict)  # as they were left
 
     def share_state(self, state_of: Callable[[int], dict[str, Any]]) -> None:
         """Let the states of the blocks be parts of the state of all."""
+        if all(self._is_shared(name, array) for name, array in self.state.items()):
+            return
         for number, start, stop in self.blocks:
             kept = state_of(number)
             for name, array in self.state.items():
@@ -255,6 +262,13 @@ class _Run:
                 if before is not None and before.shape == here.shape:  # from a pass over blocks
                     here[...] = before
                 kept[name] = here
+        kept_by = [state_of(number) for number, _, _ in self.blocks]
+        for name, array in self.state.items():
+            self.shared[name] = array, [(kept, kept[name]) for kept in kept_by]
+
+    def _is_shared(self, name: str, array: Any) -> bool:
+        whole, parts = self.shared.get(name, (None, []))
+        return whole is array and all(kept.get(name) is part for kept, part in parts)
 
 
 def _runs_of(source: Source, block_rows: int) -> list[_Run]:

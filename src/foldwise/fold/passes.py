@@ -62,6 +62,11 @@ class Passes:
         same._deadline = limit
         return same
 
+    @property
+    def helpers(self) -> int:
+        """How many threads may help the calling one."""
+        return self.n_threads - 1
+
     def over(self, source: Source, *, here: bool = False) -> Passes:
         """Passes over other rows of the same fit, counted together.
 

@@ -22,8 +22,9 @@ P = TypeVar("P")
 Job = Callable[[], Any]
 
 # So long a thread that has nothing to do stays awake, in seconds. Passes of a fit follow each other within a tenth of a
-# millisecond, and on a virtual machine a thread takes as long to wake up.
-_AWAKE = 3e-4
+# millisecond, or half of one if there are many large clusters, and on a virtual machine a thread takes as long to wake up.
+_AWAKE = 1e-3
+_NEARLY_DONE = 3e-4  # so long a caller waits for others before it looks from time to time only
 
 
 class _Pool:
@@ -77,13 +78,16 @@ class _State(Enum):
 
 
 class _Helper:
-    """A thread that does jobs of its pool. When there is none, it looks for one for a moment before it goes to sleep."""
+    """A thread that does jobs of its pool. When there is none, it looks for one for a moment before it goes to sleep.
+
+    While it looks, it joins compiled work as well (cpp/crew.h), without a job.
+    """
 
     def __init__(self, pool: _Pool) -> None:
         self.state = _State.ASLEEP
         self._pool, self._bell, self._moving, self._stopped = pool, Lock(), Lock(), False
         self._bell.acquire()
-        self._left = -1  # the processor that it keeps off,
+        self.left = -1  # the processor that it keeps off
         self._before, self._now = set[int](), set[int]()  # those that it had before, and those that it has instead
         self._made, self._ended, self._number = Lock(), Lock(), 0  # of the thread; its number once it runs
 
@@ -121,7 +125,7 @@ class _Helper:
                     job = pool.jobs.popleft()
                 except IndexError:
                     self.state = _State.AWAKE
-                    if pool.calls.wait_while(calls, _AWAKE):
+                    if pool.calls.join_while(calls, _AWAKE):
                         continue
                     self.keep_off(-1)
                     self.state = _State.ASLEEP
@@ -138,7 +142,7 @@ class _Helper:
         Schedulers may wake it there even if others are idle, and leave both threads there for some hundredths of a second:
         longer than many fits take.
         """
-        if processor == self._left or not self._number or not hasattr(os, "sched_setaffinity"):
+        if processor == self.left or not self._number or not hasattr(os, "sched_setaffinity"):
             return
         with self._moving, suppress(OSError):
             has = os.sched_getaffinity(self._number)
@@ -146,7 +150,7 @@ class _Helper:
                 self._before = has
             self._now = self._before - {processor} or self._before
             os.sched_setaffinity(self._number, self._now)
-            self._left = processor
+            self.left = processor
             if processor == -1:
                 self._now = set()
 
@@ -168,6 +172,7 @@ def _renew() -> None:
     global _making
     _making = Lock()
     _pools.clear()
+    _core.renew_crew()
 
 
 forks.in_child(_renew)
@@ -178,6 +183,17 @@ def _stop() -> None:
     """Python must not end while a helper is in compiled code, to which it could not return."""
     while _pools:
         _pools.pop().stop()
+
+
+def awake(count: int) -> bool:
+    """Whether so many helpers are awake and off the processor of the caller: these join compiled work by themselves.
+
+    Jobs need Python's lock, which takes some hundredths of a millisecond whenever two threads want it at a time.
+    """
+    processor = _core.this_processor()
+    helpers = _pools[0].helpers if _pools else []
+    # Only compiled code knows who is awake: to say that it falls asleep a helper needs Python's lock, which the caller holds.
+    return sum(helper.left == processor for helper in helpers) >= count and _core.announce_work() >= count
 
 
 class _Pass:
@@ -221,7 +237,7 @@ class _Pass:
             try:
                 with self._turn:
                     self._ended = True
-                if self._busy.wait_until(0, _AWAKE):
+                if self._busy.wait_until(0, _NEARLY_DONE):
                     return
                 while not self._busy.wait_until(0, 0.0):
                     time.sleep(5e-5)  # no lock: Ctrl-C may come at any step

@@ -80,6 +80,8 @@ class CentreGroups:
 
     def largest(self, values: Floats) -> Floats:
         """The largest value in each group."""
+        if len(self.ends) == 1:
+            return np.asarray(values.max(keepdims=True))
         return np.asarray(np.maximum.reduceat(values[self.order], np.concatenate([[0], self.ends[:-1]])))
 
 
@@ -124,7 +126,7 @@ class DenseTargets:
     If `observed`, rows may have missing cells, which are NaN, and every distance is over the observed cells of its row. A row
     with nothing observed is in no cluster: its label is -1. If all rows are known to have absolute
     values of at most 1 after the rescaling, `row_length` may tell their typical length: labels are found sooner then, by
-    comparing integers. `kept` says that rows are kept as such integers.
+    comparing integers. `kept` says that rows are kept as such integers. Up to so many `helpers` that are awake help to pack.
     """
 
     def __init__(
@@ -135,11 +137,12 @@ class DenseTargets:
         observed: bool = False,
         row_length: float = 0.0,
         kept: bool = False,
+        helpers: int = 0,
     ) -> None:
         self.points, self.rescaling, self.groups, self.observed = points, rescaling, groups, observed
         self.row_length, self.kept = row_length, kept
         order, ends = (None, None) if groups is None else (groups.order, groups.ends)
-        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed, row_length, kept)
+        self._core = _core.Targets(points, rescaling.pivot, rescaling.scale, order, ends, observed, row_length, kept, helpers)
 
     @property
     def rounded(self) -> bool:
@@ -341,13 +344,15 @@ def targets_of(
     observed: bool = False,
     row_length: float = 0.0,
     kept: bool = False,
+    helpers: int = 0,
 ) -> Any:
     """Targets for dense or for sparse rows, or (`observed`) for dense rows that may have missing cells.
 
-    `row_length` and `kept` may be given if no row has absolute values above 1 after the rescaling (see `DenseTargets`).
+    `row_length` and `kept` may be given if no row has absolute values above 1 after the rescaling (see `DenseTargets`, also for
+    `helpers`).
     """
     if sparse:
         from foldwise.kernels.sparse import SparseTargets
 
         return SparseTargets(points, rescaling)
-    return DenseTargets(points, rescaling, observed=observed, row_length=row_length, kept=kept)
+    return DenseTargets(points, rescaling, observed=observed, row_length=row_length, kept=kept, helpers=helpers)

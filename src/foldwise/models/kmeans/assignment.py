@@ -50,7 +50,8 @@ class Assignment:
         in_memory = isinstance(data.source, CachedSource)
         within = data.row_length > 0
         given = {"sparse": data.source.sparse, "in_memory": in_memory, "observed": data.observed, "within": within}
-        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, kept=data.integers.suit, **given)
+        helpers = data.passes.helpers
+        self.bounds = Bounds(bounds, data.n, data.d, data.dtype, kept=data.integers.suit, helpers=helpers, **given)
 
     @property
     def labels(self) -> Labels:
@@ -231,7 +232,7 @@ class Assignment:
             return self._inertias_of_cells(centres)[0]
         weights, means = self.cluster_weights, self.sums.means()
         some = weights > 0
-        within = self._within(np.einsum("ij,ij->i", means, means))
+        within = self._within(np.einsum("ij,ij->i", means, means), weights)
         gap = self.data.rescaling.apply(centres[some]) - means[some]
         return within + float(weights[some] @ np.einsum("ij,ij->i", gap, gap))
 
@@ -247,11 +248,12 @@ class Assignment:
         new, figures = np.empty_like(centres), np.empty((4, len(centres)))
         sums, rescaling = self.sums, self.data.rescaling
         given = (sums.high, sums.low, sums.weights, rescaling.pivot, rescaling.scale, centres)
-        _core.update_centres(*given, new, False, figures)
+        _core.update_centres(*given, new, False, figures, self.data.passes.helpers)
         if project is not None:
             new = np.ascontiguousarray(project(new))
-            _core.update_centres(*given, new, True, figures)
-        within, weights = self._within(figures[0]), self.cluster_weights
+            _core.update_centres(*given, new, True, figures, self.data.passes.helpers)
+        weights = np.asarray(sums.weights / self.data.weight_scale)
+        within = self._within(figures[0], weights)
         return new, within + float(weights @ figures[1]), within + float(weights @ figures[2]), float(figures[3].sum())
 
     def _inertias_of_cells(self, *points: NDArray[Any]) -> list[float]:
@@ -264,11 +266,12 @@ class Assignment:
         gaps = (data.rescaling.apply(centres) - means for centres in points)
         return [within + float(np.einsum("ij,ij->", weights, gap * gap)) for gap in gaps]
 
-    def _within(self, squares: Floats) -> float:
+    def _within(self, squares: Floats, weights: Floats) -> float:
         """The inertia of the clusters about their means, which have these squared lengths: total minus between-cluster."""
-        weights = self.cluster_weights
         some = weights > 0
-        return max(self.data.spread - float(weights[some] @ squares[some]), 0.0)
+        if not some.all():
+            weights, squares = weights[some], squares[some]
+        return max(self.data.spread - float(weights @ squares), 0.0)
 
     def is_settled(self, centres: NDArray[Any]) -> bool:
         """Whether these centres are already the means of their rows."""

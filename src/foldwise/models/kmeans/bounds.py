@@ -46,17 +46,20 @@ class Bounds:
         observed: bool = False,
         within: bool = False,
         kept: Callable[[int], bool] = lambda k: False,
+        helpers: int = 0,
     ) -> None:
         """`within` says that rows without bounds are compared as integers, where that is quicker.
 
-        `kept` tells for a number of centres whether rows are kept as such integers.
+        `kept` tells for a number of centres whether rows are kept as such integers. `helpers` are threads that may help to
+        prepare a pass.
         """
-        self._within, self._kept = within, kept
+        self._within, self._kept, self._helpers = within, kept, helpers
         self.mode = "off" if sparse else mode
         self.n, self.d, self.dtype, self.observed = n, d, dtype, observed
         self._most_bytes = _MOST_BYTES if in_memory else _MOST_BYTES_OF_FILE
         self._groups: CentreGroups | None = None
         self._centres: NDArray[Any] | None = None  # the centres that the bounds refer to
+        self._estimated: dict[int, tuple[float, float]] = {}  # `_cycles`, by number of targets
         self.forget()
 
     def forget(self) -> None:
@@ -78,17 +81,18 @@ class Bounds:
             self._start(centres, rescaling)
         else:
             drift = np.empty(len(centres))
-            _core.distances_moved(self._centres, centres, rescaling.scale, drift)
+            _core.distances_moved(self._centres, centres, rescaling.scale, drift, self._helpers)
             drift *= 1 + 1e-14 * self.d
+            by_group = self._groups.largest(drift)
             self._total += drift
-            self._group_total += self._groups.largest(drift)
-            self._most += float(drift.max())
+            self._group_total += by_group
+            self._most += float(by_group.max())
             self._fresh = False
         self._centres = centres
         assert self._groups is not None
         moved = Moved.of(self._total, self._group_total, self._most, self.d, self.dtype)
         in_use = BoundsInUse(len(self._groups.ends), moved, self._fresh)
-        return DenseTargets(centres, rescaling, self._groups, self.observed), in_use
+        return DenseTargets(centres, rescaling, self._groups, self.observed, helpers=self._helpers), in_use
 
     def _start(self, centres: NDArray[Any], rescaling: Rescaling) -> None:
         k = len(centres)
@@ -105,6 +109,11 @@ class Bounds:
 
     def _cycles(self, k: int) -> tuple[float, float]:
         """Cycles to compare a row with all targets, without bounds and if they do not settle it; measured with AVX-512."""
+        if k not in self._estimated:  # asked for several times in a pass
+            self._estimated[k] = self._estimate(k)
+        return self._estimated[k]
+
+    def _estimate(self, k: int) -> tuple[float, float]:
         plain = k * self.d / 16 + 0.35 * k + 0.6 * self.d + 3
         groups = self._number_of_groups(k)
         tightened = k > _TIGHTENED[0] and k * self.d >= _TIGHTENED[1]

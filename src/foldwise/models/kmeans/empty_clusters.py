@@ -38,7 +38,8 @@ def fill_empty(assignment: Assignment, centres: NDArray[Any]) -> tuple[int, int,
     """
     data, filled, moved = assignment.data, 0, 0
     most = min(max(_VALUES // data.d, _LEAST), _MOST)
-    while len(empty := np.flatnonzero(assignment.sums.weights <= 0)):
+    while (nobody := assignment.sums.weights <= 0).any():
+        empty = np.flatnonzero(nobody)
         # The other half waits for the next assignment: what rows are badly served shows better then.
         empty = empty[: min(max(-(-len(empty) // 2), _FEW), most // _SHARE)]
         single, count = len(empty) == 1, min(_EACH * len(empty) + _BESIDES, most)

@@ -142,9 +142,10 @@ class KMeansData:
         `kept` if this pass uses the rows that are kept as integers.
         """
         row_length = self.row_length if for_labels else 0.0
+        sparse, observed, helpers = self.source.sparse, self.observed, self.passes.helpers
         given = points, self.rescaling
         return targets_of(
-            *given, sparse=self.source.sparse, observed=self.observed, row_length=row_length, kept=kept
+            *given, sparse=sparse, observed=observed, row_length=row_length, kept=kept, helpers=helpers
         )
 
     def unscaled(self, inertia: float) -> float:
