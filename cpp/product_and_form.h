@@ -236,7 +236,7 @@ inline void product_and_form(const float *x, size_t n, const ProductTerms &terms
         add_form(work.weighted, work.codes, strip, columns, work.form);
         if (there < d)
             pack_strip<float>(here, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
-        add_back<float>(here, work.packed, there, strip, d, work.narrow, columns, b, work.part);
+        add_back<float>(here, work.packed, there, strip, d, work.narrow, columns, b, back_from<float, float>(b), work.part);
         if ((from / strip + 1) % (part_rows / strip) == 0 || from + strip >= n)
             take_in<float>(work.part, work.sums, padded * columns);
     }

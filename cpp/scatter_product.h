@@ -6,6 +6,7 @@
 // same order whatever the size of the register tile, so AVX2 and AVX-512 give the same bits.
 
 #include "arena.h"
+#include "narrow_project.h"
 
 #if FW_BYTES == 64
 constexpr size_t product_tile = 12;  // broadcast values per step; with two vectors, 24 of 32 registers are accumulators
@@ -130,12 +131,14 @@ inline void back_columns(size_t wanted, const T *packed, size_t row_step, size_t
 // next strip with each group. There is more time for it than in T = Z Q, where nearly every product loads a value.
 template <class T, class In> constexpr size_t panel_lines = (panel_columns<T> * sizeof(In) + 63) / 64;
 template <class T, class In> inline bool back_fetches(size_t b) { return b > (panel_lines<T, In> - 1) * product_tile; }
+template <class T, class In> inline size_t back_from(size_t b) { return back_fetches<T, In>(b) ? 0 : panel_lines<T, In>; }
 
 // Adds Z'T of a strip to the sums [panel of columns][column of T][column of the panel]. The first `there` columns of Z are
-// those of the rows x themselves, the others are packed. T has `b` columns, `stride` apart.
+// those of the rows x themselves, the others are packed. T has `b` columns, `stride` apart. Of the lines that a panel takes of a
+// row of the next strip, those from `line` on are fetched.
 template <class T, class In>
 inline void add_back(const In *x, const T *packed, size_t there, size_t strip, size_t d, const T *codes, size_t stride, size_t b,
-                     T *part) {
+                     size_t line, T *part) {
     constexpr size_t P = panel_columns<T>;
     const size_t groups = (b + product_tile - 1) / product_tile;
     for (size_t p = 0; p * P < d; ++p) {
@@ -144,8 +147,8 @@ inline void add_back(const In *x, const T *packed, size_t there, size_t strip, s
         if (p * P < there) origin = (const T *)(x + p * P), row_step = d, panel_step = P;
         for (size_t g = 0, c = 0; g < groups; ++g) {
             const size_t count = (b - c) / (groups - g);
-            const bool fetch = g < panel_lines<T, In> && back_fetches<T, In>(b);
-            const char *next = fetch ? (const char *)(x + strip * d + p * P) + 64 * g : (const char *)codes;
+            const bool fetch = line + g < panel_lines<T, In>;
+            const char *next = fetch ? (const char *)(x + strip * d + p * P) + 64 * (line + g) : (const char *)codes;
             back_columns<T>(count, origin, row_step, panel_step, codes + c, stride, strip, part + (p * stride + c) * P, next,
                             fetch ? d * sizeof(In) : 0);
             c += count;
@@ -220,7 +223,7 @@ template <class T> struct ProductWorkspace {
         first = arena.take<T>(columns);
         pivot = arena.take<T>(padded);
         factor = arena.take<T>(padded);
-        basis = arena.take<T>(d * columns);
+        basis = arena.take<T>(round_up(d, unit_lanes) * round_up(columns, narrow_columns));
         part = arena.take<T>(padded * columns);
         sums = sizeof(T) < sizeof(double) ? arena.take<double>(padded * columns) : (double *)part;
         total = arena.take<double>(columns);
@@ -295,15 +298,30 @@ void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *o
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t together = part_rows / strip, fetched = back_fetches<T, In>(b) ? 0 : P * sizeof(In);
     const bool thin = columns == L && strip % thin_tile == 0;
+    constexpr bool may_be_narrow = sizeof(T) == sizeof(float);
+    const bool narrow = may_be_narrow && b <= narrow_most;
+    // Memory is busy all the time if T = Z Q fetches one half of the lines, and Z'T the other.
+    const size_t back_line = narrow ? panel_lines<T, In> / 2 : back_from<T, In>(b);
+    const NarrowCut cut(d, b);
+    if constexpr (may_be_narrow)
+        if (narrow) pack_narrow(terms.basis, direct ? terms.factor : nullptr, d, b, cut, work.basis);
     for (size_t from = 0; from < n; from += strip) {
-        const size_t rows = least(strip, n - from), there = unpacked<T>(direct, from, strip, n, d);
+        const size_t rows = least(strip, n - from), room = unpacked<T>(direct, from, strip, n, d);
+        const size_t there = narrow && room < d ? 0 : room;  // all of a strip or nothing
         look.until(from + rows);
         if (there < d)
             pack_strip<T>(x + from * d, w ? w + from : nullptr, rows, strip, there, d, work.pivot, work.factor, work.packed);
         for (size_t row = 0; row < strip; ++row)
             for (size_t c = 0; c < columns; ++c) work.codes[row * columns + c] = work.first[c];
         const char *next = (const char *)(x + (from + strip) * d);
-        for (size_t f = 0, here; f < d; f += here) {
+        if constexpr (may_be_narrow)
+            if (narrow) {
+                const float *ahead = (const float *)(x + (from + strip) * d);
+                const NarrowRows packed{work.packed, P, P / unit_lanes, (strip - 1) * P, ahead, d};
+                const NarrowRows as_is{(const float *)x + from * d, d, cut.stretch, 0, ahead, d};
+                narrow_project(there ? as_is : packed, strip, cut, work.basis, back_line > 0, work.codes, columns);
+            }
+        for (size_t f = narrow ? d : 0, here; f < d; f += here) {
             here = least(stretch, (f < there ? there : d) - f);
             const T *origin = work.packed + f * strip;
             size_t row_step = P, panel_step = strip * P;
@@ -331,7 +349,7 @@ void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *o
             }
             add_row(codes, columns, work.total);
         }
-        add_back<T>(x + from * d, work.packed, there, strip, d, work.codes, columns, b, work.part);
+        add_back<T>(x + from * d, work.packed, there, strip, d, work.codes, columns, b, back_line, work.part);
         if (sizeof(T) < sizeof(double) && ((from / strip + 1) % together == 0 || from + strip >= n))
             take_in<T>(work.part, work.sums, panels * P * columns);
     }

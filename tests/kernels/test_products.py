@@ -213,12 +213,27 @@ for d, offset in (257, 5), (1100, 0), (1100, 5):
     centre = np.vstack([x.mean(axis=0, dtype=np.float64), np.full(d, 1e-9)])
     basis = rng.standard_normal((d, 11))
     found += [y for w in (None, weights[:500]) for y in kernels.product_and_form(x, w, centre, None, basis)]
+    few = [np.ascontiguousarray(basis[:, :b]) for b in (1, 4, 6, 8, 11)]
+    found += [kernels.scatter_product(x, w, centre, None, q, wide=False) for w in (None, weights[:500]) for q in few]
 print(hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest())
 """
 
 
 def test_the_same_bits_on_avx2_and_avx512(prints_by_isa: Callable[[str], set[str]]) -> None:
     assert len(prints_by_isa(_BITS)) == 1
+
+
+@pytest.mark.parametrize("d", [1, 16, 17, 40, 784, 1100, 4500])
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+def test_few_columns_of_q_are_multiplied_as_many_are(d: int, offset: float) -> None:
+    """With rows as they are and with packed ones; the last strip is not whole."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((139, d)) + offset).astype(np.float32)
+    centre, basis, factor = centre_of(x), rng.standard_normal((d, 20)), rng.uniform(0.5, 2, d)
+    for b in range(1, 14):
+        few = np.ascontiguousarray(basis[:, :b])
+        found = kernels.scatter_product(x, None, centre, factor, few, wide=False)
+        assert off(found, x, None, centre, factor, few) <= 1e-6
 
 
 def test_bad_input_is_refused() -> None:

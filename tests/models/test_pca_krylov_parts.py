@@ -16,7 +16,7 @@ from foldwise.data.scan import scan
 from foldwise.errors import DataError, NotFinishedWarning
 from foldwise.fold.passes import Passes
 from foldwise.models.pca import choose, costs, krylov, lanczos, sample_start, tall
-from foldwise.models.pca.lanczos import Ritz, closed, completed, empty, enlarged, orthonormal, random_block
+from foldwise.models.pca.lanczos import Ritz, by_weight, closed, completed, empty, enlarged, orthonormal, random_block
 from foldwise.models.pca.row_side import RowSide
 from foldwise.models.pca.solver import SolverOptions
 from foldwise.models.pca.units import units
@@ -73,6 +73,78 @@ def test_a_block_left_raw_has_the_residuals_of_one_that_is_not() -> None:
     done = completed(raw)
     assert all(np.array_equal(done[name], plain[name]) for name in plain)
     assert completed(done) is done
+
+
+def test_a_step_with_a_part_of_the_block_keeps_the_law_and_loses_little() -> None:
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    S = (turn * np.append(np.geomspace(10, 2, 12), np.linspace(1, 0.5, 188))) @ turn.T
+    start, k = orthonormal(turn[:, :16] + 0.02 * rng.standard_normal((200, 16))), 6
+
+    def worst(state: Any) -> float:
+        ritz = Ritz.of(state)
+        return float((ritz.errors(k)[-1] / ritz.values[:k]).max())
+
+    one = enlarged(empty(start), lambda block: S @ block)
+    two = enlarged(one, lambda block: S @ block)
+    turned, few = by_weight(two, Ritz.of(two), k, worst(two) / worst(one))
+    assert few == 8
+    np.testing.assert_allclose(turned["block"] @ turned["coupling"], two["block"] @ two["coupling"], atol=1e-13)
+    counts: list[int] = []
+
+    def times(block: Any) -> Any:
+        counts.append(block.shape[1])
+        return S @ block
+
+    raw, part = (enlarged(turned, times, raw=raw, few=few) for raw in (True, False))
+    whole = enlarged(two, times)
+    assert counts == [8, 8, 16]
+    for each in (raw, part):
+        np.testing.assert_allclose(
+            S @ each["basis"], each["basis"] @ each["small"] + each["block"] @ each["coupling"], atol=1e-12
+        )
+    np.testing.assert_allclose(
+        part["block"].T @ np.hstack([part["basis"], part["block"]]), np.eye(16, 56, 40), atol=1e-12
+    )
+    assert worst(whole) <= worst(part) <= 4 * worst(whole) <= 0.1 * worst(two)
+
+
+def test_narrow_steps_are_certified_and_resumed_with_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    loadings = np.linalg.qr(rng.standard_normal((300, 40)))[0] * (8 / np.sqrt(np.arange(1, 41)))
+    x = rng.standard_normal((9000, 300)) + rng.standard_normal((9000, 40)) @ loadings.T
+    x = x.astype(np.float32)
+    monkeypatch.setattr("foldwise.models.pca.choose.cheapest", lambda *_, **__: "krylov")
+    monkeypatch.setattr("foldwise.models.pca.krylov._patience", lambda *_, **__: np.inf)
+    widths: list[int] = []
+    plain = krylov.InFloat32.times
+
+    def times(self: Any, block: Any) -> Any:
+        widths.append(block.shape[1])
+        return plain(self, block)
+
+    monkeypatch.setattr(krylov.InFloat32, "times", times)
+    monkeypatch.setattr(krylov, "_LAST_STEP", 1e3)  # sooner than usual
+    model = fw.PCA(6).fit(x)
+    assert widths[0] == 16
+    assert widths[-1] in (8, 12)
+    true = np.linalg.eigvalsh(np.cov(x.astype(np.float64), rowvar=False))[::-1][:6]
+    assert (np.abs(model.explained_variance_ - true) <= model.variance_errors_).all()
+    assert (model.variance_errors_ <= 1e-6 * true).all()
+    steps = len(widths)
+    for done in range(1, steps + 1):  # stopped after any step, it goes on with the same bits
+        path = tmp_path / str(done)
+        with pytest.warns(NotFinishedWarning):
+            fw.PCA(6, max_iter=done, checkpoint=path).fit(x)
+        resumed = fw.PCA(6, max_iter=300, checkpoint=path).fit(x)
+        assert resumed.manifest_.resumed_at == done
+        for name in ("components_", "explained_variance_", "variance_errors_", "residuals_"):
+            assert getattr(resumed, name).tobytes() == getattr(model, name).tobytes()
+    for n_threads in (1, 3):
+        again = fw.PCA(6, n_threads=n_threads).fit(x)
+        assert again.components_.tobytes() == model.components_.tobytes()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -147,7 +219,9 @@ def test_the_opening_pass_takes_the_first_step(scale: bool, dtype: Any) -> None:
     np.testing.assert_allclose(found.block.T @ found.block, np.eye(16), atol=1e-12)
     rows = (x.astype(np.float64) - columns.mean) * factor
     true = rows.T @ (rows @ found.block)
-    np.testing.assert_allclose(found.product, true, atol=(1e-6 if dtype == np.float32 else 1e-12) * float((rows**2).sum()))
+    np.testing.assert_allclose(
+        found.product, true, atol=(1e-6 if dtype == np.float32 else 1e-12) * float((rows**2).sum())
+    )
     if not scale:
         np.testing.assert_allclose(found.block, start.block, atol=1e-12)
     # With means so far apart, or other factors, digits would be lost.

@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foldwise.data.cache import CachedSource
 from foldwise.data.source import Piece, Source, block_rows
@@ -19,6 +20,7 @@ from foldwise.fold.tree import Tree
 from foldwise.kernels import _core
 
 _MANY_VALUES = 1_000_000  # rows asked for by number: fewer values are copied before a second thread is awake
+_TAKEN = 512  # rows that a thread copies at a time
 
 
 class LocalBlocks:
@@ -100,6 +102,21 @@ class LocalBlocks:
         if self._runs is None:
             self._runs = _runs_of(self.source, self._block_rows) if self.first == 0 and self.last is None else []
         return self._runs[0].block if len(self._runs) == 1 else None
+
+    def take_into(self, out: NDArray[Any], numbers: NDArray[np.intp]) -> bool:
+        """Copy rows, by number, to `out` if all are adjacent in memory; say if so. Block by block there are more calls."""
+        run = self.only_run()
+        rows = None if run is None else run.unchecked
+        if rows is None or rows.dtype != out.dtype:
+            return False
+
+        def work(number: int, here: slice) -> None:
+            np.take(rows, numbers[here], axis=0, out=out[here], mode="clip")  # with "raise" there would be a copy
+
+        parts = [slice(first, first + _TAKEN) for first in range(0, len(numbers), _TAKEN)]
+        alone = self.n_threads == 1 or len(parts) == 1 or out.size < _MANY_VALUES
+        (serial.run if alone else threads.run)(parts, work, lambda number, found: None, self.n_threads)
+        return True
 
     def ask(self, task: Any, requests: Mapping[int, Any]) -> dict[int, Any]:
         """`task(block, state, request)` for some blocks, by block number."""

@@ -204,12 +204,10 @@ class Passes:
         """Some rows, by number, as a dense array; only their blocks are read."""
         numbers = np.asarray(which, dtype=np.intp)
         out = np.empty((len(numbers), self.source.n_columns), dtype=self.source.dtype)
-        if (
-            isinstance(self._placed(), LocalBlocks)
-            and not self.source.sparse
-            and bool(np.all(numbers[1:] >= numbers[:-1]))
-        ):
-            self._ask_for(numbers, _TakeInto(out, numbers))  # each thread copies its rows to their place
+        blocks = self._placed()
+        if isinstance(blocks, LocalBlocks) and not self.source.sparse and bool(np.all(numbers[1:] >= numbers[:-1])):
+            if not blocks.take_into(out, numbers):
+                self._ask_for(numbers, _TakeInto(out, numbers))  # each thread copies its rows to their place
             return out
         for here, rows in self.take_as_they_are(numbers):
             out[here] = dense_rows(rows)

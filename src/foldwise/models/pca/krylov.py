@@ -30,6 +30,7 @@ from foldwise.models.pca.early import Early, InFloat32, early_way, folded
 from foldwise.models.pca.gram import Gram
 from foldwise.models.pca.lanczos import (
     Ritz,
+    by_weight,
     closed,
     completed,
     condensed,
@@ -56,6 +57,7 @@ _LEAST_TRIAL = 3  # or after these, one less from a sample of the rows,
 _PATIENCE = 1.5  # if more steps are to be expected than this times what another solver costs: their pace grows
 _FIRST_STEPS = 2  # whatever they seem to show: one block of random vectors may have missed a direction
 _WITHIN_REACH = 1e-2  # errors so large are brought to what is asked for by no guess of the next step
+_LAST_STEP = 1.5  # times what is asked for: a guess of the next step falls faster than the errors by which that is told
 _IN_FLOAT32 = 1e-5  # of the largest: of smaller variances, residuals in float32 prove too little
 _KEPT = ("basis", "block", "raw", "guess", "ahead", "before")  # of a state, since the version that wrote it last
 _SMALL = 256  # columns: few steps span all of the space, and narrower blocks take smaller ones
@@ -234,7 +236,8 @@ class _Search:
                 found = self.early.with_form(state["block"])
                 new = closed(state, found.value / self.divisor, found.form / self.divisor, self.total, self.n_threads)
             else:
-                new = enlarged(state, times, self.n_threads, raw=turning)
+                state, few = (state, None) if turning else self._narrowed(state)
+                new = enlarged(state, times, self.n_threads, raw=turning, few=few)
             ritz = Ritz.of(new, self.n_threads)
             values, residuals = ritz.values[: self.k], ritz.residuals[: self.k]
             errors = ritz.errors(self.k)[-1] if self.k else values
@@ -268,11 +271,10 @@ class _Search:
 
     def hopeless(self, state: State) -> bool:
         """Whether the variances are so alike that, at the pace of the last step, another solver is quicker."""
-        now, before, values = state["errors"], state["before"], state["values"]
         trial = max(_LEAST_TRIAL - (self.first is not None), _TRIAL * self.patience)
-        if self.patience == np.inf or state["steps"] < trial or len(now) != len(before) or len(values) < self.k:
+        if self.patience == np.inf or state["steps"] < trial:
             return False
-        worst, last = float((now / np.abs(values)).max(initial=0.0)), float((before / np.abs(values)).max(initial=0.0))
+        worst, last = self._progress(state)
         if not worst > _ERROR or not np.isfinite(last):
             return False
         pace = np.log(last / worst)
@@ -286,6 +288,28 @@ class _Search:
     def _times(self, block: Floats) -> Floats:
         product = folded(self.passes, self.product, block) if self.early is None else self.early.over_columns(block)
         return product / self.divisor
+
+    def _progress(self, state: State) -> tuple[float, float]:
+        """The largest error relative to its value, after the last step and before it; infinite if that is not known."""
+        now, before, values = state["errors"], state["before"], np.abs(state["values"])
+        if len(now) != len(before) or len(values) < self.k:
+            return np.inf, np.inf
+        return float((now / values).max(initial=0.0)), float((before / values).max(initial=0.0))
+
+    def _narrowed(self, state: State) -> tuple[State, int | None]:
+        """The same with a block that may be multiplied in part, and with how many of its vectors; None: with all of them.
+
+        That takes less time, but the error falls less. So it is done if the next step is likely to be the last one in float32.
+        """
+        worst, last = self._progress(state)
+        if not (isinstance(self.early, InFloat32) and state["early"] and 0 < worst < last < np.inf):
+            return state, None
+        if self.residual is not None or state["values"].min() <= 0:
+            return state, None
+        if not state["ahead"] * (worst / last) < _LAST_STEP * _EARLY_ERROR:
+            return state, None
+        ritz = self.last["ritz"] if self.last.get("of") is state["small"] else Ritz.of(state)
+        return by_weight(state, ritz, self.k, worst / last)
 
     def _over_columns(self, state: State) -> State:
         """A start from the vectors found so far: as many as are needed to know how far off the first k are."""

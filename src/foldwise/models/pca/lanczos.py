@@ -29,6 +29,9 @@ _BLOCKS, _FEW_BLOCKS = 24, 12
 _BASIS_BYTES = 64 << 20  # a basis that would be larger is condensed sooner
 _NEAR = 0.5  # columns whose products with each other are so near to those of orthonormal ones need no second round
 _UNSEEN = 4.0  # times what is seen of rounding errors is taken for granted in other directions
+_UNWANTED = 0.9  # times the last value that is wanted: about the next one
+_NO_MATTER = 0.1  # of what a step leaves of the error: so much may come of vectors that it does not multiply with
+_FEWEST, _MULTIPLE = 8, 4  # vectors of a narrow block: with fewer, reading the rows takes as long
 _DEPENDENT = 1e-3  # columns with so little of their own are made orthonormal by slower means
 
 
@@ -98,23 +101,52 @@ def empty(block: Floats, beyond: float = np.inf) -> State:
     }
 
 
-def enlarged(state: State, times: Callable[[Floats], Floats], n_threads: int = 1, *, raw: bool = False) -> State:
+def enlarged(
+    state: State, times: Callable[[Floats], Floats], n_threads: int = 1, *, raw: bool = False, few: int | None = None
+) -> State:
     """The state whose basis has taken in the block that was next; `times` multiplies with the matrix.
 
-    With `raw`, the block after it is left as it is, until `completed`.
+    With `raw`, the block after it is left as it is, until `completed`. With `few`, the basis takes in only so many vectors of
+    the block; the others become part of the block after it, so that residuals stay what they are.
     """
-    new = times(state["block"])
-    basis = np.hstack([state["basis"], state["block"]])
+    width = state["block"].shape[1] if few is None else few
+    taken, left = state["block"][:, :width], state["block"][:, width:]
+    coupled, others = state["coupling"][:width], state["coupling"][width:]
+    new = times(taken)
+    basis = np.hstack([state["basis"], taken])
     m = state["basis"].shape[1]
     inside = tall.transposed_times(basis, new, n_threads)
     rest = tall.less(new, basis, inside, n_threads)
     small = np.empty((basis.shape[1], basis.shape[1]))
-    small[:m, :m], small[m:, :m] = state["small"], state["coupling"]
+    small[:m, :m], small[m:, :m] = state["small"], coupled
     small[:, m:] = inside
     coupling = np.hstack([np.zeros((new.shape[1], m)), np.eye(new.shape[1])])
+    size = np.linalg.norm(others, axis=1)
+    if size.any():  # each as long as its share of the product: what is next to nothing of it is dropped
+        left, others, size = left[:, size > 0], others[size > 0], size[size > 0]
+        rest = np.hstack([rest, left * size])
+        coupling = np.vstack([coupling, np.hstack([others / size[:, None], np.zeros((len(size), new.shape[1]))])])
     found = {"basis": basis, "small": small, "block": rest, "coupling": coupling, "beyond": state["beyond"]}
     found["raw"], found["guess"] = np.array(True), state["guess"]
     return found if raw else completed(found, n_threads)
+
+
+def by_weight(state: State, ritz: Ritz, k: int, pace: float) -> tuple[State, int]:
+    """The same with a block turned so that its vectors matter less and less to the first k values, and how many matter.
+
+    It matters by its share of the squared residuals, each relative to the value and to about its distance from those that are
+    not wanted: at most k vectors have any. A step is expected to bring the error down to `pace` times what it is.
+    """
+    values = ritz.values[:k]
+    gaps = values - _UNWANTED * values[-1]
+    left, sizes, _ = np.linalg.svd((state["coupling"] @ ritz.vectors[:, :k]) / np.sqrt(values * gaps))
+    shares = np.zeros(len(left))
+    shares[: len(sizes)] = sizes**2
+    after = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
+    matter = int(np.argmax(after <= _NO_MATTER * pace * after[0]))
+    few = max(_FEWEST, -(-matter // _MULTIPLE) * _MULTIPLE)
+    turned = {"block": tall.times(state["block"], left), "coupling": left.T @ state["coupling"]}
+    return {**state, **turned}, min(few, len(left))
 
 
 def closed(state: State, product: Floats, form: Floats, total: float, n_threads: int = 1) -> State:
@@ -143,8 +175,9 @@ def completed(state: State, n_threads: int = 1) -> State:
     if not state["raw"]:
         return state
     rest = state["block"]
-    size = np.hypot(lengths(state["small"][:, -rest.shape[1] :]), lengths(rest))  # that of the product
-    block = _outside(rest, state["basis"], float(size.max(initial=0.0)), n_threads)
+    inside = lengths(state["small"][:, -rest.shape[1] :])
+    size = np.hypot(inside.max(initial=0.0), lengths(rest).max(initial=0.0))  # that of the product
+    block = _outside(rest, state["basis"], float(size), n_threads)
     coupling = tall.transposed_times(block, rest, n_threads)
     return {**state, "block": block, "coupling": coupling @ state["coupling"], "raw": np.array(False)}
 

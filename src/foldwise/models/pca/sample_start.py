@@ -136,8 +136,9 @@ def found(passes: Passes, options: SolverOptions, k: int, width: int, *, judge: 
         shares = (
             2 if k > own else 1
         )  # a column of the block can stand for two directions: the second step tells them apart
-        for _ in range(_STEPS if shares == 1 else _MORE_STEPS):
-            state = enlarged(state, times, passes.n_threads)
+        steps = _STEPS if shares == 1 else _MORE_STEPS
+        for step in range(1, steps + 1):
+            state = enlarged(state, times, passes.n_threads, raw=step == steps)
             if not state["block"].shape[1]:
                 break
         leading = tall.times(state["basis"], Ritz.of(state).vectors[:, : max(shares * own, k)], passes.n_threads)
