@@ -9,6 +9,9 @@ FW_TWO_TO_ONE(smaller, "vpminsd", int)
 // Rows are fetched so far ahead of the next panel, and into the second-level cache: those of the next panel itself would come too
 // late, and the first-level cache, which holds this panel, has no room for them.
 constexpr size_t fetch_bytes = 12 << 10;
+// Rows of few columns leave room there. Measured with AVX-512: half as far ahead takes up to 8 % less.
+constexpr size_t fetch_short_bytes = FW_BYTES == 64 ? 6 << 10 : fetch_bytes;
+constexpr int fetch_short_into = FW_BYTES == 64 ? 3 : 1;  // the first-level cache, or the second
 
 // Which of up to 256 targets has the best score is written into the lowest bits of scores: next to their rounding, that is
 // nothing.
@@ -262,7 +265,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
         const size_t count = least(N, n - first);
         meanwhile.until(first);
         const bool eights = FW_BYTES == 64 && d == 8 && count == N;
-        const float *after = x + (first + N) * d + fetch_bytes / sizeof(float);
+        const float *after = x + (first + N) * d + fetch_short_bytes / sizeof(float);
         if (!eights) work.use_rows_from(x + first * d, count, t);
         BestOfChunks found[panel_vectors];
         Vec<float> square[panel_vectors];
@@ -284,7 +287,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
                 FW_UNROLL(8)
                 for (size_t p = 0; p < pairs; ++p) y[u][p] = all[p];
                 if constexpr (d % 2) y[u][pairs - 1] &= 0xffff;  // the other half belongs to the next row
-                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, 1);
+                for (size_t i = 0; i < L * d; i += line) __builtin_prefetch(after + v * L * d + i, 0, fetch_short_into);
                 Int16Squares sum;
                 FW_UNROLL(8)
                 for (size_t p = 0; p + 2 <= pairs; p += 2) sum.add(y[u][p], y[u][p + 1]);
