@@ -134,7 +134,7 @@ class Assignment:
         data, k = self.data, len(centres)
         known = self._sums.which
         if not self._whole or len(known) != k:
-            self.relabel(np.where(np.arange(len(known)) < k, known, -1), k)
+            self.relabel([] if self._blank else np.where(np.arange(len(known)) < k, known, -1), k)
         self.centres, self._whole, self._inertias = None, False, None  # bounds, too, if it is interrupted from here on
         bounded = self.bounds.prepare(centres, data.rescaling, last=last)
         integers = None
