@@ -6,7 +6,7 @@ using UnsignedVec = Vec<unsigned>;
 
 FW_TWO_TO_ONE(packed_int16, "vpackssdw", int)
 
-// With AVX-512 these keep it to themselves if they round: meanwhile rows may be added to sums, which must not (fixed_sums.h).
+// With AVX-512 these keep it to themselves if they round: meanwhile rows may be added to sums, which must not (join_meanwhile.h).
 #if FW_BYTES == 64
 #define FW_QUIETLY "%{rn-sae%}, "
 #else

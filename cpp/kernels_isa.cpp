@@ -22,6 +22,7 @@ namespace {
 #include "exact_ties.h"
 #include "exact_sums.h"
 #include "fixed_sums.h"
+#include "joining_rows.h"
 #include "pack_targets.h"
 #include "nearest.h"
 #include "bounded.h"

@@ -306,6 +306,7 @@ inline bool write_sure_labels(const BestTwo<T> &leaders, const T *squares, const
 #include "nearest_short.h"
 #include "nearest_few.h"
 #include "int16_rows.h"
+#include "join_meanwhile.h"
 #include "nearest_int16.h"
 #include "nearest_few_int16.h"
 

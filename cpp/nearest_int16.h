@@ -198,57 +198,6 @@ __attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[
     }
 }
 
-struct NothingMeanwhile {
-    void until(size_t) {}
-    void some() {}
-    void end_panel() {}
-    void check() {}
-};
-
-// Adds the rows of the panel before to the sums while a panel is compared: this uses other parts of the processor, and none of them
-// waits for memory alone. For rows that all are without a label in the beginning.
-template <size_t columns> class JoinMeanwhile {
-    static constexpr size_t copies = few_copies, N = panel_rows<float>, unchecked_most = 16 * N;
-    const float *const x;
-    const Targets<float> &t;
-    ChangeLog<float> &log;
-    const JoiningRows<columns, copies, float> rows;
-    Rounding rounding;
-    size_t end = 0, checked = 0, row = 0, without_label;
-
-public:
-    JoinMeanwhile(const float *x_, const Targets<float> &t_, ChangeLog<float> &log_)
-        : x(x_), t(t_), log(log_), rows(x_, *log_.sums, log_.labels), without_label(rows.without_label()) {}
-    static bool suits(const ChangeLog<float> &log) { return FW_BYTES == 64 && log.fresh && log.sums->copies == copies; }
-
-    // Rows before this one have been compared, and those that are sure have their labels.
-    void until(size_t first) { end = first; }
-    __attribute__((always_inline)) inline void some() {
-        if (row + copies > end) return;
-        rows.add_some(row);
-        row += copies;
-    }
-    void end_panel() {
-        for (; row + copies <= end; row += copies) rows.add_some(row);
-        for (; row < end; ++row) rows.add(row, 0);
-        log.joined = row;
-        if (row - checked >= unchecked_most) check();
-    }
-    // To be called before rows that were without a label get one.
-    __attribute__((noinline)) void check() {
-        if (rounding.possible()) {
-            correct_rows(x, t, *log.sums, checked, row, log.labels);
-            rounding.forget();
-        }
-        __builtin_memset(log.sums->touched, 1, t.k);
-        log.held += row - checked;
-        log.moved += row - checked - (rows.without_label() - without_label);
-        checked = row;
-        log.make_room(unchecked_most + N);
-        without_label = rows.without_label();
-    }
-};
-
 template <size_t d, bool joining>
 size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, ChangeLog<float> &log, AssignCounts &result) {
     constexpr size_t N = panel_rows<float>, L = lanes<float>, line = 64 / sizeof(float);

@@ -198,7 +198,7 @@ def test_residuals_of_parts_are_those_of_blocks(d: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    n=st.integers(1, 3000),
+    n=st.integers(1, 3000) | st.just(20_000),
     d=st.sampled_from([8, 16]),
     k=st.integers(1, 33),
     seed=st.integers(0, 2**20),
