@@ -56,7 +56,7 @@ class Crew {
 public:
     static constexpr std::size_t most = 255;  // threads beside the caller
 
-    // Calls work() in this thread and in up to `helpers` of those that wait, once in each; returns when all are done. If others'
+    // Calls work() in this thread and up to `helpers` times in those that wait; returns when all are done. If others'
     // work is going on, this thread works alone. Throws what any of them has thrown.
     template <class Work> void run(std::size_t helpers, Work work) {
         if (helpers == 0 || taken_.exchange(true, std::memory_order_acquire)) return work();

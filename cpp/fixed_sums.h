@@ -2,7 +2,8 @@
 // compared, while it is in the cache. Only rows whose values are numbers in fixed point exactly stay in the integers, all but a
 // few as a rule; the others go to the sums in two parts. So the sums are the same as without fixed point.
 
-// After so many moves the integers go to the sums in two parts: so few values leave room for more bits behind the point.
+// After about so many moves (twice as many fit) the integers go to the sums in two parts: so few values leave room for more bits behind
+// the point.
 constexpr size_t fixed_moves = 8192;
 // Rows with more columns are added up by cluster before they go to its integers.
 constexpr size_t direct_columns = 8;

@@ -33,7 +33,7 @@ public:
         rows.add_some(row);
         row += copies;
     }
-    void end_panel() {
+    __attribute__((always_inline)) inline void end_panel() {
         for (; row + copies <= end; row += copies) rows.add_some(row);
         for (; row < end; ++row) rows.add(row, 0);
         log.joined = row;
@@ -46,7 +46,10 @@ public:
             rounding.forget();
         }
         __builtin_memset(log.sums->touched, 1, t.k);
-        for (size_t i = checked; i < row; ++i) log.moved += log.labels[i] >= 0;
+        const int *const labels = log.labels;
+        int labelled = 0;
+        for (size_t i = checked; i < row; ++i) labelled += labels[i] >= 0;
+        log.moved += size_t(labelled);
         log.held += row - checked;
         checked = row;
         log.make_room(unchecked_most + N);

@@ -55,8 +55,8 @@ inline size_t join_one_by_one(const T *x, const FixedSums &to, size_t k, size_t 
     return end - first - (rows.without_label() - before);
 }
 
-// Whether a number may have been rounded since this was made, or since `forget`: the processor takes note of it. Emulators may not, nor do others than
-// x86 in this way; then it may always have been.
+// Whether a number may have been rounded since this was made, or since `forget`: the processor takes note of it. Emulators may not,
+// nor do others than x86 in this way; then it may always have been.
 class Rounding {
 #if defined(__x86_64__)
     static constexpr unsigned notes = 0x3f, rounded = 0x20;

@@ -1,6 +1,6 @@
 // T = Z Q in float32 for few columns of Q. Columns of Z are vectors: no lanes are idle where Q has fewer columns than a vector has
-// lanes, and less than half a load goes with each product. Every sum has sixteen parts, whatever the vectors of an instruction
-// set, and so the same bits on all.
+// lanes, and less than half a load goes with each product. Every sum has sixteen parts with AVX2 as with AVX-512, and so the same bits;
+// shorter vectors do without it.
 #pragma once
 
 #include "transpose.h"

@@ -133,18 +133,20 @@ public:
         }
         rows += count;
     }
-    // Whether enough rows are doubtful that it is time to settle them.
-    bool crowded() const { return waiting >= N; }
-    // To be called after that.
-    inline void end_panel() {
-        if (crowded()) settle(N);
-        else if (waiting && log.measures(rows, measured_rows)) settle(waiting);
+    // To be called after that. `meanwhile` must be checked before rows are settled.
+    template <class Meanwhile> inline void end_panel(Meanwhile &meanwhile) {
+        const bool crowded = waiting >= N;
+        if (crowded || (waiting && log.measures(rows, measured_rows))) {
+            meanwhile.check();
+            settle(crowded ? N : waiting);
+        }
         after_panel();
     }
     template <bool squared = false>
     inline void take(const BestOfChunks (&found)[panel_vectors], const Vec<float> (&length)[panel_vectors], size_t count) {
         note<squared>(found, length, count);
-        end_panel();
+        NothingMeanwhile nothing;
+        end_panel(nothing);
     }
     // Settles what waits; returns the number of rows with labels.
     size_t finish() {
@@ -160,22 +162,18 @@ template <size_t vectors, size_t pairs>
 __attribute__((always_inline)) inline void take_int16_target(const IntVec (&y)[vectors][pairs], const Int16Targets &t, size_t c,
                                                              int tag, BestInts (&found)[vectors]) {
     IntVec score[vectors];
-    FW_UNROLL(4)
-    for (size_t v = 0; v < vectors; ++v) score[v] = broadcast(t.start[c]);
-    FW_UNROLL(8)
-    for (size_t p = 0; p < pairs; ++p) {
+    each<vectors>([&](auto v) __attribute__((always_inline)) { score[v] = broadcast(t.start[c]); });
+    each<pairs>([&](auto p) __attribute__((always_inline)) {
         if constexpr (vectors == 1) {
             add_products(score[0], y[0][p], t.packed + c * pairs + p);
         } else {
             IntVec one = broadcast(t.packed[c * pairs + p]);
             settle(one);  // one load for all vectors
-            FW_UNROLL(4)
-            for (size_t v = 0; v < vectors; ++v) add_products(score[v], y[v][p], one);
+            each<vectors>([&](auto v) __attribute__((always_inline)) { add_products(score[v], y[v][p], one); });
         }
-    }
+    });
     const IntVec number = broadcast(int16_numbers.of[tag]);
-    FW_UNROLL(4)
-    for (size_t v = 0; v < vectors; ++v) found[v].take(score[v], number);
+    each<vectors>([&](auto v) __attribute__((always_inline)) { found[v].take(score[v], number); });
 }
 
 // Compares some vectors of rows with all targets; after every few of them, `meanwhile` does some of its work.
@@ -193,8 +191,7 @@ __attribute__((always_inline)) inline void take_int16_targets(const IntVec (&y)[
             meanwhile.some();
         }
         for (; i < some; ++i) take_int16_target(y, t, c + i, int(i), best);
-        FW_UNROLL(4)
-        for (size_t v = 0; v < vectors; ++v) found[v].merge(int(c), best[v]);
+        each<vectors>([&](auto v) __attribute__((always_inline)) { found[v].merge(int(c), best[v]); });
     }
 }
 
@@ -247,8 +244,7 @@ size_t nearest_int16_short(const float *x, size_t n, const Targets<float> &t, Ch
         }
         meanwhile.end_panel();
         labels.note<true>(found, square, count);
-        if (labels.crowded()) meanwhile.check();
-        labels.end_panel();
+        labels.end_panel(meanwhile);
     }
     meanwhile.check();
     return labels.finish();

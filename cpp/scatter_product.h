@@ -298,7 +298,7 @@ void scatter_product(const In *x, size_t n, const ProductTerms &terms, double *o
     const size_t fit = basis_bytes / (columns * sizeof(T)) / P * P, stretch = fit ? fit : P;
     const size_t together = part_rows / strip, fetched = back_fetches<T, In>(b) ? 0 : P * sizeof(In);
     const bool thin = columns == L && strip % thin_tile == 0;
-    constexpr bool may_be_narrow = sizeof(T) == sizeof(float);
+    constexpr bool may_be_narrow = sizeof(T) == sizeof(float) && P % unit_lanes == 0;  // packed rows are cut into whole units
     const bool narrow = may_be_narrow && b <= narrow_most;
     // Memory is busy all the time if T = Z Q fetches one half of the lines, and Z'T the other.
     const size_t back_line = narrow ? panel_lines<T, In> / 2 : back_from<T, In>(b);

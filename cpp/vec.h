@@ -69,6 +69,12 @@ template <class V> inline void settle(V &v) {
 #endif
 }
 
+// Calls f with 0, 1, ... as types. GCC leaves arrays of vectors in memory in large functions unless it knows early which element is meant.
+template <class F, size_t... i> __attribute__((always_inline)) inline void each_of(F f, std::index_sequence<i...>) {
+    (f(std::integral_constant<size_t, i>()), ...);
+}
+template <size_t count, class F> __attribute__((always_inline)) inline void each(F f) { each_of(f, std::make_index_sequence<count>()); }
+
 inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 inline size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 

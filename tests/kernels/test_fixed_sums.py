@@ -228,6 +228,25 @@ def test_rows_added_while_others_are_compared(n: int, d: int, k: int, seed: int,
     assert equal(at_once, later)
 
 
+@pytest.mark.parametrize("d", [8, 16])
+def test_rows_whose_labels_wait_and_that_fixed_point_cannot_hold(d: int) -> None:
+    """Such rows are in no sum when those of their panels are checked, and must not be taken out of any."""
+    n, k, rng = 5000, 6, np.random.default_rng(d)
+    points = table(k, d, 1)
+    points[:, 0] = 0
+    x = table(n, d, 2)
+    tied = rng.random(n) < 0.1
+    pairs = points[rng.integers(k, size=(2, n))]
+    x[tied] = ((pairs[0] + pairs[1]) / 2)[tied]
+    x[tied, 0] = np.float32(1.7 * 2.0**-60)
+    frame, grid = rescaling_within(np.zeros(d), x.min(axis=0), x.max(axis=0), x.dtype), Grid.of(n)
+    targets = DenseTargets(points, frame, row_length=float(np.sqrt(d) * frame.scale))
+    labels, at_once, later = np.full(n, -1, np.int32), zero(k, d), zero(k, d)
+    targets.nearest(x, labels, sums=grid.fixed(at_once.high, at_once.low, at_once.weight), fresh=True)
+    targets.move_rows_fixed(x, None, labels, grid.fixed(later.high, later.low, later.weight))
+    assert equal(at_once, later)
+
+
 def replace_parts(sums: ClusterSums) -> ClusterSums:
     """High and low parts depend on how often the integers were emptied; their sum does not."""
     return ClusterSums(sums.which, sums.high + sums.low, np.zeros_like(sums.low), sums.weight)

@@ -38,6 +38,7 @@ def test_other_instruction_sets_pass_the_same_tests(isa: str) -> None:
         "test_int16_targets.py",
         "test_against_reference.py",
         "test_mixture_kernel.py",
+        "test_products.py",
         "test_promises.py",
         "test_row_product.py",
         "test_similarity.py",

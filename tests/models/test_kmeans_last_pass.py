@@ -178,12 +178,35 @@ def test_labels_are_handed_over_without_a_copy(rows: NDArray[Any]) -> None:
     labels = last.labels
     one = last.hand_over_labels()
     np.testing.assert_array_equal(one, labels)
-    assert one is last.hand_over_labels()
-    assert one is not last.labels
+    assert one.base is None
+    last.assign_last(centres[::-1].copy())  # into an array of its own
+    np.testing.assert_array_equal(one, labels)
+    np.testing.assert_array_equal(last.labels, K - 1 - labels)
 
 
 def test_labels_in_several_arrays_are_handed_over_as_one(rows: NDArray[Any]) -> None:
     """Rows of a table whose blocks are not adjacent in memory."""
     last, centres = assignment_of(np.asfortranarray(rows)), centres_of(rows)
     last.assign_last(centres)
-    np.testing.assert_array_equal(last.hand_over_labels(), last.labels)
+    labels = last.labels
+    np.testing.assert_array_equal(last.hand_over_labels(), labels)
+
+
+def test_ctrl_c_twice_at_the_end_of_a_second_fit_leaves_the_first(
+    rows: NDArray[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels of a model never change under it: each `_set` has labels of its own."""
+    model = fw.KMeans(K, init=centres_of(rows), n_init=1).fit(rows)
+    warn, raised = type(model)._warn_of_range, []
+
+    def interrupted(self: Any, scaled: float) -> None:
+        raised.append(self.labels_)
+        if len(raised) == 1:
+            raise KeyboardInterrupt
+        warn(self, scaled)
+
+    monkeypatch.setattr(type(model), "_warn_of_range", interrupted)
+    with pytest.warns(NotFinishedWarning):
+        model.fit(rows)
+    assert raised[0] is not raised[1]
+    np.testing.assert_array_equal(model.predict(rows), model.labels_)

@@ -188,6 +188,7 @@ class LocalBlocks:
         """The parts of runs of adjacent blocks; the arrays of their states are adjacent as well."""
         assert self._runs is not None
         for run in self._runs:
+            run.drop_taken(self._state)
             task.prepare(run.state, run.block.n_rows)
             run.share_state(self._state)
         shared: list[tuple[_Run, Any]] = []
@@ -282,6 +283,13 @@ class _Run:
         kept_by = [state_of(number) for number, _, _ in self.blocks]
         for name, array in self.state.items():
             self.shared[name] = array, [(kept, kept[name]) for kept in kept_by]
+
+    def drop_taken(self, state_of: Callable[[int], dict[str, Any]]) -> None:
+        """Forget what a task has taken out of the states of the blocks: it may belong to the caller by now."""
+        kept = state_of(self.blocks[0][0])
+        for name in [name for name in self.state if name not in kept]:
+            del self.state[name]
+            self.shared.pop(name, None)
 
     def _is_shared(self, name: str, array: Any) -> bool:
         whole, parts = self.shared.get(name, (None, []))

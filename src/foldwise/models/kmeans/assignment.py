@@ -56,18 +56,16 @@ class Assignment:
     @property
     def labels(self) -> Labels:
         """The cluster of every row, collected from the block states."""
-        return np.concatenate(self._labels_of_blocks())
+        return np.concatenate(self.data.passes.update(partial(tasks.labels_of, self.name)))
 
     def hand_over_labels(self) -> Labels:
-        """The same without a copy, if they are in one array in memory: whoever asks for them owns them from here on."""
-        parts = self._labels_of_blocks()
+        """The same, which are then forgotten here: without a copy, if they are in one array in memory."""
+        parts = self.data.passes.update(partial(tasks.take_labels, self.name))
+        self._whole = self.labelled = False
         whole = parts[0] if len(parts) == 1 else parts[0].base
         if whole is None or whole.shape != (self.data.n,) or any(part.base is not whole for part in parts[1:]):
             return np.concatenate(parts)
         return whole
-
-    def _labels_of_blocks(self) -> list[Labels]:
-        return self.data.passes.update(partial(tasks.labels_of, self.name))
 
     @property
     def sums(self) -> ClusterSums:

@@ -131,7 +131,8 @@ class CentreModel(
             assignment.assign_last(centres)
         if isinstance(self.init, str) and not in_order:  # the start was ours: equal partitions get equal numbers
             centres = ordered(assignment, centres, self.geometry)
-        labels, residuals = assignment.hand_over_labels(), assignment.residuals(centres)
+        residuals = assignment.residuals(centres)
+        labels = assignment.hand_over_labels()
         # All attributes are set together, after the last pass and before any warning: a fit that fails changes nothing.
         unscaled, scaled = assignment.data.unscaled, float(residuals.sum())
         self._forget_batches()

@@ -207,6 +207,12 @@ def labels_of(name: str, state: dict[str, Any]) -> Labels:
     return labels
 
 
+def take_labels(name: str, state: dict[str, Any]) -> Labels:
+    """The labels in a block state, which then has none."""
+    labels: Labels = state.pop(name)
+    return labels
+
+
 @dataclass(frozen=True)
 class Residuals:
     """The weighted squared distances of the rows of each cluster to its centre, from differences in float64."""
