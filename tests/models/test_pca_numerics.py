@@ -245,3 +245,27 @@ def test_memory_layout_and_kind_of_numbers_do_not_matter(order: str) -> None:
     assert ours.components_.tobytes() == want.components_.tobytes()
     assert ours.transform(given).tobytes() == want.transform(given).tobytes()
     np.testing.assert_array_equal(given, before)
+
+
+def test_small_variances_of_float32_rows_have_their_own_directions() -> None:
+    """Far below the rounding of float32 products: a column in other units than the rest hides them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5000, 5))
+    x[:, 1:] = x[:, 1:] @ rng.normal(size=(4, 4))
+    x[:, 0] *= 2e4
+    rows = x.astype(np.float32)
+    for solver in ("auto", "covariance_eigh"):
+        pca = fw.PCA(4, svd_solver=solver).fit(rows)
+        found = pca.transform(rows).astype(np.float64).var(axis=0, ddof=1)
+        np.testing.assert_allclose(found, pca.explained_variance_, rtol=1e-5)
+        assert pca.explained_variance_[3] > pca.variance_floor_
+        assert pca.manifest_.passes == 2
+    assert fw.PCA(1).fit(rows).manifest_.passes == 1
+
+
+def test_constant_columns_take_no_second_pass() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 6)).astype(np.float32)
+    rows[:, [1, 4]] = 7
+    pca = fw.PCA().fit(rows)
+    assert pca.manifest_.passes == 1
+    assert (pca.explained_variance_[4:] <= pca.variance_floor_).all()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from enum import Enum
 from functools import partial
-from threading import Lock, get_native_id
+from threading import Lock, RLock, get_native_id
 from typing import Any, TypeVar
 
 from foldwise import forks
@@ -38,7 +38,7 @@ class _Pool:
         self.jobs: deque[Job] = deque()
         self.calls = _core.Flag(0)  # changes with every job
         self.helpers: list[_Helper] = []
-        self._growing = Lock()
+        self._growing = RLock()  # as the next ones: a signal handler may fit as well, in the midst of this
 
     def start(self, job: Job, count: int, apart: bool) -> None:
         """Have so many helpers do this, each as soon as it can."""
@@ -85,7 +85,7 @@ class _Helper:
 
     def __init__(self, pool: _Pool) -> None:
         self.state = _State.ASLEEP
-        self._pool, self._bell, self._moving, self._stopped = pool, Lock(), Lock(), False
+        self._pool, self._bell, self._moving, self._stopped = pool, Lock(), RLock(), False
         self._bell.acquire()
         self.left = -1  # the processor that it keeps off
         self._before, self._now = set[int](), set[int]()  # those that it had before, and those that it has instead
@@ -156,7 +156,7 @@ class _Helper:
 
 
 _pools: list[_Pool] = []  # the one of this process, once it is needed
-_making = Lock()
+_making = RLock()
 
 
 def _pool() -> _Pool:
@@ -170,7 +170,7 @@ def _pool() -> _Pool:
 def _renew() -> None:
     """Threads do not survive a fork."""
     global _making
-    _making = Lock()
+    _making = RLock()
     _pools.clear()
     _core.renew_crew()
 

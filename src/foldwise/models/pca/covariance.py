@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -30,8 +31,22 @@ class CovarianceEigh(Solver):
     names = ("covariance_eigh",)
 
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
-        """Fold the moments and diagonalise the covariance."""
-        return from_moments(folded(passes, options), options, options.arithmetic(passes.source), passes.n_threads)
+        """Fold the moments and diagonalise the covariance.
+
+        Where variances are asked for that are lost in the rounding of float32 products, these are formed in float64, in a pass more.
+        """
+        dtype = options.arithmetic(passes.source)
+        found = from_moments(folded(passes, options), options, dtype, passes.n_threads)
+        if dtype == np.float64 or not _lost_in_rounding(found):
+            return found
+        wide = replace(options, wide=True)
+        return from_moments(folded(passes, wide), wide, wide.arithmetic(passes.source), passes.n_threads)
+
+
+def _lost_in_rounding(found: Spectrum) -> bool:
+    """Whether directions in which the rows may well vary are not told from rounding; columns that are constant give none."""
+    varying = int(np.count_nonzero(found.column_variances)) - len(found.indicators or ())
+    return bool((found.variances[: max(min(varying, found.rows - 1), 0)] <= found.floor).any())
 
 
 def folded(passes: Passes, options: SolverOptions) -> Moments:
