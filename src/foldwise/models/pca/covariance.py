@@ -33,7 +33,7 @@ class CovarianceEigh(Solver):
     def solve(self, passes: Passes, options: SolverOptions) -> Spectrum:
         """Fold the moments and diagonalise the covariance.
 
-        Where variances are asked for that are lost in the rounding of float32 products, these are formed in float64, in a pass more.
+        Where variances are asked for that are lost in the rounding of float32 products, another pass forms these in float64.
         """
         dtype = options.arithmetic(passes.source)
         found = from_moments(folded(passes, options), options, dtype, passes.n_threads)
