@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from data_helpers import rows
 
+import foldwise as fw
 from foldwise.data import scan
 from foldwise.data.text_edges import STRETCH
 from foldwise.errors import DataError
@@ -27,6 +28,16 @@ def test_a_word_after_the_edge(tmp_path, before, after):
     with pytest.raises(DataError, match="'oops' is not a number") as error:
         rows(scan(path))
     assert (error.value.where, error.value.row, error.value.column) == (str(path), FULL + before, "b")
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_word_after_the_edge_of_a_table_that_is_prepared(tmp_path, before):
+    """As the command line reads it: the rows from there on were lost without a word."""
+    lines = (LINE, "3,5\n", "6,1\n")
+    path = put(tmp_path, *(lines[i % 3] for i in range(FULL + before)), "3,oops\n", "4,5\n" * 3)
+    with pytest.raises(DataError, match="'oops' is not a number") as error:
+        fw.KMeans(2, prepare="auto").fit(str(path))
+    assert (error.value.row, error.value.column) == (FULL + before, "b")
 
 
 @pytest.mark.parametrize("before", [0, 1, 2])

@@ -54,9 +54,7 @@ def typed_text(table: DuckDBTable) -> DuckDBTable:
     for j, problem in unlike.items():
         if isinstance(found[j].format, WordFormat) and "DOUBLE" in _types(files, j):
             raise problem
-    if _as_they_are(table, found):
-        return _checked(table)
-    return _checked(_typed(text, found))
+    return _checked(table) if _as_they_are(table, found) else _typed(text, found)
 
 
 def _as_they_are(table: DuckDBTable, found: Sequence[TextColumn]) -> bool:
@@ -116,7 +114,7 @@ def read_directly(slow: DuckDBTable, formats: Mapping[str, Format | None]) -> Du
     select = [
         quoted(c.sql) if c.sql in plain else f"{_cell(c, formats.get(c.sql))} AS {quoted(c.sql)}" for c in slow.columns
     ]
-    return replace(slow, reader=reader, projection=", ".join(select), slower=slow, pace=Pace())
+    return _checked(replace(slow, reader=reader, projection=", ".join(select), slower=slow, pace=Pace()))
 
 
 def _is_typed(form: NumberFormat) -> bool:
